@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from mnemic.model import MemoryEntry, SearchHit
+from mnemic.model.marks import SHOWN, Marks
 from mnemic.model.payload import DroppedMemory
 from mnemic.model.table import context_table
 from mnemic.reporting.habits import CONTEXT, AnswersHabits
@@ -49,14 +50,9 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
         tokens: int = 0,
         *,
         dropped: Sequence[DroppedMemory] = (),
-        degraded: bool = False,
-        degraded_reason: str | None = None,
-        partial: bool = False,
-        approximate: bool = False,
-        stale_since: datetime | None = None,
-        hint: str | None = None,
         costs: Sequence[int] = (),
         others: Sequence[SearchHit] = (),
+        **marks: Any,
     ) -> Self:
         """Return a text with its memories.
 
@@ -65,25 +61,17 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
             hits: See `MemoryContext`.
             tokens: See `MemoryContext`.
             dropped: See `MemoryContext`.
-            degraded: See `MemoryContext`.
-            degraded_reason: See `MemoryContext`.
-            partial: See `MemoryContext`.
-            approximate: See `MemoryContext`.
-            stale_since: See `MemoryContext`.
-            hint: See `MemoryContext`.
             costs: Tokens of the line of each hit, for the table.
             others: The hits of dropped memories, for the table.
+            **marks: The other attributes of `MemoryContext`, from `degraded` to `hint`.
         """
         made = super().__new__(cls, text)
         made.hits = tuple(hits)
         made.tokens = tokens
         made.dropped = tuple(dropped)
-        made.degraded = degraded
-        made.degraded_reason = degraded_reason
-        made.partial = partial
-        made.approximate = approximate
-        made.stale_since = stale_since
-        made.hint = hint
+        given = Marks(**marks)
+        for name in SHOWN:
+            setattr(made, name, getattr(given, name))
         made._costs = tuple(costs)
         made._others = tuple(others)
         return made
@@ -107,15 +95,12 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
         """Return text, memories, scores, dropped memories and marks as plain JSON types."""
         from mnemic.records.plain import plain  # noqa: PLC0415 - loaded where it is used
 
-        marks = {name: getattr(self, name) for name in ("degraded", "partial", "approximate")}
+        marks = "degraded", "partial", "approximate", "degraded_reason", "stale_since", "hint"
         return {
             "text": str(self),
             "memories": [entry.to_dict() for entry in self.memories],
             "scores": [hit.score for hit in self.hits],
             "tokens": self.tokens,
             "dropped": [memory.to_dict() for memory in self.dropped],
-            **marks,
-            "degraded_reason": self.degraded_reason,
-            "stale_since": plain(self.stale_since),
-            "hint": self.hint,
+            **{name: plain(getattr(self, name)) for name in marks},
         }

@@ -18,6 +18,7 @@ from mnemic.hyde.turn_cache import Outcome
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
+from mnemic.model.marks import UNMARKED, Marks
 from mnemic.observability.events import HypothesesRetrievedEvent
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -31,18 +32,16 @@ class CachedTurn(NamedTuple):
         memories: Best first.
         seq: Number of the store's last change before they were read.
         expires_at: When the first of them expires; None if none does.
-        stale_since: Since when changes may be missing, because the store cannot be read; else None.
+        marks: What holds of all of them.
     """
 
     memories: tuple[TurnMemory, ...] = ()
     seq: int = -1
     expires_at: datetime | None = None
-    stale_since: datetime | None = None
+    marks: Marks = UNMARKED
 
     @classmethod
-    def of(
-        cls, memories: Sequence[TurnMemory], seq: int, stale_since: datetime | None = None
-    ) -> "CachedTurn":
+    def of(cls, memories: Sequence[TurnMemory], seq: int, marks: Marks) -> "CachedTurn":
         """Return the result of memories as they were after a change of the store."""
         times = [
             entry.expires_at
@@ -50,7 +49,7 @@ class CachedTurn(NamedTuple):
             for entry in entries_of(each)
             if entry.expires_at is not None
         ]
-        return cls(tuple(memories), seq, min(times, default=None), stale_since)
+        return cls(tuple(memories), seq, min(times, default=None), marks)
 
 
 NO_MEMORIES = CachedTurn()
@@ -121,7 +120,7 @@ class Flow:
             outcome, failed = self._failed(error)
         seconds = time.perf_counter() - started
         event = self._telemetry.ended(
-            len(outcome.value.memories), failed, seconds, outcome.value.stale_since
+            len(outcome.value.memories), failed, seconds, outcome.value.marks.stale_since
         )
         if event is not None:
             await self._published(event, deadline)
@@ -131,7 +130,7 @@ class Flow:
         """Return a result with the present state of its memories."""
         seq = self._repository.finder.position().seq
         present = self._pipeline.present(cached.memories, now)
-        return CachedTurn.of(present, seq, self._repository.finder.stale_since)
+        return CachedTurn.of(present, seq, Marks(stale_since=self._repository.finder.stale_since))
 
     async def _outcome(
         self, window: list[str], deadline: float, progress: Progress
@@ -146,7 +145,7 @@ class Flow:
         if not hypotheses:
             return Outcome(NO_MEMORIES)
         await self._searched(hypotheses, deadline, progress)
-        found = CachedTurn.of(progress.memories or (), progress.seq, progress.stale_since)
+        found = CachedTurn.of(progress.memories or (), progress.seq, progress.marks)
         return Outcome(found)
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:

@@ -17,6 +17,7 @@ from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import IS_NOT_SENSITIVE
+from mnemic.model.marks import UNMARKED
 from mnemic.repository import Repository
 
 Result = TypeVar("Result")
@@ -34,7 +35,7 @@ class Progress:
     Attributes:
         memories: The result of the last complete stage; None before the search is complete.
         seq: Number of the store's last change before the search.
-        stale_since: Since when changes may be missing, because the store cannot be read; else None.
+        marks: What holds of the search.
         stage: The stage that is under way; None after the last one.
         failed_stage: The first stage after the search that failed.
         is_left: Whether the turn was not waited for any longer.
@@ -43,7 +44,7 @@ class Progress:
     def __init__(self) -> None:
         self.memories: Sequence[TurnMemory] | None = None
         self.seq = -1
-        self.stale_since: datetime | None = None
+        self.marks = UNMARKED
         self.stage: Stage | None = None
         self.failed_stage: Stage | None = None
         self.is_left = False
@@ -102,7 +103,7 @@ class Pipeline:
         if progress.is_left:
             return
         searched = self._timed("search", lambda: self._searched(vectors, deadline), progress)
-        progress.seq, progress.stale_since = searched.seq, searched.stale_since
+        progress.seq, progress.marks = searched.seq, searched.marks
         progress.memories = ranked(searched.candidates)
         if not searched.candidates:
             return

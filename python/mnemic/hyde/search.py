@@ -1,7 +1,6 @@
 """Stages of a turn after the embedding: search by hypotheses, neighbours by links, versions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -12,12 +11,12 @@ from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.index import NeighbourRow, RankedRow
-from mnemic.licensing import SEARCHING_BY_MEANING
 from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, Scope
 from mnemic.model.hops import Hops
+from mnemic.model.marks import UNMARKED, Marks
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.repository import Expansion, Repository, SearchOutcome
+from mnemic.repository import Expansion, Repository, SearchOutcome, Service
 from mnemic.repository.found import LinkedHits
 
 
@@ -43,17 +42,17 @@ class TurnSearchOutcome(NamedTuple):
         seq: Number of the store's last change before the search.
         neighbours: The memories that links lead to from them; None where that was not looked up.
         error: The error of following links.
-        stale_since: Since when changes may be missing, because the store cannot be read; else None.
+        marks: What holds of all of them.
     """
 
     candidates: list[Candidate]
     seq: int
     neighbours: list[TurnMemory] | None = None
     error: Exception | None = None
-    stale_since: datetime | None = None
+    marks: Marks = UNMARKED
 
 
-class TurnSearch:
+class TurnSearch(Service):
     """Finds the memories of turns by vectors, by links, and as earlier versions.
 
     Args:
@@ -73,7 +72,7 @@ class TurnSearch:
         model: str | None = None,
         filters: Expression | None = None,
     ) -> None:
-        self._repository = repository
+        super().__init__(repository)
         self._scope = scope
         self._config = config
         self._model = model
@@ -116,15 +115,13 @@ class TurnSearch:
         if alone is not None and alone < limit and len(vectors) > 1:
             replaced = msgspec.structs.replace
             return self._united([replaced(search, vectors=one, limit=alone) for one in vectors])
-        found = self._repository.find(
-            self._scope, search, SEARCHING_BY_MEANING, expansion=Expansion(self._hops, self._starts)
-        )
-        if found.partial and not found.hits:
+        found = self._find(self._scope, search, expansion=Expansion(self._hops, self._starts))
+        if found.marks.partial and not found.hits:
             raise DeadlineExceededError
         candidates = self._best_first(_candidates(found))
         linked = found.linked or LinkedHits([])
         neighbours = _neighbours(candidates, linked.hits, found.entries)
-        return TurnSearchOutcome(candidates, found.seq, neighbours, linked.error, found.stale_since)
+        return TurnSearchOutcome(candidates, found.seq, neighbours, linked.error, found.marks)
 
     def expanded(
         self, candidates: Sequence[Candidate], deadline: float | None = None
@@ -143,10 +140,10 @@ class TurnSearch:
             DeadlineExceededError: If the deadline passes.
         """
         starts = [(candidate.row, candidate.score) for candidate in candidates]
-        found = self._repository.finder.neighbours(
+        found = self.repository.finder.neighbours(
             self._scope, starts, self._hops, filters=self._filters, deadline=deadline
         )
-        self._repository.note_returned(found.entries)
+        self.repository.note_returned(found.entries)
         return together(candidates, _neighbours(candidates, found.hits, found.entries))
 
     def with_versions(
@@ -162,7 +159,7 @@ class TurnSearch:
             DeadlineExceededError: If the deadline passes.
         """
         entries = [each.entry for each in memories]
-        lineages = self._repository.lineages(
+        lineages = self.repository.lineages(
             self._scope, entries, self._config.max_versions, deadline
         )
         return [
@@ -185,17 +182,17 @@ class TurnSearch:
     def _united(self, searches: Sequence[Search]) -> TurnSearchOutcome:
         """Return what several searches find, each memory once with its best score."""
         best: dict[int, Candidate] = {}
-        seq, stale_since = self._repository.finder.position().seq, None
+        seq, marks = self.repository.finder.position().seq, UNMARKED
         for search in searches:
-            found = self._repository.find(self._scope, search, SEARCHING_BY_MEANING)
-            stale_since = stale_since or found.stale_since
-            if found.partial and not found.hits and not best:
+            found = self._find(self._scope, search)
+            marks = marks.united(found.marks)
+            if found.marks.partial and not found.hits and not best:
                 raise DeadlineExceededError
             for candidate in _candidates(found):
                 known = best.get(candidate.row)
                 if known is None or candidate.score > known.score:
                     best[candidate.row] = candidate
-        return TurnSearchOutcome(self._best_first(best.values()), seq, stale_since=stale_since)
+        return TurnSearchOutcome(self._best_first(best.values()), seq, marks=marks)
 
     def _starts(self, hits: Sequence[RankedRow]) -> list[tuple[int, float]]:
         """Return the rows and scores of hits, without those that `_best_first` leaves out."""

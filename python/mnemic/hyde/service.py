@@ -161,7 +161,7 @@ class HydeService:
                 if self._repository.finder.is_remote or self._is_stale(cached):
                     current = partial(self._current, parts.turns, parts.flow, name, cached)
                     cached = await run_blocking(current, self._repository)
-            stale_since = cached.stale_since or self._repository.finder.stale_since
+            stale_since = cached.marks.stale_since or self._repository.finder.stale_since
             return TurnMemories(cached.memories, stale_since=stale_since)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             if not self._is_closed:
@@ -253,7 +253,11 @@ class HydeService:
     def _cached(self, turns: TurnCache[CachedTurn], name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
         cached = turns.cached(name) if name else None
-        if cached is None or cached.stale_since is None or self._repository.finder.stale_since:
+        if (
+            cached is None
+            or cached.marks.stale_since is None
+            or self._repository.finder.stale_since
+        ):
             return cached
         turns.forget(name, cached)
         return None
@@ -276,7 +280,7 @@ class HydeService:
         if not self._is_stale(cached):
             return cached
         fresh = flow.refreshed(cached, self._now())
-        if fresh.stale_since is None:
+        if fresh.marks.stale_since is None:
             turns.replace(name, cached, fresh)
         return fresh
 

@@ -19,6 +19,7 @@ from mnemic.model.filter import (
     parse_filter,
 )
 from mnemic.model.hit import Hit
+from mnemic.model.marks import SHOWN
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import ON_QUERY_ERROR, SEARCH_TYPES, OnQueryError, Recency, SearchType
 from mnemic.model.redacted import Redacted
@@ -267,16 +268,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "rank")
     _total_field: ClassVar[str] = "total_matches"
-    _marks: ClassVar[tuple[str, ...]] = (
-        "from_cache",
-        "expansion_failed",
-        "degraded",
-        "degraded_reason",
-        "partial",
-        "approximate",
-        "stale_since",
-        "hint",
-    )
+    _marks: ClassVar[tuple[str, ...]] = ("from_cache", "expansion_failed", *SHOWN)
 
     results: tuple[RankedMemory, ...]
     total_matches: int

@@ -10,6 +10,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
+from mnemic.model.marks import SHOWN
 from mnemic.model.redacted import Redacted
 from mnemic.model.table import table_of
 from mnemic.model.why import Why
@@ -407,14 +408,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     _items_field: ClassVar[str] = "hits"
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "similarity")
-    _marks: ClassVar[tuple[str, ...]] = (
-        "degraded",
-        "degraded_reason",
-        "partial",
-        "approximate",
-        "stale_since",
-        "hint",
-    )
+    _marks: ClassVar[tuple[str, ...]] = SHOWN
 
     hits: tuple[SearchHit, ...]
     degraded: bool = False

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from sys import getsizeof
 from typing import NamedTuple
 
-from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model import Scope
 from mnemic.model.canonical_filter import canonical
 from mnemic.model.filter import references
+from mnemic.model.marks import Marks
 from mnemic.policy.breaker import CircuitBreaker, CircuitState, Permit
 from mnemic.policy.conditions import MET, NO_MEMORIES, Trigger
 from mnemic.policy.conditions import RATE_LIMITED as IS_LIMITED
@@ -32,7 +33,7 @@ from mnemic.policy.payload_cache import (
 )
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.telemetry import PolicyTelemetry
-from mnemic.repository import Repository
+from mnemic.repository import Repository, Service
 from mnemic.threads.sync_bridge import run_blocking
 
 SearchCall = Callable[[], RetrievalPayload | None]
@@ -78,23 +79,7 @@ class _Attempt(NamedTuple):
         return self.payload is not None and self.cached is None
 
 
-class _Call(NamedTuple):
-    """A search that a policy wants.
-
-    Attributes:
-        key: Where its result is kept; None is nowhere.
-        scope: The user's memories.
-        search: Makes the payload, in the caller's thread; None if the user has no memories.
-        deadline: In seconds of `time.monotonic()`.
-    """
-
-    key: PayloadKey | None
-    scope: Scope
-    search: SearchCall
-    deadline: float | None
-
-
-class Guard:
+class Guard(Service):
     """Admits searches, and returns a fallback for those that fail or are not admitted.
 
     The steps: query, rate limit, circuit breaker, cache, search. A failure is an error of the
@@ -121,7 +106,7 @@ class Guard:
         limiter: RateLimiter | None,
         breaker: CircuitBreaker,
     ) -> None:
-        self._repository = repository
+        super().__init__(repository)
         self._config = config
         self._telemetry = telemetry
         self._limiter = limiter
@@ -173,12 +158,18 @@ class Guard:
             return self._fallback(key, UNAVAILABLE)
         user = (scope.agent_id, scope.user_id)
         with permit, self._cache.computing(user) as computation:
-            call = _Call(key, scope, search, deadline)
-            return await self._search(call, permit, computation)
+            work = partial(self._attempt, key, scope, search, deadline)
+            return await self._search(key, work, permit, computation)
 
-    async def _search(self, call: _Call, permit: Permit, computation: Computation) -> Outcome:
+    async def _search(
+        self,
+        key: PayloadKey | None,
+        work: Callable[[], _Attempt],
+        permit: Permit,
+        computation: Computation,
+    ) -> Outcome:
         try:
-            attempt = await run_blocking(lambda: self._attempt(call), self._repository)
+            attempt = await run_blocking(work, self.repository)
         except Exception as failure:
             error = error_of(failure, self._config.timeout)
             if error is None:
@@ -188,25 +179,28 @@ class Guard:
                 permit.succeeded()
             else:
                 permit.failed()
-            return self._fallback(call.key, error)
+            return self._fallback(key, error)
         if attempt.is_search:  # else the embedder was not called, and may be down still
             permit.succeeded()
-        return self._outcome(call.key, attempt, computation)
+        return self._outcome(key, attempt, computation)
 
-    def _attempt(self, call: _Call) -> _Attempt:
+    def _attempt(
+        self, key: PayloadKey | None, scope: Scope, search: SearchCall, deadline: float | None
+    ) -> _Attempt:
         """Read the cache, then search; runs in the caller's thread."""
-        self._check_license()
-        finder, now = self._repository.finder, self._repository.now()
-        stands = finder.position_and_revision(call.scope, call.deadline)
+        by_meaning = self._config.search_type != "keyword"
+        self._require(by_meaning=by_meaning and self.repository.embedder is not None)
+        finder, now = self.repository.finder, self.repository.now()
+        stands = finder.position_and_revision(scope, deadline)
         revision = None if stands is None else stands[1]
         cached = None
-        if call.key is not None and revision is not None:
-            cached = self._cache.get(call.key, now, revision)
+        if key is not None and revision is not None:
+            cached = self._cache.get(key, now, revision)
         if cached is not None:
             return _Attempt(cached.payload, now, revision, cached=cached)
-        payload = call.search()
+        payload = search()
         # Only now the index contains all the memories of the payload.
-        return _Attempt(payload, now, revision, finder.next_expiry(call.scope, now))
+        return _Attempt(payload, now, revision, finder.next_expiry(scope, now))
 
     def _outcome(
         self, key: PayloadKey | None, attempt: _Attempt, computation: Computation
@@ -217,7 +211,11 @@ class Guard:
         if attempt.cached is not None:
             age = (attempt.began - attempt.cached.computed_at).total_seconds()
             return Outcome(payload, age=age)
-        if key is not None and attempt.revision is not None and _may_be_cached(payload):
+        if (
+            key is not None
+            and attempt.revision is not None
+            and Marks.read(payload.metadata).is_lasting
+        ):
             size = bytes_of(payload) + sum(map(getsizeof, key.request))
             validity = attempt.revision, attempt.began, attempt.expires_at
             self._cache.put(computation, key, CachedPayload(payload, *validity, size))
@@ -229,7 +227,7 @@ class Guard:
         Nothing is read but memory. A collection that is gone has no earlier payload.
         """
         trigger = IS_LIMITED if error is RATE_LIMITED else MET
-        now = self._repository.now()
+        now = self.repository.now()
         is_gone = key is None or error is COLLECTION_NOT_FOUND
         cached = None if key is None or is_gone else self._cache.get(key, now)
         if cached is None:
@@ -251,11 +249,6 @@ class Guard:
             return error
         self._telemetry.failed(RATE_LIMITED, None)
         return RATE_LIMITED
-
-    def _check_license(self) -> None:
-        has_embedder = self._repository.embedder is not None
-        by_meaning = has_embedder and self._config.search_type != "keyword"
-        self._repository.limits.require(STORING, *((SEARCHING_BY_MEANING,) if by_meaning else ()))
 
     def _key(self, request: RetrievalRequest, scope: Scope) -> PayloadKey | None:
         """Return the key of a request; None if its payload must not be cached.
@@ -279,8 +272,3 @@ class Guard:
             None if expression is None else canonical(expression),
         )
         return PayloadKey((scope.agent_id, scope.user_id), key_fields)
-
-
-def _may_be_cached(payload: RetrievalPayload) -> bool:
-    marks = payload.metadata
-    return not (marks.degraded or marks.partial) and marks.stale_since is None

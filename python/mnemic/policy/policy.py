@@ -23,7 +23,7 @@ from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.policy.request import RetrievalRequest
-from mnemic.policy.run import RetrievalOutcome, Retriever
+from mnemic.policy.run import Retriever
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
@@ -255,35 +255,18 @@ class PolicyBase(Twin):
         Raises:
             EntryNotFoundError: If the last of them was deleted meanwhile.
         """
-        if not self._retriever.has_memories(run.scope, run.deadline):
+        finder = self._repository.finder
+        if not finder.has_memories(run.scope, run.deadline):
             return None
-        retrieved = self._retriever.retrieve(scope, run.request, run.deadline)
-        if not retrieved.total and not self._retriever.has_memories(run.scope, run.deadline):
+        payload = self._retriever.retrieve(scope, run.request, run.deadline)
+        is_empty = not payload.metadata.total_results
+        if is_empty and not finder.has_memories(run.scope, run.deadline):
             raise EntryNotFoundError("the user's last memory was deleted during the search")
-        return self._payload(retrieved)
+        return payload
 
     def _search_scope(self, run: PolicyRun) -> Scope:
         is_bound = self._config.same_session_only or run.scope.session_id is not None
         return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
-
-    def _payload(self, retrieved: RetrievalOutcome) -> RetrievalPayload:
-        packed, found = retrieved.packed, retrieved.found
-        metadata = RetrievalMetadata(
-            trigger=MET,
-            config=retrieved.config,
-            total_results=retrieved.total,
-            included_results=len(packed.kept),
-            total_tokens=packed.tokens,
-            applied_filters=packed.applied,
-            dropped=packed.dropped,
-            search_type=retrieved.search_type,
-            degraded=found.degraded,
-            degraded_reason=found.degraded_reason,
-            partial=found.partial,
-            approximate=found.approximate,
-            stale_since=found.stale_since,
-        )
-        return RetrievalPayload(memories=packed.kept, metadata=metadata)
 
     def _payload_of(self, run: PolicyRun, outcome: Outcome) -> RetrievalPayload:
         """Return the payload of an outcome, with the figures of this run."""
@@ -369,7 +352,7 @@ class AsyncRetrievalPolicy(PolicyBase):
         if self._guard.is_limited(run.scope):
             return RATE_LIMITED
         has_memories = await run_blocking(
-            lambda: self._retriever.has_memories(run.scope, run.deadline), self._repository
+            lambda: self._repository.finder.has_memories(run.scope, run.deadline), self._repository
         )
         return MET if has_memories else NO_MEMORIES
 

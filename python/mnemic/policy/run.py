@@ -1,26 +1,27 @@
 """The steps of one retrieval: search, boost, candidates, packing."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from mnemic.context.packing import PackedBlock, PackingPlan, pack
+from mnemic.context.packing import PackingPlan, pack
 from mnemic.embed.floors import score_floors
 from mnemic.index import RankedRow
-from mnemic.licensing import SEARCHING_BY_MEANING
 from mnemic.model import MemoryEntry, Scope, SearchType
 from mnemic.model.payload import PayloadMemory
 from mnemic.model.ranking import BY_SEARCH_TYPE
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
+from mnemic.policy.conditions import MET
 from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.ranges import AUTO
 from mnemic.policy.request import RetrievalRequest
 from mnemic.protocols import TokenCounter
-from mnemic.repository import Repository, SearchOutcome
+from mnemic.repository import Repository, SearchOutcome, Service
 
-Find = Callable[[Scope, Search], SearchOutcome]
+Find: TypeAlias = Callable[[Scope, Search], SearchOutcome]
 """Finds memories of a scope."""
 
 MAX_RANKED = 256
@@ -28,13 +29,6 @@ MAX_RANKED = 256
 
 DEEPER = 16
 """Factor of the memories that are ranked next."""
-
-
-class ScoredEntry(NamedTuple):
-    """A found memory with its final score."""
-
-    entry: MemoryEntry
-    score: float
 
 
 class SessionBoost(NamedTuple):
@@ -59,7 +53,7 @@ class SessionBoost(NamedTuple):
         deep = search
         while True:
             found = find(scope, deep)
-            if self.factor == 1 or len(found.hits) < deep.limit or found.partial:
+            if self.factor == 1 or len(found.hits) < deep.limit or found.marks.partial:
                 return found
             if not self._can_rise(found, search.limit):
                 return found
@@ -68,7 +62,7 @@ class SessionBoost(NamedTuple):
             limit = min(MAX_RANKED, DEEPER * deep.limit)
             deep = msgspec.structs.replace(search, limit=limit)
 
-    def candidates(self, found: SearchOutcome, limit: int) -> list[ScoredEntry]:
+    def candidates(self, found: SearchOutcome, limit: int) -> list[tuple[MemoryEntry, float]]:
         """Return the best memories by their boosted scores.
 
         Order: score, then newest, then smallest id. Scores are from 0 to 1.
@@ -77,7 +71,7 @@ class SessionBoost(NamedTuple):
         if self.factor != 1:
             hits = sorted(hits, key=lambda hit: self._key(hit, found))
         return [
-            ScoredEntry(found.entries[hit.row], min(1.0, max(0.0, self._score(hit, found))))
+            (found.entries[hit.row], min(1.0, max(0.0, self._score(hit, found))))
             for hit in hits[:limit]
         ]
 
@@ -98,16 +92,14 @@ class SessionBoost(NamedTuple):
     ) -> SearchOutcome:
         narrowed = scope.narrowed(session_id=self.session_id)
         best = find(narrowed, msgspec.structs.replace(search, needs_evidence=False))
-        if best.degraded != found.degraded:  # their scores cannot be compared
+        if best.marks.degraded != found.marks.degraded:  # their scores cannot be compared
             return found
         known = {hit.row for hit in found.hits}
         hits = [*found.hits, *(hit for hit in best.hits if hit.row not in known)]
         return found._replace(
             hits=hits,
             entries={**best.entries, **found.entries},
-            partial=best.partial,
-            approximate=found.approximate or best.approximate,
-            stale_since=found.stale_since or best.stale_since,
+            marks=found.marks.united(best.marks),
         )
 
     def _score(self, hit: RankedRow, found: SearchOutcome) -> float:
@@ -126,25 +118,7 @@ DOCUMENTED_MIN_SCORE = 0.3
 """Minimum score of a search by the vectors of an embedder without floors of its own."""
 
 
-class RetrievalOutcome(NamedTuple):
-    """The outcome of a search and of all steps after it.
-
-    Attributes:
-        packed: The memories of the payload, and those left out.
-        config: The active configuration.
-        total: Memories found.
-        search_type: The search that was really made.
-        found: The search's marks: `degraded`, `partial`, `approximate`, `stale_since`.
-    """
-
-    packed: PackedBlock
-    config: RetrievalConfig
-    total: int
-    search_type: SearchType
-    found: SearchOutcome
-
-
-class Retriever:
+class Retriever(Service):
     """Finds the memories for a request and packs them; runs in the caller's thread.
 
     Args:
@@ -156,21 +130,14 @@ class Retriever:
     def __init__(
         self, repository: Repository, config: RetrievalConfig, counter: TokenCounter | None
     ) -> None:
-        self._repository = repository
+        super().__init__(repository)
         self._config = config
         self._counter = counter
 
-    def has_memories(self, scope: Scope, deadline: float | None) -> bool:
-        """Return whether a scope's user has any active memory in its project.
-
-        A session that the scope is bound to counts too.
-        """
-        return self._repository.finder.has_memories(scope, deadline)
-
     def retrieve(
         self, scope: Scope, request: RetrievalRequest, deadline: float | None
-    ) -> RetrievalOutcome:
-        """Return the memories for a request.
+    ) -> RetrievalPayload:
+        """Return the payload of a request, without the figures of its run.
 
         Args:
             scope: The request's scope.
@@ -183,22 +150,34 @@ class Retriever:
         """
         config = self.active_config()
         boost = SessionBoost(request.session_id, config.session_boost)
-        found = self._found(scope, self._search(config, request, deadline), boost)
+        found = boost.found(self._find, scope, self._search(config, request, deadline))
         if config.min_score != self._config.min_score and _is_by_keywords(found):
             # The floor of similarity does not fit a search that compared none.
             config = self._config
             by_keywords = config.overridden(search_type="keyword")
-            again = self._found(scope, self._search(by_keywords, request, deadline), boost)
-            found = again._replace(degraded=found.degraded, degraded_reason=found.degraded_reason)
+            again = boost.found(self._find, scope, self._search(by_keywords, request, deadline))
+            degraded, reason, *_ = found.marks
+            found = again.marked(degraded=degraded, degraded_reason=reason)
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
         candidates = boost.candidates(found, OVER_FETCH * config.top_k)
         memories = PayloadMemory.of(candidates, search_type)
         packed = pack(memories, self._plan(config))
-        return RetrievalOutcome(packed, config, len(memories), search_type, found)
+        metadata = RetrievalMetadata(
+            trigger=MET,
+            config=config,
+            total_results=len(memories),
+            included_results=len(packed.kept),
+            total_tokens=packed.tokens,
+            applied_filters=packed.applied,
+            dropped=packed.dropped,
+            search_type=search_type,
+            **found.marks.of(RetrievalMetadata),
+        )
+        return RetrievalPayload(memories=packed.kept, metadata=metadata)
 
     def active_config(self) -> RetrievalConfig:
         """Return the configuration with the minimum score of an embedder without floors."""
-        config, embedder = self._config, self._repository.embedder
+        config, embedder = self._config, self.repository.embedder
         search_type = self._search_type(config)
         if config.min_score != AUTO or embedder is None or search_type == "keyword":
             return config
@@ -207,7 +186,7 @@ class Retriever:
         return config.overridden(min_score=DOCUMENTED_MIN_SCORE)
 
     def _search_type(self, config: RetrievalConfig) -> SearchType:
-        has_embedder = self._repository.embedder is not None
+        has_embedder = self.repository.embedder is not None
         return config.search_type if has_embedder or config.search_type != "hybrid" else "keyword"
 
     def _search(
@@ -222,12 +201,6 @@ class Retriever:
             falls_back=True,
             deadline=deadline,
         )
-
-    def _found(self, scope: Scope, search: Search, boost: SessionBoost) -> SearchOutcome:
-        def find(scope: Scope, search: Search) -> SearchOutcome:
-            return self._repository.find(scope, search, SEARCHING_BY_MEANING)
-
-        return boost.found(find, scope, search)
 
     def _plan(self, config: RetrievalConfig) -> PackingPlan:
         floor = config.min_score if isinstance(config.min_score, float) else None
@@ -246,4 +219,4 @@ class Retriever:
 
 
 def _is_by_keywords(found: SearchOutcome) -> bool:
-    return found.degraded or found.share == 0
+    return found.marks.degraded or found.share == 0

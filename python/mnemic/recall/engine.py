@@ -1,10 +1,10 @@
 """The steps of a recall: ranking, access counts, telemetry."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import ClassVar
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from mnemic.contradictions import ContradictionJudge, Judgement, RuleJudge
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError, MnemicError, StoreError
 from mnemic.index import RankedRow
-from mnemic.licensing import RECALLING
+from mnemic.licensing import RECALLING, Need
 from mnemic.model import (
     KEYWORD,
     SEMANTIC,
@@ -36,6 +36,7 @@ from mnemic.model import (
 from mnemic.model.deadline import TimeLimit
 from mnemic.model.filter import All, Field, Op, Test
 from mnemic.model.link import Direction
+from mnemic.model.marks import Marks
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY, Order
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, salience_of, static_score_of
 from mnemic.model.rows import State
@@ -48,7 +49,7 @@ from mnemic.recall import reasons
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.reporting.description import described, must_be, quoted
-from mnemic.repository import LinkedOutcome, Repository, SearchOutcome
+from mnemic.repository import Follow, LinkedOutcome, Repository, SearchOutcome, Service
 from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -130,30 +131,13 @@ _ORDERS = {
     RecallMode.RECENT: Order.ACCESSED,
     RecallMode.IMPORTANT: Order.SALIENCE,
     RecallMode.FREQUENT: Order.ACCESS_COUNT,
+    RecallMode.TEMPORAL: Order.NEWEST,
 }
+_BY_QUERY = RecallMode.RELEVANT, RecallMode.TEMPORAL
+"""Modes whose memories are similar to a query, if there is one."""
 
 
-class Recall(NamedTuple):
-    """A search with the scores of its results.
-
-    Attributes:
-        search: Ranks or orders the memories.
-        reason: Computes their scores.
-    """
-
-    search: Search
-    reason: reasons.Reason
-
-
-class _Candidate(NamedTuple):
-    """A memory that a text may contradict, its row, and its similarity."""
-
-    row: int
-    entry: MemoryEntry
-    similarity: float
-
-
-class RecallEngine:
+class RecallEngine(Service):
     """Recalls one agent's memories.
 
     Args:
@@ -162,6 +146,9 @@ class RecallEngine:
         judge: Judges contradictions.
         log_queries: Whether logs show queries, if the memory permits it.
     """
+
+    _needs: ClassVar[tuple[Need, ...]] = (RECALLING,)
+    _by_meaning: ClassVar[tuple[Need, ...]] = ()
 
     def __init__(
         self,
@@ -173,7 +160,11 @@ class RecallEngine:
     ) -> None:
         if not isinstance(options, MemoryRetrieverOptions):
             raise must_be("options", "MemoryRetrieverOptions", options)
-        self.repository = repository
+        super().__init__(
+            repository,
+            track_access=options.track_access,
+            access_interval=options.access_interval,
+        )
         self.options = options
         self._judge = judge
         shows = flag("log_queries", log_queries) and repository.logs_content
@@ -187,52 +178,42 @@ class RecallEngine:
         times: TimeRange = ANY_TIME,
     ) -> MemoryRecallResult:
         """Return the memories of a scope in the order of a mode, of a range of creation times."""
-        if options.mode is RecallMode.TEMPORAL:
-            if times == ANY_TIME:
-                raise InvalidArgumentError(
-                    "mode temporal needs a time range: give recall since= or until=, or call "
-                    "AsyncMemoryRetriever.recall_temporal"
-                )
-            return await self.temporal(scope, options, times, query)
-        started, limit = time.perf_counter(), options.time_limit
-        self._check_license()
         mode = options.mode
-        bounded("query", text("query", query))
-        if mode is RecallMode.RELEVANT:
-            request = self._relevant(query, options, times)
+        if mode is RecallMode.TEMPORAL and times == ANY_TIME:
+            raise InvalidArgumentError(
+                "mode temporal needs a time range: give recall since= or until=, or call "
+                "AsyncMemoryRetriever.recall_temporal"
+            )
+        started, limit = time.perf_counter(), options.time_limit
+        self._require()
+        search = self._search(query, options, times)
+        result = await self._recalled(scope, search, mode, started, limit)
+        milliseconds = milliseconds_since(started)
+        if mode is RecallMode.TEMPORAL:
+            self._telemetry.recalled_temporal(len(result), times.start, times.end, milliseconds)
         else:
-            search = search_of(options, *times.tests, order=_ORDERS[mode])
-            request = Recall(search, reasons.REASONS[mode])
-        result = await self._recalled(scope, request, started, limit)
-        self._telemetry.recalled(
-            mode.name.capitalize(), query, len(result), milliseconds_since(started)
-        )
+            self._telemetry.recalled(mode.name.capitalize(), query, len(result), milliseconds)
         return result
 
-    async def temporal(
-        self,
-        scope: Scope,
-        options: RecallOptions,
-        times: TimeRange,
-        topic: str | None,
-    ) -> MemoryRecallResult:
-        """Return the memories created in a time range, newest first."""
-        started, limit = time.perf_counter(), options.time_limit
-        self._check_license()
-        times.check_order()
-        search = search_of(options, *times.tests, order=Order.NEWEST)
-        if topic is not None:
-            bounded("topic_filter", text("topic_filter", topic))
-        if topic is None or not topic.strip():
-            request = Recall(search, reasons.temporal_reason)
-        else:
-            topical = msgspec.structs.replace(search, text=topic, min_similarity=self._floor())
-            request = Recall(topical, reasons.topical_reason)
-        result = await self._recalled(scope, request, started, limit)
-        self._telemetry.recalled_temporal(
-            len(result), times.start, times.end, milliseconds_since(started)
-        )
-        return result
+    def _search(self, query: str, options: RecallOptions, times: TimeRange) -> Search:
+        mode, given = options.mode, self.options
+        if mode is RecallMode.TEMPORAL:
+            times.check_order()
+        name = "topic_filter" if mode is RecallMode.TEMPORAL else "query"
+        bounded(name, text(name, query))
+        ranking = msgspec.structs.replace(SEMANTIC, salience=given.salience)
+        if mode is RecallMode.RELEVANT:
+            if not query.strip():
+                raise InvalidArgumentError(
+                    "query must be a text that is not empty where mode is relevant; the other "
+                    "modes need none"
+                )
+            weights = Weights(relevance=given.similarity_weight, salience=given.salience_weight)
+            ranking = msgspec.structs.replace(ranking, weights=weights)
+        search = search_of(options, *times.tests, order=_ORDERS.get(mode), ranking=ranking)
+        if mode not in _BY_QUERY or not query.strip():
+            return search
+        return msgspec.structs.replace(search, text=query, min_similarity=self._floor())
 
     async def linked(
         self,
@@ -245,83 +226,55 @@ class RecallEngine:
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first; None and [] are all types."""
-        started, time_limit = time.perf_counter(), options.time_limit
-        self._check_license()
+        started, limit = time.perf_counter(), options.time_limit
+        self._require()
         _check_depth(depth)
         word("direction", direction, _DIRECTIONS)
         named = () if types is None else items("types", types)
         kinds = {LinkType.parse(kind) for kind in named} or None
+        follow = Follow(kinds, direction, depth, options.max_results, limit.deadline)
 
         def find() -> LinkedOutcome | None:
-            row = self.repository.finder.row_of(
-                scope, entry_id, include_inactive=uses_store(options)
-            )
-            if row is None:
-                return None
-            limit, deadline = options.max_results, time_limit.deadline
-            return self._linked(
-                scope, row, kinds, options, direction, depth=depth, limit=limit, deadline=deadline
-            )
+            finder, with_inactive = self.repository.finder, uses_store(options)
+            row = finder.row_of(scope, entry_id, include_inactive=with_inactive)
+            return None if row is None else self._linked(scope, row, follow, options)
 
         if uses_store(options):
             await self._write_accesses()  # the traversal reads the store alone
-        partial = False
         try:
             found = await run_blocking(find, self.repository)
         except DeadlineExceededError:
-            if not time_limit.takes_partial:
+            if not limit.takes_partial:
                 raise
-            found, partial = LinkedOutcome([], {}, 0), True
+            found = LinkedOutcome([], {}, 0, Marks(partial=True))
         if found is None:
             raise not_found(entry_id, scope)
         memories = tuple(
             ScoredMemory(found.entries[hit.row], hit.strength, reasons.linked_reason(hit.kinds))
             for hit in found.hits
         )
-        self._count(memories, [hit.row for hit in found.hits])
+        self._count((hit.row, found.entries[hit.row]) for hit in found.hits)
         self.repository.note_returned(found.entries)
-        stale_since = self.repository.finder.stale_since
-        marks = SearchOutcome([], {}, None, partial=partial, stale_since=stale_since)
+        marks = found.marks._replace(stale_since=self.repository.finder.stale_since)
         result = _result(memories, found.total, started, marks)
         self._telemetry.recalled("Linked", "", len(result), milliseconds_since(started))
         return result
 
     def _linked(
-        self,
-        scope: Scope,
-        row: int,
-        kinds: Collection[LinkType] | None,
-        options: RecallOptions,
-        direction: Direction,
-        *,
-        depth: int,
-        limit: int,
-        deadline: float | None,
+        self, scope: Scope, row: int, follow: Follow, options: RecallOptions
     ) -> LinkedOutcome | None:
         """Return the memories reached by links: active ones by the index, all by the store."""
         if uses_store(options):
             statuses, allows = statuses_of(options), self._allowed(options)
-            traversal = Traversal(
-                self.repository,
-                scope,
-                kinds,
-                direction,
-                statuses=statuses,
-                allows=allows,
-                deadline=deadline,
-            )
-            return traversal.traverse(row, depth, limit)
+            traversal = Traversal(self.repository, scope, follow, statuses=statuses, allows=allows)
+            return traversal.traverse(row)
         tests = filters_of(options)
         return self.repository.finder.find_linked(
             scope,
             row,
-            kinds,
-            direction,
-            depth=depth,
-            limit=limit,
+            follow,
             filters=All(tuple(tests)) if tests else None,
             with_accesses=self._spaces_accesses,
-            deadline=deadline,
         )
 
     def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:
@@ -358,25 +311,23 @@ class RecallEngine:
                 the log shows no sensitive text, and nothing counts as recalled.
         """
         started, time_limit = time.perf_counter(), options.time_limit
-        self._check_license()
+        self._require()
         least = fraction("min_confidence", min_confidence)
         exclude = () if new is None or new.supersedes is None else (new.supersedes,)
         is_sensitive = new is not None and new.sensitive
         await self._write_accesses()
         found = await self._candidates(scope, content, options, exclude, time_limit)
-        candidates = [
-            _Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits
-        ]
-        judged = await self._judged(content, candidates)
+        candidates = found.memories
+        judged = await self._judged(content, [entry.content for _, entry in candidates])
         linked, is_late = await run_blocking(
             lambda: self._linked_pairs(scope, candidates, options, time_limit), self.repository
         )
         # A judge's reasons may quote both texts.
         scored = {
-            row: ScoredMemory(
+            hit.row: ScoredMemory(
                 entry, judgement.confidence, _POTENTIAL if is_sensitive else judgement.reason
             )
-            for (row, entry, _), judgement in zip(candidates, judged, strict=True)
+            for (hit, entry), judgement in zip(candidates, judged, strict=True)
             if judgement.confidence >= least
         }
         for row, memory in linked:
@@ -384,15 +335,13 @@ class RecallEngine:
             if memory.memory.id not in exclude and (known is None or known.score < memory.score):
                 scored[row] = memory
         surest = dict(sorted(scored.items(), key=_by_confidence)[: options.max_results])
-        memories = tuple(surest.values())
         if new is None:
-            self._count(memories, list(surest))
-        found = found._replace(
-            partial=found.partial or is_late,
-            stale_since=self.repository.finder.stale_since or found.stale_since,
-        )
-        hint = None if candidates else await self.repository.user_hints.of("contradictions", scope)
-        result = _result(memories, len(scored), started, found, hint)
+            self._count((row, memory.entry) for row, memory in surest.items())
+        now = Marks(partial=is_late, stale_since=self.repository.finder.stale_since)
+        marks = now.united(found.marks)
+        if not candidates:
+            marks = await self._hinted(marks, "contradictions", scope)
+        result = _result(tuple(surest.values()), len(scored), started, marks)
         self._telemetry.recalled(
             "Contradictions",
             content,
@@ -422,19 +371,15 @@ class RecallEngine:
             exclude=exclude,
             with_total=False,
             keeps_vectors=False,
-            deadline=time_limit.deadline,
-            takes_partial=time_limit.takes_partial,
+            **time_limit._asdict(),
         )
         return await run_blocking(
-            lambda: self.repository.find(scope, search, is_returned=False), self.repository
+            lambda: self._find(scope, search, is_returned=False), self.repository
         )
 
-    async def _judged(
-        self, content: str, candidates: "Sequence[_Candidate]"
-    ) -> Sequence[Judgement]:
-        if not candidates:
+    async def _judged(self, content: str, others: Sequence[str]) -> Sequence[Judgement]:
+        if not others:
             return []
-        others = [each.entry.content for each in candidates]
         if isinstance(self._judge, RuleJudge):  # which needs no event loop, and no thread
             given: object = await self._judge.judge(content, others)
         else:
@@ -457,7 +402,7 @@ class RecallEngine:
     def _linked_pairs(
         self,
         scope: Scope,
-        candidates: "Sequence[_Candidate]",
+        candidates: Sequence[tuple[RankedRow, MemoryEntry]],
         options: RecallOptions,
         time_limit: TimeLimit,
     ) -> tuple[list[tuple[int, ScoredMemory]], bool]:
@@ -466,26 +411,19 @@ class RecallEngine:
         Whether the deadline passed before all links were followed, comes second.
         """
         found: list[tuple[int, ScoredMemory]] = []
-        for row, entry, similarity in candidates:
+        kinds, deadline = [LinkType.CONTRADICTS], time_limit.deadline
+        follow = Follow(kinds, "both", 1, CONTRADICTION_CANDIDATES, deadline)
+        for candidate, entry in candidates:
             try:
-                linked = self._linked(
-                    scope,
-                    row,
-                    [LinkType.CONTRADICTS],
-                    options,
-                    "both",
-                    depth=1,
-                    limit=CONTRADICTION_CANDIDATES,
-                    deadline=time_limit.deadline,
-                )
+                linked = self._linked(scope, candidate.row, follow, options)
             except DeadlineExceededError:
                 if not time_limit.takes_partial:
                     raise
                 return found, True
             if linked is None or not linked.hits:
                 continue
-            strongest = linked.hits[0].strength
-            found.append((row, ScoredMemory(entry, similarity * strongest, _POTENTIAL)))
+            similarity, strongest = candidate.shown_score, linked.hits[0].strength
+            found.append((candidate.row, ScoredMemory(entry, similarity * strongest, _POTENTIAL)))
             for hit in linked.hits:
                 reason = reasons.linked_reason(hit.kinds)
                 memory = ScoredMemory(linked.entries[hit.row], similarity * hit.strength, reason)
@@ -501,7 +439,7 @@ class RecallEngine:
         options: SalienceOptions | None,
     ) -> SalienceBreakdown:
         """Return the parts of a memory's current salience."""
-        self._check_license()
+        self._require()
         check_record("weights", weights, SalienceWeights)
         check_record("options", options, SalienceOptions)
         if query is not None:
@@ -532,7 +470,7 @@ class RecallEngine:
         self, scope: Scope, entry_id: UUID, reason: object, options: SalienceOptions | None
     ) -> MemoryEntry:
         """Raise a memory's importance; return its new state."""
-        self._check_license()
+        self._require()
         check_record("options", options, SalienceOptions)
         boosts = (SalienceOptions() if options is None else options).boosts
         boost = boosts.get(ReinforcementReason.parse(reason).value, 0.0)
@@ -543,49 +481,31 @@ class RecallEngine:
 
     async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of used memories."""
-        self._check_license()
+        self._require()
         await self.repository.touch(scope, ids)
 
-    def _relevant(self, query: str, options: RecallOptions, times: TimeRange) -> Recall:
-        if not query.strip():
-            raise InvalidArgumentError(
-                "query must be a text that is not empty where mode is relevant; the other modes "
-                "need none"
-            )
-        given = self.options
-        weights = Weights(relevance=given.similarity_weight, salience=given.salience_weight)
-        ranking = msgspec.structs.replace(SEMANTIC, weights=weights, salience=given.salience)
-        search = search_of(options, *times.tests, ranking=ranking)
-        relevant = msgspec.structs.replace(search, text=query, min_similarity=self._floor())
-        return Recall(relevant, reasons.relevant_reason)
-
     async def _recalled(
-        self, scope: Scope, recall: Recall, started: float, time_limit: TimeLimit
+        self, scope: Scope, search: Search, mode: RecallMode, started: float, limit: TimeLimit
     ) -> MemoryRecallResult:
-        salience = self.options.salience
-        ranking = msgspec.structs.replace(recall.search.ranking, salience=salience)
-        search = msgspec.structs.replace(
-            recall.search,
-            ranking=ranking,
-            deadline=time_limit.deadline,
-            takes_partial=time_limit.takes_partial,
-        )
+        search = msgspec.structs.replace(search, **limit._asdict())
         if not search.uses_accesses:
             await self._write_accesses()
         found = await run_blocking(
-            lambda: self.repository.find(scope, search),
+            lambda: self._find(scope, search),
             self.repository,
             announced=self.repository.finder.announced(scope, search),
         )
         now = self.repository.now()
+        reason = reasons.REASONS[mode]
         memories = tuple(
-            ScoredMemory(entry, *recall.reason(self._explained(hit, entry, now)))
-            for hit in found.hits
-            for entry in (found.entries[hit.row],)
+            ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
+            for hit, entry in found.memories
         )
-        self._count(memories, [hit.row for hit in found.hits])
-        hint = None if memories else await self.repository.user_hints.of("recall", scope)
-        return _result(memories, _total(found), started, found, hint)
+        self._count((hit.row, entry) for hit, entry in found.memories)
+        marks = found.marks
+        if not memories:
+            marks = await self._hinted(marks, "recall", scope)
+        return _result(memories, found.matches, started, marks)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
@@ -593,18 +513,6 @@ class RecallEngine:
             return hit
         salience = static_score_of(entry, now, self.options.salience)
         return hit._replace(components={**hit.components, "salience": salience})
-
-    def _count(self, recalled: Sequence[ScoredMemory], rows: Sequence[int]) -> None:
-        """Count accesses. They are written later, so a failing write fails no recall."""
-        if not self.options.track_access:
-            return
-        interval = self.options.access_interval
-        if interval:
-            accessed = [scored.memory.last_accessed_at for scored in recalled]
-            last = dict(zip(rows, accessed, strict=True))
-            self.repository.accesses.record_spaced(last, interval)
-        else:
-            self.repository.accesses.record(rows)
 
     @property
     def _spaces_accesses(self) -> bool:
@@ -626,26 +534,12 @@ class RecallEngine:
         floor = self.repository.similarity_floor(DOCUMENTED_SIMILARITY) if own is None else own
         return floor or None
 
-    def _check_license(self) -> None:
-        self.repository.limits.require(RECALLING)
-
 
 def _result(
-    memories: tuple[ScoredMemory, ...],
-    total: int,
-    started: float,
-    found: SearchOutcome,
-    hint: str | None = None,
+    memories: tuple[ScoredMemory, ...], total: int, started: float, marks: Marks
 ) -> MemoryRecallResult:
-    """Return memories as a result with the marks of what was found."""
     took = timedelta(milliseconds=milliseconds_since(started))
-    return MemoryRecallResult(
-        memories, total, took, found.partial, found.approximate, found.stale_since, hint
-    )
-
-
-def _total(found: SearchOutcome) -> int:
-    return len(found.hits) if found.total is None else found.total
+    return MemoryRecallResult(memories, total, took, **marks.of(MemoryRecallResult))
 
 
 def _by_confidence(of_row: tuple[int, ScoredMemory]) -> tuple[float, float, UUID, str]:

@@ -46,18 +46,16 @@ def linked_reason(kinds: tuple[int, ...]) -> str:
 
 
 def temporal_reason(hit: RankedRow) -> tuple[float, str]:
-    """Return the score and reason of recall from a time range."""
-    return hit.components["salience"], "Temporal match"
-
-
-def topical_reason(hit: RankedRow) -> tuple[float, str]:
-    """Return the score and reason of recall from a time range with a topic."""
-    similarity = hit.components["similarity"]
-    return hit.components["salience"], f"Temporal match, Similarity: {similarity:.2f}"
+    """Return the score and reason of recall from a time range, with or without a topic."""
+    similarity = hit.components.get("similarity")
+    topic = "" if similarity is None else f", Similarity: {similarity:.2f}"
+    return hit.components["salience"], f"Temporal match{topic}"
 
 
 REASONS: dict[RecallMode, Reason] = {
+    RecallMode.RELEVANT: relevant_reason,
     RecallMode.RECENT: recent_reason,
     RecallMode.IMPORTANT: important_reason,
     RecallMode.FREQUENT: frequent_reason,
+    RecallMode.TEMPORAL: temporal_reason,
 }

@@ -141,10 +141,12 @@ class AsyncMemoryRetriever(RetrieverBase):
             InvalidArgumentError: If the range ends before it begins, or an option is out of range.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
+        given = msgspec.structs.replace(given, mode=RecallMode.TEMPORAL)
+        topic = "" if topic_filter is None else topic_filter
         times = TimeRange(
             time("from_", from_), time("to", to), includes_end=not flag("half_open", half_open)
         )
-        return await self._engine.temporal(self._scope_of(given), given, times, topic_filter)
+        return await self._engine.recall(self._scope_of(given), topic, given, times)
 
     async def recall_by_type(
         self,

@@ -4,10 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mnemic.index import LinkedRow
-from mnemic.model import LinkType, MemoryEntry, MemoryStatus, Scope
+from mnemic.model import MemoryEntry, MemoryStatus, Scope
 from mnemic.model.deadline import check_deadline
-from mnemic.model.link import Direction
-from mnemic.repository import LinkedOutcome, Repository
+from mnemic.repository import Follow, LinkedOutcome, Repository
 
 Allows: TypeAlias = Callable[[MemoryEntry], bool]
 """Whether a memory may be found and traversed."""
@@ -24,53 +23,49 @@ class Traversal:
     Args:
         repository: The memories.
         scope: Only memories of it are found.
-        kinds: Only links of these types; None follows all.
-        direction: Direction of the links.
+        follow: The links to follow.
         statuses: Only memories with these statuses are found and traversed.
         allows: Further test of a found memory.
-        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
     """
 
     def __init__(
         self,
         repository: Repository,
         scope: Scope,
-        kinds: Collection[LinkType] | None,
-        direction: Direction,
+        follow: Follow,
         *,
         statuses: Collection[MemoryStatus],
         allows: Allows,
-        deadline: float | None,
     ) -> None:
         self._finder = repository.finder
         self._scope = scope
-        self._kinds = kinds
-        self._direction: Direction = direction
+        self._follow = follow
         self._statuses = statuses
         self._allows = allows
-        self._deadline = deadline
         self._entries: dict[int, MemoryEntry] = {}
 
-    def traverse(self, row: int, depth: int, limit: int) -> LinkedOutcome | None:
+    def traverse(self, row: int) -> LinkedOutcome | None:
         """Return the memories within a number of hops, strongest first; None without the first."""
         if row not in self._present([row]):
             return None
         found: dict[int, _Path] = {}
         edge = {row: _Path(1.0, ())}
-        for _ in range(depth):
+        for _ in range(self._follow.depth):
             edge = self._hop(row, edge, found)
             found |= edge
         hits = sorted(
             (LinkedRow(each, self._entries[each].id.bytes, *path) for each, path in found.items()),
             key=self._sort_key,
         )
-        return LinkedOutcome(hits[:limit], {each: self._entries[each] for each in found}, len(hits))
+        entries = {each: self._entries[each] for each in found}
+        return LinkedOutcome(hits[: self._follow.limit], entries, len(hits))
 
     def _hop(self, first: int, edge: dict[int, _Path], found: dict[int, _Path]) -> dict[int, _Path]:
         better: dict[int, _Path] = {}
+        finder, (kinds, direction, _, _, deadline) = self._finder, self._follow
         for row, path in sorted(edge.items()):
-            check_deadline(self._deadline)
-            for end in self._finder.link_ends(self._scope, row, self._direction, self._kinds):
+            check_deadline(deadline)
+            for end in finder.link_ends(self._scope, row, direction, kinds):
                 strength = path.strength * end.strength
                 known = better.get(end.row) or found.get(end.row)
                 if end.row != first and (known is None or strength > known.strength):

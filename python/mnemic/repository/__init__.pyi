@@ -3,6 +3,7 @@ from mnemic.repository.arguments import required_uuid as required_uuid
 from mnemic.repository.arguments import required_uuids as required_uuids
 from mnemic.repository.arguments import unlimited as unlimited
 from mnemic.repository.found import Expansion as Expansion
+from mnemic.repository.found import Follow as Follow
 from mnemic.repository.found import LinkedOutcome as LinkedOutcome
 from mnemic.repository.found import SearchOutcome as SearchOutcome
 from mnemic.repository.options import Options as Options
@@ -10,4 +11,5 @@ from mnemic.repository.repository import Repository as Repository
 from mnemic.repository.retention import RETENTION as RETENTION
 from mnemic.repository.searchable import Searchable as Searchable
 from mnemic.repository.searchable import checked_memory as checked_memory
+from mnemic.repository.service import Service as Service
 from mnemic.repository.settings import Settings as Settings

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from mnemic.index import (
     NativeIndex,
     NeighbourRow,
     NeighbourSearch,
+    RankedPage,
     RankedRow,
     RankInputs,
 )
@@ -28,6 +30,7 @@ from mnemic.model.deadline import check_deadline
 from mnemic.model.filter import All
 from mnemic.model.hops import Hops
 from mnemic.model.link import Direction
+from mnemic.model.marks import UNMARKED, Marks
 from mnemic.model.rows import Access, State
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
@@ -37,6 +40,7 @@ from mnemic.repository.found import (
     NOT_IN_TIME,
     NOTHING,
     Expansion,
+    Follow,
     LinkedHits,
     LinkedOutcome,
     NeighbourOutcome,
@@ -283,7 +287,7 @@ class Finder(Part):
                 raise
             found = NOT_IN_TIME
         stale_since = self._store.stale_since(self._agent_id, begun)
-        return found if stale_since is None else found._replace(stale_since=stale_since)
+        return found if stale_since is None else found.marked(stale_since=stale_since)
 
     def _find(
         self, scope: Scope, search: Search, expansion: Expansion | None = None
@@ -315,9 +319,8 @@ class Finder(Part):
             if fallback is None:
                 raise
             self._telemetry.falls_back(error)
-            return self._find_once(scope, fallback)._replace(
-                degraded=True, degraded_reason=str(error)
-            )
+            found = self._find_once(scope, fallback)
+            return found.marked(degraded=True, degraded_reason=str(error))
 
     def _find_in_database(
         self, scope: Scope, search: Search, expansion: Expansion | None
@@ -341,7 +344,7 @@ class Finder(Part):
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
         inputs = RankInputs(scope, microseconds, vectors, context)
         found = self._find_active(search, inputs, moment, expansion)
-        return found._replace(approximate=selection.rows.approximate, in_database=True)
+        return found.marked(approximate=selection.rows.approximate, searched_in="database")
 
     def _find_in_memory(
         self, scope: Scope, search: Search, expansion: Expansion | None
@@ -366,47 +369,40 @@ class Finder(Part):
         self,
         scope: Scope,
         row: int,
-        kinds: Collection[LinkType] | None,
-        direction: Direction,
+        follow: Follow,
         *,
-        depth: int,
-        limit: int,
         filters: Expression | None,
         with_accesses: bool,
-        deadline: float | None = None,
     ) -> LinkedOutcome:
         """Return the active memories of a scope that links lead to.
 
         Args:
             scope: Only its memories are visited and found.
             row: The row of the first memory, one of the scope.
-            kinds: Only links of these types; None follows all.
-            direction: Which way.
-            depth: Most links on a path, 1 to 3.
-            limit: How many memories at most.
+            follow: The links to follow.
             filters: Only memories that match are visited and found; the first need not match.
             with_accesses: Whether entries show accesses that are not in the store yet.
-            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
 
         Raises:
             DeadlineExceededError: If the deadline passes.
         """
-        check_deadline(deadline)
+        check_deadline(follow.deadline)
         position = self._active.catch_up(with_accesses=with_accesses)
-        now = self._now()
+        moment = _Moment(self._now(), position, follow.deadline)
+        kinds = LinkType if follow.kinds is None else set(follow.kinds)
         search = LinkSearch(
             scope=scope,
-            now=to_microseconds(now),
+            now=to_microseconds(moment.now),
             row=row,
-            direction=direction,
-            kinds=sum(1 << kind.number for kind in (LinkType if kinds is None else set(kinds))),
-            depth=depth,
-            limit=limit,
+            direction=follow.direction,
+            kinds=sum(1 << kind.number for kind in kinds),
+            depth=follow.depth,
+            limit=follow.limit,
             filters=filters,
-            deadline=deadline,
+            deadline=follow.deadline,
         )
         hits, total = self._active.index.linked(search)
-        entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
+        entries, _ = self._entries(scope, hits, moment)
         return LinkedOutcome([hit for hit in hits if hit.row in entries], entries, total)
 
     def neighbours(
@@ -588,15 +584,14 @@ class Finder(Part):
                 linked = self._linked(search, inputs, page.ranked, expansion, index)
             neighbours = () if linked is None else linked.hits
             entries, is_cut = self._entries(inputs.scope, [*page.ranked, *neighbours], moment)
-            partial = page.partial or is_cut
+            marks = _marks_of(page, is_cut=is_cut)
             hits = [hit for hit in page.ranked if hit.row in entries]
-            if partial or len(hits) >= search.limit or len(page.ranked) < limit:
+            if marks.partial or len(hits) >= search.limit or len(page.ranked) < limit:
                 found = SearchOutcome(
                     hits[: search.limit],
                     entries,
                     page.total,
-                    partial=partial,
-                    approximate=page.approximate,
+                    marks,
                     share=page.share,
                     seq=moment.position.seq,
                     linked=linked and _read(linked, entries),
@@ -633,13 +628,13 @@ class Finder(Part):
             return found._replace(hits=found.hits[search.offset :])
         if search.is_relative:  # no index alone knows the best match
             best = self._find_in_each(_best_match_search(search), inputs, moment)
-            if best.partial:
+            if best.marks.partial:
                 return NOT_IN_TIME
             score = best.hits[0].score if best.hits else 0.0
             inputs = inputs._replace(best_match=score if score > 0 else 1.0)
         found = self._find_in_each(search, inputs, moment)
         for _ in range(MAX_ROUNDS - 1):
-            if found.partial or self.position().seq == moment.position.seq:
+            if found.marks.partial or self.position().seq == moment.position.seq:
                 break
             # A memory that changed its state between two rankings would be in neither.
             try:
@@ -647,7 +642,7 @@ class Finder(Part):
             except DeadlineExceededError:
                 if not moment.takes_partial:
                     raise
-                return found._replace(partial=True)
+                return found.marked(partial=True)
             found = self._find_in_each(search, inputs, moment)
         return found
 
@@ -680,7 +675,7 @@ class Finder(Part):
         entries, is_cut = _in_time([hit.row for hit in page.ranked], moment, read)
         show_accesses(entries, _accesses(page.ranked))
         hits = [hit for hit in page.ranked if hit.row in entries]
-        return SearchOutcome(hits, entries, page.total, partial=page.partial or is_cut)
+        return SearchOutcome(hits, entries, page.total, _marks_of(page, is_cut=is_cut))
 
     def _entries(
         self, scope: Scope, hits: Sequence[RankedRow | LinkedRow | NeighbourRow], moment: _Moment
@@ -695,6 +690,11 @@ class Finder(Part):
         entries, is_cut = _in_time([hit.row for hit in hits], moment, read)
         show_accesses(entries, _accesses(hits))
         return entries, is_cut
+
+
+def _marks_of(page: RankedPage, *, is_cut: bool) -> Marks:
+    partial, approximate = page.partial or is_cut, page.approximate
+    return Marks(partial=partial, approximate=approximate) if partial or approximate else UNMARKED
 
 
 def _explained(found: SearchOutcome, search: Search, index: NativeIndex) -> SearchOutcome:
@@ -762,12 +762,9 @@ def _merged(parts: Sequence[SearchOutcome], search: Search) -> SearchOutcome:
 
     # A memory that changed its state between two rankings may be in both; it is one all the same.
     hits = {hit.row: hit for part in parts for hit in part.hits}
-    partial = any(part.partial for part in parts)
-    is_counted = search.with_total and not partial
+    marks = reduce(Marks.united, (part.marks for part in parts))
+    is_counted = search.with_total and not marks.partial
     total = sum(part.total or 0 for part in parts) if is_counted else None
     best = sorted(hits.values(), key=sort_key)[: search.limit]
-    approximate = any(part.approximate for part in parts)
     share = parts[0].share  # that of active memories
-    return SearchOutcome(
-        best, entries, total, partial=partial, approximate=approximate, share=share
-    )
+    return SearchOutcome(best, entries, total, marks, share)

@@ -1,13 +1,32 @@
 """Results of the finder, before they become those of a public verb."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mnemic.index import LinkedRow, NeighbourRow, RankedRow
-from mnemic.model import MemoryEntry, SearchHit, SearchResults, Why
+from mnemic.model import LinkType, MemoryEntry, SearchHit, SearchResults, Why
 from mnemic.model.hops import Hops
+from mnemic.model.link import Direction
+from mnemic.model.marks import UNMARKED, Marks
+
+
+class Follow(NamedTuple):
+    """The links to follow from one memory.
+
+    Attributes:
+        kinds: Only links of these types; None follows all.
+        direction: Which way.
+        depth: Most links on a path, 1 to 3.
+        limit: How many memories at most.
+        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+    """
+
+    kinds: Collection[LinkType] | None
+    direction: Direction
+    depth: int
+    limit: int
+    deadline: float | None = None
 
 
 class Expansion(NamedTuple):
@@ -41,31 +60,35 @@ class SearchOutcome(NamedTuple):
         hits: Rows, best first, with the parts of their scores.
         entries: The memories of these rows.
         total: The number of all matches; None unless the search asks for it.
-        degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
-        degraded_reason: Why the embedder failed; else None.
-        partial: Whether the deadline passed, so that better hits may be missing.
-        approximate: Whether an approximate index chose the memories that were ranked.
+        marks: What holds of all of them.
         share: Share of similarity in the matches; None without a query.
         reasons: The reasons for the score of each row, if requested.
         seq: Number of the store's last change that the index had.
         linked: The neighbours of the hits, if requested; their entries are among `entries`.
-        stale_since: Since when changes may be missing, because the store cannot be read; else None.
-        in_database: Whether the database selected the memories that were ranked.
     """
 
     hits: list[RankedRow]
     entries: dict[int, MemoryEntry]
     total: int | None
-    degraded: bool = False
-    degraded_reason: str | None = None
-    partial: bool = False
-    approximate: bool = False
+    marks: Marks = UNMARKED
     share: float | None = None
     reasons: Mapping[int, Why] = MappingProxyType({})
     seq: int = -1
     linked: LinkedHits | None = None
-    stale_since: datetime | None = None
-    in_database: bool = False
+
+    @property
+    def memories(self) -> list[tuple[RankedRow, MemoryEntry]]:
+        """The hits, each with its memory."""
+        return [(hit, self.entries[hit.row]) for hit in self.hits]
+
+    @property
+    def matches(self) -> int:
+        """The number of all matches; that of the hits where these were not counted."""
+        return len(self.hits) if self.total is None else self.total
+
+    def marked(self, **marks: Any) -> "SearchOutcome":
+        """Return them with other marks."""
+        return self._replace(marks=self.marks._replace(**marks))
 
     def results(self) -> SearchResults:
         """Return them as a result of the public verbs."""
@@ -79,22 +102,13 @@ class SearchOutcome(NamedTuple):
             )
             for hit in self.hits
         )
-        return SearchResults(
-            hits,
-            degraded=self.degraded,
-            degraded_reason=self.degraded_reason,
-            partial=self.partial,
-            approximate=self.approximate,
-            share=self.share,
-            stale_since=self.stale_since,
-            searched_in="database" if self.in_database else "memory",
-        )
+        return SearchResults(hits, share=self.share, **self.marks.of(SearchResults))
 
 
 NOTHING = SearchOutcome([], {}, 0)
 """The answer of a search by a vector among memories without any."""
 
-NOT_IN_TIME = SearchOutcome([], {}, None, partial=True)
+NOT_IN_TIME = SearchOutcome([], {}, None, Marks(partial=True))
 """The partial answer of a search that found nothing before its deadline."""
 
 
@@ -105,11 +119,13 @@ class LinkedOutcome(NamedTuple):
         hits: Rows, the strongest path first.
         entries: The memories of these rows.
         total: Their number.
+        marks: What holds of all of them.
     """
 
     hits: list[LinkedRow]
     entries: dict[int, MemoryEntry]
     total: int
+    marks: Marks = UNMARKED
 
 
 class NeighbourOutcome(NamedTuple):

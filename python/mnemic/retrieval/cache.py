@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from mnemic.model import RelevanceScores
+from mnemic.model.marks import UNMARKED, Marks
 from mnemic.reporting.description import hidden
 from mnemic.retrieval.keys import Key, UserScope
 from mnemic.threads.locks import InnerLock
@@ -65,11 +66,7 @@ class CachedAnswer(NamedTuple):
         expires_at: Time of the next expiry of a memory of the user, which may change the result;
             None is never.
         expansion_failed: Whether the expander failed; such a result is not cached.
-        degraded: Whether the embedder failed; such a result is not cached either.
-        degraded_reason: Why it failed; else None.
-        partial: Whether the deadline passed; such a result is not cached either.
-        approximate: Whether an approximate index chose the memories that were ranked.
-        stale_since: Since when changes may be missing; such a result is not cached either.
+        marks: What holds of the result; one that does not last is not cached either.
     """
 
     hits: tuple[CachedHit, ...]
@@ -79,17 +76,12 @@ class CachedAnswer(NamedTuple):
     lifetime: timedelta
     expires_at: datetime | None = None
     expansion_failed: bool = False
-    degraded: bool = False
-    degraded_reason: str | None = None
-    partial: bool = False
-    approximate: bool = False
-    stale_since: datetime | None = None
+    marks: Marks = UNMARKED
 
     @property
     def is_complete(self) -> bool:
         """Whether a later computation would give the same."""
-        is_cut = self.expansion_failed or self.degraded or self.partial
-        return not is_cut and self.stale_since is None
+        return not self.expansion_failed and self.marks.is_lasting
 
     def __repr__(self) -> str:
         expanded = "" if self.expanded is None else f", expanded={hidden(self.expanded)}"

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -16,7 +16,7 @@ from mnemic.errors import (
     StoreError,
 )
 from mnemic.index import RankedRow
-from mnemic.licensing import RETRIEVING_BY_MEANING, STORING
+from mnemic.licensing import RETRIEVING_BY_MEANING, Need
 from mnemic.model import (
     HYBRID,
     KEYWORD,
@@ -41,12 +41,13 @@ from mnemic.model import (
 )
 from mnemic.model.deadline import NO_LIMIT, TimeLimit, check_deadline
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, Field, Not, Op, Test
+from mnemic.model.marks import Marks
 from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
 from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.description import must_be
-from mnemic.repository import Repository, SearchOutcome
+from mnemic.repository import Repository, SearchOutcome, Service
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import (
     CACHED_ANSWERS,
@@ -91,7 +92,7 @@ class CacheLookup(NamedTuple):
     from_cache: bool
 
 
-class RetrievalEngine:
+class RetrievalEngine(Service):
     """Answers `MemoryQuery`s over one agent's memories.
 
     Args:
@@ -106,6 +107,8 @@ class RetrievalEngine:
         track_access: Whether returned memories count as accessed, if the memory tracks accesses.
     """
 
+    _by_meaning: ClassVar[tuple[Need, ...]] = (RETRIEVING_BY_MEANING,)
+
     def __init__(
         self,
         repository: Repository,
@@ -118,8 +121,7 @@ class RetrievalEngine:
         cache_bytes: int = CACHED_BYTES,
         track_access: bool = True,
     ) -> None:
-        self.repository = repository
-        self._track_access = validation.flag("track_access", track_access)
+        super().__init__(repository, track_access=validation.flag("track_access", track_access))
         self._expander = expander
         self._similarity_floor = (
             None
@@ -146,16 +148,14 @@ class RetrievalEngine:
             raise must_be("query", "a MemoryQuery", query)
         self._check_license(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
-        self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
+        hits, marks = given.answer.hits, given.answer.marks
+        self._count((hit.row, given.entries[hit.row]) for hit in hits)
         milliseconds = milliseconds_since(started)
-        result = _result(query, given, milliseconds)
-        if not result and not query.offset:
-            hint = await self.repository.user_hints.of("retrieve", scope)
-            result = msgspec.structs.replace(result, hint=hint)
-        expanded = given.answer.expanded
-        self._statistics.retrieved(
-            milliseconds, len(result.results), is_expanded=expanded is not None
-        )
+        if not hits and not query.offset:
+            marks = await self._hinted(marks, "retrieve", scope)
+        result = _result(query, given, marks, milliseconds)
+        is_expanded = result.expanded_query is not None
+        self._statistics.retrieved(milliseconds, len(hits), is_expanded=is_expanded)
         await self._telemetry.retrieved(result, milliseconds)
         return result
 
@@ -230,10 +230,10 @@ class RetrievalEngine:
         if like is None:
             return None
         found = await run_blocking(lambda: self._find(scope, like.search), self.repository)
-        self._count([(hit.row, found.entries[hit.row]) for hit in found.hits])
+        self._count((hit.row, entry) for hit, entry in found.memories)
         return [
-            MemorySearchResult(found.entries[hit.row], hit.shown_score, rank)
-            for rank, hit in enumerate(found.hits, start=1)
+            MemorySearchResult(entry, hit.shown_score, rank)
+            for rank, (hit, entry) in enumerate(found.memories, start=1)
         ]
 
     async def suggest(
@@ -243,7 +243,7 @@ class RetrievalEngine:
 
         The list is empty if the suggester fails.
         """
-        self._require(by_meaning=False)
+        self._require()
         validation.limit("limit", limit)
         if not isinstance(context, str):
             raise must_be("conversation_context", "a text", context)
@@ -267,12 +267,6 @@ class RetrievalEngine:
             self._telemetry.suggestion_failed(error)
             return Suggestions(failed=True)
 
-    def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
-        """Count accesses of returned memories, except deleted ones."""
-        if self._track_access:
-            current = [row for row, entry in found if entry.forgotten_at is None]
-            self.repository.accesses.record(current)
-
     def stats(self) -> RetrievalStats:
         """Return the statistics so far."""
         return self._statistics.read()
@@ -283,13 +277,6 @@ class RetrievalEngine:
         self._require(by_meaning=by_meaning)
         if by_meaning:
             self.repository.check_embedder()
-
-    def _require(self, *, by_meaning: bool) -> None:
-        needs = (STORING, RETRIEVING_BY_MEANING) if by_meaning else (STORING,)
-        self.repository.limits.require(*needs)
-
-    def _find(self, scope: Scope, search: Search) -> SearchOutcome:
-        return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
     def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
         """Return the words of the best matching memories: pseudo-relevance feedback.
@@ -305,10 +292,10 @@ class RetrievalEngine:
             falls_back=True,
             deadline=time_limit.deadline,
         )
-        found = self.repository.find(scope, search, RETRIEVING_BY_MEANING, is_returned=False)
+        found = self._find(scope, search, is_returned=False)
         texts = [
-            (found.entries[hit.row].content[: validation.MAX_QUERY_LENGTH], 1 / rank)
-            for rank, hit in enumerate(found.hits, start=1)
+            (entry.content[: validation.MAX_QUERY_LENGTH], 1 / rank)
+            for rank, (_, entry) in enumerate(found.memories, start=1)
         ]
         terms = self.repository.finder.related(scope, text, texts, MAX_RELATED)
         best = found.hits[0].score if found.hits else 0.0
@@ -394,17 +381,13 @@ class RetrievalEngine:
             expires_at = self.repository.finder.next_expiry(scope, started, _states(query))
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in found.hits),
-            total=len(found.hits) if found.total is None else found.total,
+            total=found.matches,
             expanded=expanded,
             computed_at=started,
             lifetime=query.cache_ttl,
             expires_at=expires_at,
             expansion_failed=expansion_failed,
-            degraded=found.degraded,
-            degraded_reason=found.degraded_reason,
-            partial=found.partial,
-            approximate=found.approximate,
-            stale_since=found.stale_since,
+            marks=found.marks,
         )
         return CacheLookup(answer, found.entries, from_cache=False)
 
@@ -433,9 +416,7 @@ class RetrievalEngine:
             [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
             (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
-            partial=first.partial or last.partial,
-            approximate=first.approximate or last.approximate,
-            stale_since=first.stale_since or last.stale_since,
+            first.marks.united(last.marks),
         )
 
     def _scored(
@@ -455,14 +436,9 @@ class RetrievalEngine:
             ranked = self._find(scope, search)
             scored = {hit.row: hit for hit in ranked.hits}
             has_all = all(hit.row in scored for hit in ordered)
-            if has_all or ranked.partial or len(ranked.hits) < search.limit:
+            if has_all or ranked.marks.partial or len(ranked.hits) < search.limit:
                 hits = [scored[hit.row] for hit in ordered if hit.row in scored]
-                return found._replace(
-                    hits=hits,
-                    partial=found.partial or ranked.partial,
-                    approximate=found.approximate or ranked.approximate,
-                    stale_since=found.stale_since or ranked.stale_since,
-                )
+                return found._replace(hits=hits, marks=found.marks.united(ranked.marks))
             # Other users' memories of the same ids took some places.
             search = msgspec.structs.replace(search, limit=2 * search.limit)
 
@@ -511,8 +487,7 @@ def _search(
         states=_states(query),
         explain=True,
         falls_back=query.on_embed_error == "keywords",
-        deadline=time_limit.deadline,
-        takes_partial=time_limit.takes_partial,
+        **time_limit._asdict(),
     )
 
 
@@ -567,7 +542,9 @@ _WAS_ACCESSED = Test(Field("last_accessed_at"), Op.EXISTS, value=True)
 _NO_SALIENCE = Salience(recency=0.0, frequency=0.0, importance=0.0)
 
 
-def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> MemoryRetrievalResult:
+def _result(
+    query: MemoryQuery, given: CacheLookup, marks: Marks, milliseconds: float
+) -> MemoryRetrievalResult:
     answer, entries = given.answer, given.entries
     return MemoryRetrievalResult(
         results=tuple(
@@ -575,17 +552,13 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
             for rank, hit in enumerate(answer.hits, start=1 + query.offset)
         ),
         total_matches=answer.total,
-        total_is_lower_bound=answer.partial or not query.with_total,
+        total_is_lower_bound=marks.partial or not query.with_total,
         original_query=query.query or "",
         expanded_query=answer.expanded,
         expansion_failed=answer.expansion_failed,
-        degraded=answer.degraded,
-        degraded_reason=answer.degraded_reason,
-        partial=answer.partial,
-        approximate=answer.approximate,
-        stale_since=answer.stale_since,
         from_cache=given.from_cache,
         retrieval_time=timedelta(milliseconds=milliseconds),
+        **marks.of(MemoryRetrievalResult),
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import to_builtins
 from mnemic.context import MemoryContext, PackingPlan, pack
 from mnemic.context.prompt_block import NumberedLines
 from mnemic.model import SearchHit, SearchResults
+from mnemic.model.marks import SHOWN
 from mnemic.model.payload import PayloadMemory, Provenance
 from mnemic.protocols import TokenCounter
 
@@ -36,14 +37,9 @@ def context_of(
         [hits[memory.id] for memory in packed.kept],
         packed.tokens,
         dropped=packed.dropped,
-        degraded=found.degraded,
-        degraded_reason=found.degraded_reason,
-        partial=found.partial,
-        approximate=found.approximate,
-        stale_since=found.stale_since,
-        hint=found.hint,
         costs=packed.costs,
         others=[hits[memory.id] for memory in packed.dropped] if explain else (),
+        **{name: getattr(found, name) for name in SHOWN},
     )
 
 
