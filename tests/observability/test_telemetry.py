@@ -1,11 +1,14 @@
-"""Lines of the log about what was most likely not meant."""
+"""Lines of the log about what was most likely not meant, and sums of what was counted."""
 
 import logging
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from mnemic import Memory, MemoryEntry
+from mnemic.observability.telemetry import Sums
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -33,3 +36,16 @@ def test_times_that_hide_a_memory_or_lead_it_are_logged(caplog, fields, said):
             assert line.startswith("2 memory entries of agent default have a")
             assert part in line
             assert "secret" not in line
+
+
+def test_sums_lose_nothing_that_threads_add_at_once():
+    sums, interval = Sums(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for _ in range(4):
+                threads.submit(lambda: [sums.add(runs=1, hits=at % 2) for at in range(5_000)])
+    finally:
+        sys.setswitchinterval(interval)
+    assert sums.read() == {"runs": 20_000, "hits": 10_000}
+    assert sums.read()["errors"] == 0

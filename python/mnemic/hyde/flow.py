@@ -221,6 +221,6 @@ class Flow:
     async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:
         """Publish the end of a turn; a listener that hangs is left at the deadline."""
         try:
-            await self._tasks.result(self._telemetry.publish(event), deadline)
+            await self._tasks.result(self._repository.events.publish(event), deadline)
         except Exception as error:  # noqa: BLE001 - the turn has its result
             self._telemetry.failed("turn", error)

@@ -105,7 +105,7 @@ class HydeService:
         self.embedder = None if embedder is None else self._validated(embedder)
         if self.is_enabled:
             repository.limits.require(STORING, SEARCHING_BY_MEANING)
-        self._telemetry = HydeTelemetry(repository.agent_id, repository.events, repository.now)
+        self._telemetry = HydeTelemetry(repository)
         self._include_sensitive = include_sensitive
         self._is_closed = False
         self._in_process = self._started()

@@ -1,15 +1,14 @@
 """Counts, log lines and events of an engine's turns; never a word of the conversation."""
 
-from collections import Counter
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from mnemic.observability.events import Events, HypothesesRetrievedEvent
-from mnemic.protocols import Clock
+from mnemic.observability.events import HypothesesRetrievedEvent
+from mnemic.observability.telemetry import Sums
 from mnemic.records import Record
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
-from mnemic.threads.locks import InnerLock
+from mnemic.repository import Repository, ServiceTelemetry
 
 _log = logger("mnemic.hyde")
 
@@ -53,49 +52,38 @@ class HydeStats(Record, frozen=True, kw_only=True):
     failed_builds: int
 
 
-class HydeTelemetry:
+class HydeTelemetry(ServiceTelemetry):
     """Counts the turns of one engine. Thread-safe.
 
     Args:
-        agent_id: The agent.
-        events: Listeners of events.
-        clock: Gives events their times.
+        repository: The agent's memories, their listeners of events and their clock.
     """
 
-    def __init__(self, agent_id: str, events: Events, clock: Clock) -> None:
-        self._agent_id = agent_id
-        self._events = events
-        self._now = clock
-        self._lock = InnerLock()
-        self._turns = 0
-        self._cache_hits = 0
-        self._partial = 0
-        self._failures: Counter[str] = Counter()
+    def __init__(self, repository: Repository) -> None:
+        super().__init__(repository)
+        self._sums, self._failures = Sums(), Sums()
         self._latency_ms: dict[str, float] = {}
 
     def renew(self) -> None:
-        """Take a new lock: that of another process may never be released."""
-        self._lock = InnerLock()
+        """Take new locks: those of another process may never be released."""
+        self._sums.renew()
+        self._failures.renew()
 
     def hit(self) -> None:
         """Count a call that got the kept result."""
-        with self._lock:
-            self._cache_hits += 1
+        self._sums.add(cache_hits=1)
 
     def started(self) -> None:
         """Count a call without a kept result."""
-        with self._lock:
-            self._turns += 1
+        self._sums.add(turns=1)
 
     def took(self, stage: Stage, seconds: float) -> None:
         """Note how long a stage took."""
-        with self._lock:
-            self._latency_ms[stage] = seconds * 1000
+        self._latency_ms[stage] = seconds * 1000
 
     def failed(self, stage: Stage, error: BaseException | None) -> None:
         """Count a failure, and log its type and place: its text may quote the conversation."""
-        with self._lock:
-            self._failures[stage] += 1
+        self._failures.add(**{stage: 1})
         _log.debug(
             _MESSAGES[stage], self._agent_id, "not in time" if error is None else failure(error)
         )
@@ -112,9 +100,8 @@ class HydeTelemetry:
             stale_since: Since when changes may be missing, because the store cannot be read.
         """
         is_partial = stage is not None and count > 0
-        with self._lock:
-            self._partial += is_partial
-            self._latency_ms["turn"] = seconds * 1000
+        self._sums.add(partial=is_partial)
+        self.took("turn", seconds)
         if not self._events.has_listeners(HypothesesRetrievedEvent):
             return None
         return HypothesesRetrievedEvent(
@@ -127,19 +114,15 @@ class HydeTelemetry:
             timestamp=self._now(),
         )
 
-    async def publish(self, event: HypothesesRetrievedEvent) -> None:
-        """Call the listeners of the end of a flight."""
-        await self._events.publish(event)
-
     def stats(self, builds: int, failed_builds: int) -> HydeStats:
         """Return the statistics so far."""
-        with self._lock:
-            return HydeStats(
-                turns=self._turns,
-                cache_hits=self._cache_hits,
-                failures=dict(self._failures),
-                partial=self._partial,
-                latency_ms=dict(self._latency_ms),
-                builds=builds,
-                failed_builds=failed_builds,
-            )
+        sums = self._sums.read()
+        return HydeStats(
+            turns=sums["turns"],
+            cache_hits=sums["cache_hits"],
+            failures=dict(self._failures.read()),
+            partial=sums["partial"],
+            latency_ms=dict(self._latency_ms),
+            builds=builds,
+            failed_builds=failed_builds,
+        )

@@ -2,9 +2,10 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 from mnemic.errors import EmbeddingError
@@ -24,6 +25,7 @@ from mnemic.protocols import Clock
 from mnemic.records import Record
 from mnemic.reporting.description import hidden
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import InnerLock
 
 QUOTA_WARNINGS = (80, 90, 95)
 QUOTA_HYSTERESIS = 5
@@ -41,6 +43,29 @@ LOGGED_IDS = 32
 """Ids of evicted memories in one log line; further ones are in further lines."""
 
 _log = logger(__name__)
+
+
+class Sums:
+    """Sums of numbers by name. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.renew()
+        self._sums: dict[str, Any] = {}
+
+    def renew(self) -> None:
+        """Take a new lock: that of another process may never be released."""
+        self._lock = InnerLock()
+
+    def add(self, **numbers: float) -> None:
+        """Add numbers to their sums, all at once."""
+        with self._lock:
+            for name, number in numbers.items():
+                self._sums[name] = self._sums.get(name, 0) + number
+
+    def read(self) -> Counter[str]:
+        """Return all sums; one that nothing was added to is 0."""
+        with self._lock:
+            return Counter(self._sums)
 
 
 class Publisher:

@@ -10,15 +10,14 @@ from mnemic.observability.events import (
     RetrievalPolicyCompletedEvent,
     RetrievalPolicyFailedEvent,
 )
-from mnemic.observability.telemetry import Publisher
+from mnemic.observability.telemetry import Sums
 from mnemic.policy.breaker import CircuitChange, CircuitState
 from mnemic.policy.errors import RetrievalError, is_expected
 from mnemic.policy.payload import RetrievalMetadata
 from mnemic.records import Record
 from mnemic.reporting.description import failure, hidden
 from mnemic.reporting.logs import logger
-from mnemic.repository import Repository
-from mnemic.threads.locks import InnerLock
+from mnemic.repository import Repository, ServiceTelemetry
 
 _log = logger("mnemic.policy")
 
@@ -91,7 +90,7 @@ _BEFORE_DUPLICATES: tuple[Step, ...] = ("threshold", "redact")
 """Steps that leave memories out before duplicates are looked for."""
 
 
-class PolicyTelemetry(Publisher):
+class PolicyTelemetry(ServiceTelemetry):
     """Emits log lines, events and metrics of one policy's runs; messages only if permitted.
 
     Thread-safe.
@@ -101,19 +100,25 @@ class PolicyTelemetry(Publisher):
     """
 
     def __init__(self, repository: Repository) -> None:
-        super().__init__(
-            repository.agent_id,
-            repository.events,
-            repository.now,
-            shows_queries=repository.logs_content,
-        )
-        self._meter = repository.meter
+        super().__init__(repository)
         self._changes: deque[CircuitChange] = deque()
-        self._counts = _Counts()
+        self._sums, self._errors = Sums(), Sums()
 
     def stats(self, circuit: CircuitState) -> RetrievalPolicyStats:
         """Return the statistics so far."""
-        return self._counts.read(circuit)
+        sums = self._sums.read()
+        each = max(1, sums["runs"])
+        return RetrievalPolicyStats(
+            runs=sums["runs"],
+            from_cache=sums["from_cache"],
+            cache_hit_rate=100 * sums["from_cache"] / each,
+            errors=dict(self._errors.read()),
+            average_results=sums["results"] / each,
+            average_tokens=sums["tokens"] / each,
+            average_latency_ms=sums["milliseconds"] / each,
+            dedup_ratio=100 * sums["duplicates"] / max(1, sums["candidates"]),
+            circuit=circuit,
+        )
 
     def circuit_changed(self, change: CircuitChange) -> None:
         """Queue a change of the circuit breaker; it is published at the end of the run."""
@@ -132,7 +137,17 @@ class PolicyTelemetry(Publisher):
     async def ran(self, message: str, metadata: RetrievalMetadata) -> None:
         """Log, publish and measure a run that was triggered."""
         figures = RunFigures.of(message, metadata)
-        self._counts.add(figures)
+        self._sums.add(
+            runs=1,
+            from_cache=metadata.from_cache,
+            results=metadata.included_results,
+            tokens=metadata.total_tokens,
+            candidates=figures.candidates,
+            duplicates=figures.duplicates,
+            milliseconds=metadata.query_time,
+        )
+        if metadata.error is not None:
+            self._errors.add(**{metadata.error.code: 1})
         self._meter.policy_ran(
             metadata.query_time,
             metadata.included_results,
@@ -192,48 +207,3 @@ class PolicyTelemetry(Publisher):
         if shown is None:
             return None
         return shown.encode(errors="replace").decode()  # a lone surrogate is no text
-
-
-class _Counts:
-    """Sums over runs. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = InnerLock()
-        self._runs = 0
-        self._from_cache = 0
-        self._results = 0
-        self._tokens = 0
-        self._candidates = 0
-        self._duplicates = 0
-        self._milliseconds = 0.0
-        self._errors: Counter[str] = Counter()
-
-    def add(self, figures: RunFigures) -> None:
-        """Count a run."""
-        metadata = figures.metadata
-        with self._lock:
-            self._runs += 1
-            self._from_cache += metadata.from_cache
-            self._results += metadata.included_results
-            self._tokens += metadata.total_tokens
-            self._candidates += figures.candidates
-            self._duplicates += figures.duplicates
-            self._milliseconds += metadata.query_time
-            if metadata.error is not None:
-                self._errors[metadata.error.code] += 1
-
-    def read(self, circuit: CircuitState) -> RetrievalPolicyStats:
-        """Return the statistics."""
-        with self._lock:
-            each = max(1, self._runs)
-            return RetrievalPolicyStats(
-                runs=self._runs,
-                from_cache=self._from_cache,
-                cache_hit_rate=100 * self._from_cache / each,
-                errors=dict(self._errors),
-                average_results=self._results / each,
-                average_tokens=self._tokens / each,
-                average_latency_ms=self._milliseconds / each,
-                dedup_ratio=100 * self._duplicates / max(1, self._candidates),
-                circuit=circuit,
-            )

@@ -167,8 +167,8 @@ class RecallEngine(Service):
         )
         self.options = options
         self._judge = judge
-        shows = flag("log_queries", log_queries) and repository.logs_content
-        self._telemetry = RecallTelemetry(repository.meter, logs_queries=shows)
+        shows = flag("log_queries", log_queries)
+        self._telemetry = RecallTelemetry(repository, logs_queries=shows)
 
     async def recall(
         self,
@@ -253,7 +253,7 @@ class RecallEngine(Service):
             ScoredMemory(found.entries[hit.row], hit.strength, reasons.linked_reason(hit.kinds))
             for hit in found.hits
         )
-        self._count((hit.row, found.entries[hit.row]) for hit in found.hits)
+        self._count(found.entries, [hit.row for hit in found.hits])
         self.repository.note_returned(found.entries)
         marks = found.marks._replace(stale_since=self.repository.finder.stale_since)
         result = _result(memories, found.total, started, marks)
@@ -336,7 +336,7 @@ class RecallEngine(Service):
                 scored[row] = memory
         surest = dict(sorted(scored.items(), key=_by_confidence)[: options.max_results])
         if new is None:
-            self._count((row, memory.entry) for row, memory in surest.items())
+            self._count({row: each.entry for row, each in surest.items()}, list(surest))
         now = Marks(partial=is_late, stale_since=self.repository.finder.stale_since)
         marks = now.united(found.marks)
         if not candidates:
@@ -501,7 +501,7 @@ class RecallEngine(Service):
             ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
             for hit, entry in found.memories
         )
-        self._count((hit.row, entry) for hit, entry in found.memories)
+        self._count(found.entries, [hit.row for hit in found.hits])
         marks = found.marks
         if not memories:
             marks = await self._hinted(marks, "recall", scope)

@@ -3,25 +3,16 @@
 import logging
 from datetime import datetime
 
-from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import SHOWN_QUERY
 from mnemic.reporting.description import hidden
 from mnemic.reporting.logs import logger
+from mnemic.repository import ServiceTelemetry
 
 _log = logger("mnemic.recall")
 
 
-class RecallTelemetry:
-    """Emits log lines and metrics of one agent's recalls; queries only if permitted.
-
-    Args:
-        meter: Measures the recalls.
-        logs_queries: Whether queries may be shown.
-    """
-
-    def __init__(self, meter: Meter, *, logs_queries: bool) -> None:
-        self._meter = meter
-        self._logs_queries = logs_queries
+class RecallTelemetry(ServiceTelemetry):
+    """Emits log lines and metrics of one agent's recalls; queries only if permitted."""
 
     def recalled(
         self,
@@ -35,7 +26,7 @@ class RecallTelemetry:
         """Log and measure a recall by a query; a sensitive query is never shown."""
         self._meter.recalled(mode, milliseconds, count)
         if _log.isEnabledFor(logging.INFO):
-            shows = self._logs_queries and not is_sensitive
+            shows = self._shows_queries and not is_sensitive
             _log.info(
                 "[MEM:RETRIEVE] Recalled %d memories in %s mode for query '%s' in %.1fms",
                 count,

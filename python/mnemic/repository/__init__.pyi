@@ -12,4 +12,5 @@ from mnemic.repository.retention import RETENTION as RETENTION
 from mnemic.repository.searchable import Searchable as Searchable
 from mnemic.repository.searchable import checked_memory as checked_memory
 from mnemic.repository.service import Service as Service
+from mnemic.repository.service import ServiceTelemetry as ServiceTelemetry
 from mnemic.repository.settings import Settings as Settings

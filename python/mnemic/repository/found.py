@@ -79,7 +79,8 @@ class SearchOutcome(NamedTuple):
     @property
     def memories(self) -> list[tuple[RankedRow, MemoryEntry]]:
         """The hits, each with its memory."""
-        return [(hit, self.entries[hit.row]) for hit in self.hits]
+        entries = self.entries
+        return [(hit, entries[hit.row]) for hit in self.hits]
 
     @property
     def matches(self) -> int:

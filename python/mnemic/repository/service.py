@@ -4,7 +4,7 @@ License, search, accesses, hint: in this order, as far as a service has them. Wh
 with its `Marks`, which its result gets as a whole.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -12,8 +12,27 @@ from mnemic.licensing import SEARCHING_BY_MEANING, STORING, Need
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.marks import Marks
 from mnemic.model.search import Search
+from mnemic.observability.telemetry import Publisher
 from mnemic.repository.found import SearchOutcome
 from mnemic.repository.repository import Repository
+
+
+class ServiceTelemetry(Publisher):
+    """Emits log lines, events and metrics of a service; queries only if permitted.
+
+    Args:
+        repository: The agent's memories, their listeners of events, their meter and their clock.
+        logs_queries: Whether queries may be shown, if the memories' contents may.
+    """
+
+    def __init__(self, repository: Repository, *, logs_queries: bool = True) -> None:
+        super().__init__(
+            repository.agent_id,
+            repository.events,
+            repository.now,
+            shows_queries=logs_queries and repository.logs_content,
+        )
+        self._meter = repository.meter
 
 
 class Service:
@@ -48,20 +67,22 @@ class Service:
         """Return the best memories of a scope, in the caller's thread; see `Repository.find`."""
         return self.repository.find(scope, search, *self._by_meaning, **options)
 
-    def _count(self, returned: Iterable[tuple[int, MemoryEntry]]) -> None:
-        """Count an access of returned memories, by row, except deleted ones.
+    def _count(self, returned: Mapping[int, MemoryEntry], rows: Sequence[int]) -> None:
+        """Count an access of returned memories, which are not deleted.
 
         Accesses are written later, so a failing write fails no call.
+
+        Args:
+            returned: Memories by row.
+            rows: The rows of those to count.
         """
         if not self._track_access:
             return
-        accessed = {
-            row: entry.last_accessed_at for row, entry in returned if entry.forgotten_at is None
-        }
-        if self._access_interval:
-            self.repository.accesses.record_spaced(accessed, self._access_interval)
+        accesses, interval = self.repository.accesses, self._access_interval
+        if interval:
+            accesses.record_spaced({row: returned[row].last_accessed_at for row in rows}, interval)
         else:
-            self.repository.accesses.record(list(accessed))
+            accesses.record(rows)
 
     async def _hinted(self, marks: Marks, call: str, scope: Scope) -> Marks:
         """Return the marks of an empty answer, with what its call may have missed."""

@@ -149,7 +149,9 @@ class RetrievalEngine(Service):
         self._check_license(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         hits, marks = given.answer.hits, given.answer.marks
-        self._count((hit.row, given.entries[hit.row]) for hit in hits)
+        entries = given.entries
+        current = [hit.row for hit in hits if entries[hit.row].forgotten_at is None]
+        self._count(entries, current)
         milliseconds = milliseconds_since(started)
         if not hits and not query.offset:
             marks = await self._hinted(marks, "retrieve", scope)
@@ -230,7 +232,7 @@ class RetrievalEngine(Service):
         if like is None:
             return None
         found = await run_blocking(lambda: self._find(scope, like.search), self.repository)
-        self._count((hit.row, entry) for hit, entry in found.memories)
+        self._count(found.entries, [hit.row for hit in found.hits])
         return [
             MemorySearchResult(entry, hit.shown_score, rank)
             for rank, (hit, entry) in enumerate(found.memories, start=1)

@@ -2,11 +2,9 @@
 
 from collections import deque
 
-import msgspec
-
 from mnemic.arrays import np
 from mnemic.model import RetrievalStats
-from mnemic.threads.locks import InnerLock
+from mnemic.observability.telemetry import Sums
 
 WINDOW_SIZE = 10_000
 """Number of last retrievals whose durations are kept."""
@@ -16,51 +14,35 @@ class Statistics:
     """Counters. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = InnerLock()
+        self._sums = Sums()
         self._milliseconds = deque[float](maxlen=WINDOW_SIZE)
-        self._retrievals = 0
-        self._results = 0
-        self._total_milliseconds = 0.0
-        self._hits = 0
-        self._misses = 0
-        self._expansions = 0
-        self._augmentations = 0
 
     def retrieved(self, milliseconds: float, results: int, *, is_expanded: bool) -> None:
         """Count a retrieval."""
-        with self._lock:
-            self._milliseconds.append(milliseconds)
-            self._retrievals += 1
-            self._results += results
-            self._total_milliseconds += milliseconds
-            self._expansions += is_expanded
+        self._milliseconds.append(milliseconds)
+        self._sums.add(
+            retrievals=1, results=results, milliseconds=milliseconds, expansions=is_expanded
+        )
 
     def record_lookup(self, *, is_hit: bool) -> None:
         """Count a cache lookup."""
-        with self._lock:
-            self._hits += is_hit
-            self._misses += not is_hit
+        self._sums.add(lookups=1, hits=is_hit)
 
     def augmented(self) -> None:
         """Count memories added to a context window."""
-        with self._lock:
-            self._augmentations += 1
+        self._sums.add(augmentations=1)
 
     def read(self) -> RetrievalStats:
         """Return the current statistics."""
-        with self._lock:
-            retrievals, looks = self._retrievals, self._hits + self._misses
-            last = list(self._milliseconds)
-            each = max(1, retrievals)
-            stats = RetrievalStats(
-                total_retrievals=retrievals,
-                cache_hit_rate=100 * self._hits / max(1, looks),
-                average_retrieval_time_ms=self._total_milliseconds / each,
-                average_results_per_query=self._results / each,
-                expansion_usage_rate=100 * self._expansions / each,
-                context_augmentations=self._augmentations,
-            )
-        if not retrievals:
-            return stats
-        p95 = float(np.quantile(last, 0.95))
-        return msgspec.structs.replace(stats, p95_retrieval_time_ms=p95)
+        sums = self._sums.read()
+        each = max(1, sums["retrievals"])
+        p95 = float(np.quantile(self._milliseconds.copy(), 0.95)) if sums["retrievals"] else 0.0
+        return RetrievalStats(
+            total_retrievals=sums["retrievals"],
+            cache_hit_rate=100 * sums["hits"] / max(1, sums["lookups"]),
+            average_retrieval_time_ms=sums["milliseconds"] / each,
+            p95_retrieval_time_ms=p95,
+            average_results_per_query=sums["results"] / each,
+            expansion_usage_rate=100 * sums["expansions"] / each,
+            context_augmentations=sums["augmentations"],
+        )

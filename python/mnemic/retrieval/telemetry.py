@@ -9,31 +9,16 @@ from mnemic.observability.events import (
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.observability.telemetry import Publisher
 from mnemic.reporting.logs import logger
-from mnemic.repository import Repository
+from mnemic.repository import ServiceTelemetry
 
 FILTER_ONLY = "[filter-only]"
 
 _log = logger("mnemic.retrieval")
 
 
-class RetrievalTelemetry(Publisher):
-    """Emits log lines, events and metrics of one agent's retrieval; queries only if permitted.
-
-    Args:
-        repository: The agent's memories, their listeners of events, their meter and their clock.
-        logs_queries: Whether queries may be shown, if the memories' contents may.
-    """
-
-    def __init__(self, repository: Repository, *, logs_queries: bool) -> None:
-        super().__init__(
-            repository.agent_id,
-            repository.events,
-            repository.now,
-            shows_queries=logs_queries and repository.logs_content,
-        )
-        self._meter = repository.meter
+class RetrievalTelemetry(ServiceTelemetry):
+    """Emits log lines, events and metrics of one agent's retrieval; queries only if permitted."""
 
     def opened(self) -> None:
         """Log that retrieval is ready."""
