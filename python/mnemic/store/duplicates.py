@@ -1,5 +1,6 @@
 """Decisions about entries that are stored already: by id, by idempotency key, by text."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -99,11 +100,26 @@ def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None
         AmbiguousIdError: If several users have one.
     """
     if len(found) > 1:
-        raise AmbiguousIdError(
-            f"several users of agent {scope.agent_id!r} have a memory with id {entry_id}; "
-            "name the user_id in place of all_users=True"
-        )
+        raise _ambiguous(scope, entry_id)
     return found[0] if found else None
+
+
+def check_unambiguous(scope: Scope, ids: Iterable[bytes]) -> None:
+    """Check that no id is one of several users' entries.
+
+    Raises:
+        AmbiguousIdError: If one is.
+    """
+    shared = sorted(entry_id for entry_id, count in Counter(ids).items() if count > 1)
+    if shared:
+        raise _ambiguous(scope, UUID(bytes=shared[0]))
+
+
+def _ambiguous(scope: Scope, entry_id: UUID) -> AmbiguousIdError:
+    return AmbiguousIdError(
+        f"several users of agent {scope.agent_id!r} have a memory with id {entry_id}; "
+        "name the user_id in place of all_users=True"
+    )
 
 
 def check_one_user(source: str | None, target: str | None) -> None:

@@ -281,3 +281,19 @@ def text_after(prefix: str) -> str | None:
         return None
     following = ord(shorter[-1]) + 1
     return shorter[:-1] + chr(_AFTER_SURROGATES if following == _SURROGATES else following)
+
+
+def beginning_with(prefix: str, column: str, mark: str) -> Condition:
+    """Return the condition of rows whose text begins with a prefix: a range of a column.
+
+    Args:
+        prefix: The prefix; one without a character holds for every row.
+        column: The column, which is never NULL.
+        mark: Placeholder of a value.
+    """
+    if not prefix:
+        return "true", []
+    end = text_after(prefix)
+    if end is None:
+        return f"{column} >= {mark}", [prefix]
+    return f"{column} >= {mark} AND {column} < {mark}", [prefix, end]

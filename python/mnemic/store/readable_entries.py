@@ -1,12 +1,18 @@
 """Entries of stored rows, without those whose seal is broken, shared by stores."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
 
+from mnemic.arrays import Float32Array
 from mnemic.errors import SealBrokenError
 from mnemic.model import Expression, MemoryEntry
+from mnemic.model.rows import Record
 from mnemic.store.filter_sql import NarrowingCondition
+from mnemic.store.row_codec import EncodedRow, RowCodec, key_of
 from mnemic.store.sealing_codec import log_broken
+from mnemic.store.selection import Decide, by_filter
+from mnemic.store.values import StoredEntry
 
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
 """Rows that begin with their numbers."""
@@ -66,3 +72,43 @@ def first_readable(
             return entries[:limit]
         seen.update(row[0] for row in rows)
         wanted = wanted._replace(limit=2 * wanted.limit)
+
+
+def decision(
+    codec: RowCodec, expression: Expression, reading: Callable[[str], AbstractContextManager[None]]
+) -> Decide:
+    """Return the decision of a filter over stored rows; those that cannot be opened are out.
+
+    Args:
+        codec: Codec of the entries.
+        expression: The filter.
+        reading: Turns errors of reading a value, which it names, into the store's.
+    """
+    passes = by_filter(expression)
+
+    def decide(rows: list[Record]) -> Sequence[bool]:
+        with reading("a memory"):
+            plain = codec.records(rows)
+            found = passes(plain)
+        if len(plain) == len(rows):
+            return found
+        verdicts = dict(zip((row for row, *_ in plain), found, strict=True))
+        return [verdicts.get(row, False) for row, *_ in rows]
+
+    return decide
+
+
+def with_vectors(
+    codec: RowCodec,
+    found: tuple[int, EncodedRow],
+    entry: MemoryEntry,
+    vectors: Sequence[Float32Array],
+    model: str | None,
+) -> StoredEntry:
+    """Return the entry of a row with its idempotency key and the vectors of a model."""
+    first, *more = vectors or (None,)
+    if first is not None and model is not None:
+        entry = entry.with_embedding(first, model)
+    row, encoded = found
+    used = codec.used_key(encoded)
+    return StoredEntry(row, entry, key_of(used and used.key), tuple(more))

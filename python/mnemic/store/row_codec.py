@@ -7,7 +7,7 @@ indexes of the database read them.
 
 import copy
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from operator import itemgetter, methodcaller
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -224,6 +224,11 @@ class RowCodec(Protocol):
     def stored_content_size(self, stored: object) -> int:
         """Return the bytes that a column `content` counts in the quota, 0 for what is none."""
         ...
+
+
+def sealed_ids(rows: Iterable[Sequence[Any]]) -> dict[int, bytes]:
+    """Return the ids of the sealed rows among rows that begin with number and columns."""
+    return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}
 
 
 def sealed_without_key(place: Place) -> KeyUnavailableError:

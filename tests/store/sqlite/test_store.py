@@ -6,7 +6,7 @@ import pytest
 from mnemic.model.rows import State
 from mnemic.store.changes import MAX_CHANGES
 from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sqlite import access_log, change_log, links, reads
+from mnemic.store.sqlite import access_log, change_log, links
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
     AGENT,
@@ -77,34 +77,29 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
 
     added(store, "a", [embedded(1), numbered(2)])
     with store._connections.reading() as connection:
-        for call in (
-            lambda: reads.entries_of_ids(
-                connection, CODEC, ALICE, [uid(1)], 0, include_deleted=False
-            ),
-            lambda: reads.entries_of_ids(
-                connection, CODEC, ALICE, [uid(1)], 0, include_deleted=True
-            ),
-            lambda: reads.entries_of_ids(
-                connection, CODEC, EVERYONE, [uid(1)], 0, include_deleted=True
-            ),
-            lambda: reads.entries_of_rows(connection, CODEC, AGENT, [1, 2], 0),
-            lambda: reads.contents(connection, CODEC, "a", [1, 2]),
-            lambda: change_log.rows_since(connection, "a", MODEL, 1, codec=CODEC),
-            lambda: change_log.rows_since(connection, "a", MODEL, None, codec=CODEC),
-            lambda: change_log.rows_since(connection, "a", None, 1, codec=CODEC),
-            lambda: change_log.rows_since(connection, "a", None, None, codec=CODEC),
-            *(
-                lambda since=since, state=state: change_log.rows_since(
-                    connection, "a", MODEL, since, codec=CODEC, state=state
-                )
-                for since in (1, None)
-                for state in (State.INACTIVE, State.DELETED)
-            ),
-            lambda: access_log.accesses_since(connection, "a", 0),
-        ):
-            connection.exec_trace = explain
-            call()
-            connection.exec_trace = None
+        pass  # the next reads are on the same one
+    for call in (
+        lambda: store.located(ALICE, [uid(1)], now=NOON),
+        lambda: store.located(ALICE, [uid(1)], now=NOON, include_deleted=True),
+        lambda: store.located(EVERYONE, [uid(1)], now=NOON, include_deleted=True),
+        lambda: store.get_rows(AGENT, [1, 2], now=NOON),
+        lambda: store.contents("a", [1, 2]),
+        lambda: change_log.rows_since(connection, "a", MODEL, 1, codec=CODEC),
+        lambda: change_log.rows_since(connection, "a", MODEL, None, codec=CODEC),
+        lambda: change_log.rows_since(connection, "a", None, 1, codec=CODEC),
+        lambda: change_log.rows_since(connection, "a", None, None, codec=CODEC),
+        *(
+            lambda since=since, state=state: change_log.rows_since(
+                connection, "a", MODEL, since, codec=CODEC, state=state
+            )
+            for since in (1, None)
+            for state in (State.INACTIVE, State.DELETED)
+        ),
+        lambda: access_log.accesses_since(connection, "a", 0),
+    ):
+        connection.exec_trace = explain
+        call()
+        connection.exec_trace = None
     assert len(plans) == 51
     for sql, plan in plans:
         if sql in {change_log._ALL_VECTORS, change_log._LAST_VECTOR, change_log._LONG}:

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import apsw
@@ -18,10 +18,9 @@ from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import UserLimit
 from mnemic.store.added import vectors_of
-from mnemic.store.futures import Workers
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
-from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import bulk_updates, deletes
+from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.values import UpdatedEntries
 
 Result = TypeVar("Result")
@@ -34,21 +33,8 @@ Deletion: TypeAlias = Callable[[int | None, apsw.Connection], list[UUID]]
 """Deletes at most so many entries, in a transaction; returns their ids."""
 
 
-class SqliteBulkWrites(Protocol):
+class SqliteBulkWrites(SqliteFile):
     """Deletes and changes many entries; see `BulkWrites`."""
-
-    _codec: RowCodec
-    _workers: Workers
-
-    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
-        """Hand in a job."""
-        ...
-
-    def _write_with_eviction(
-        self, entry_limits: EntryLimits, job: Callable[[apsw.Connection], Result]
-    ) -> Future[Result]:
-        """Hand in a job that may delete entries to make space."""
-        ...
 
     def soft_delete_all(
         self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY

@@ -1,12 +1,11 @@
 """SQL statements that make the vectors of another model the agent's own."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import apsw
 
@@ -18,7 +17,6 @@ from mnemic.model import MemoryEntry
 from mnemic.store.added import vector_blobs
 from mnemic.store.changes import Change
 from mnemic.store.reembedding import ReembeddingProgress, reembedded_without_key
-from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.change_marks import sealed_rows
 from mnemic.store.sqlite.checksums import (
@@ -30,7 +28,7 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
-from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.shadow_vectors import (
     IS_OWN,
     MARK,
@@ -279,18 +277,8 @@ def _set_sums(
     connection.executemany(SET_VECTOR_SUM, [(of_vectors.get(row), row) for row in rows])
 
 
-class SqliteReembedding(Protocol):
+class SqliteReembedding(SqliteFile):
     """Makes another model the agent's own; see `Reembedding`."""
-
-    _codec: RowCodec
-
-    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
-        """Lend a connection that reads."""
-        ...
-
-    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
-        """Hand in a job."""
-        ...
 
     def add_shadow_vectors(
         self,

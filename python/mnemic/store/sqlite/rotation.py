@@ -9,7 +9,7 @@ import apsw
 
 from mnemic._core import VectorSums, vector_sums
 from mnemic.errors import SealBrokenError
-from mnemic.store.row_codec import COLUMN_NAMES
+from mnemic.store.row_codec import COLUMN_NAMES, sealed_ids
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, log_broken, sealed_prefix
 from mnemic.store.sqlite.agent_keys import check_key, delete_other_keys
 from mnemic.store.sqlite.change_log import add_to_sums
@@ -21,7 +21,7 @@ from mnemic.store.sqlite.checksums import (
     difference,
     rewritten,
 )
-from mnemic.store.sqlite.sealed_rows import VectorOpener, placed, sealed_ids
+from mnemic.store.sqlite.sealed_rows import VectorOpener, placed
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import Columns, execute_all, fetch, json_array
 from mnemic.store.values import StoredKey

@@ -3,11 +3,11 @@
 A sealed row that is damaged costs itself alone: reads of many rows leave it out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mnemic._core import RECORD_COLUMNS, VectorSums
 from mnemic.errors import SealBrokenError, StoreCorruptError
@@ -104,11 +104,6 @@ def _checked(rows: list[Columns]) -> VerifiedSums | None:
         return check(rows)
     except StoreCorruptError:
         return None
-
-
-def sealed_ids(rows: Iterable[Sequence[Any]]) -> dict[int, bytes]:
-    """Return the ids of the sealed rows among rows that begin with number and columns."""
-    return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}
 
 
 class VectorOpener(NamedTuple):

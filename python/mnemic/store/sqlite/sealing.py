@@ -1,9 +1,8 @@
 """Sealing in the SQLite store, and its keys."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import apsw
@@ -15,30 +14,14 @@ from mnemic.store.agent_keys import Keyring
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec, sealing_codec_of
 from mnemic.store.sqlite import agent_keys, deletes, rotation
-from mnemic.store.sqlite.bulk_writes import Deletion
-from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
 from mnemic.store.values import StoredKey
 
 Result = TypeVar("Result")
 
 
-class SqliteSealing(Protocol):
+class SqliteSealing(SqliteBulkWrites):
     """Seals entries, and changes or destroys keys; see `Sealing`."""
-
-    _codec: RowCodec
-    _is_read_only: bool
-
-    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
-        """Lend a connection that reads."""
-        ...
-
-    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
-        """Hand in a job."""
-        ...
-
-    def _write_or_parts(self, job: Deletion) -> Future[list[UUID]]:
-        """Hand in a deletion."""
-        ...
 
     def codec_of(self, encryption: Encryption | None) -> RowCodec:
         """Return the codec of these options."""

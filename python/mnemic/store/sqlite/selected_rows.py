@@ -1,18 +1,17 @@
 """The rows that a write for many entries is for, decided inside its transaction."""
 
-from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
 import apsw
 
-from mnemic.errors import AmbiguousIdError
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria
+from mnemic.store.duplicates import check_unambiguous
 from mnemic.store.filter_sql import Condition
-from mnemic.store.row_codec import RowCodec, uuid_of
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import filter_sql
-from mnemic.store.sqlite.reads import matching_rows
+from mnemic.store.sqlite.lists import matching_rows
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, integers, json_array
 
 _ANY: Condition = ("1", [])
@@ -52,7 +51,7 @@ def selected(
     sql, bound, is_exact = filter_sql.narrowed(criteria.expression, seals=codec.seals)
     where, values = f"{where} AND ({sql})", [*values, *bound]
     if not is_exact:
-        rows = matching_rows(connection, codec, criteria.expression, where, values)
+        rows = matching_rows(connection, codec, criteria.expression, (where, values))
         return _of_rows(scope, rows)
     # Read once: a write repeats its condition, and this one may scan all entries of the user.
     found = fetch(connection, f"SELECT row FROM agent_memory_entries WHERE {where}", values)
@@ -70,15 +69,5 @@ def _rows_of_ids(connection: apsw.Connection, scope: Scope, ids: Sequence[UUID])
     where, values = in_scope(scope)
     found = fetch(connection, f"{_ROWS_OF_IDS} AND {where}", (filter_sql.bound_ids(ids), *values))
     if scope.all_users:
-        _check_unambiguous(scope, [entry_id for _, entry_id in found])
+        check_unambiguous(scope, [entry_id for _, entry_id in found])
     return integers([row for row, _ in found])
-
-
-def _check_unambiguous(scope: Scope, ids: Sequence[bytes]) -> None:
-    """Check that no id is one of several users' entries."""
-    shared = sorted(entry_id for entry_id, count in Counter(ids).items() if count > 1)
-    if shared:
-        raise AmbiguousIdError(
-            f"several users of agent {scope.agent_id!r} have a memory with id "
-            f"{uuid_of(shared[0])}; name the user_id in place of all_users=True"
-        )

@@ -1,13 +1,12 @@
 """The embedded store: one SQLite file, durable, shared between threads and processes."""
 
 import os
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 import apsw
@@ -25,7 +24,6 @@ from mnemic.model import (
     Scope,
     VerifyReport,
 )
-from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.link import Direction
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
@@ -37,19 +35,16 @@ from mnemic.store.added import stored_of, stored_vectors, vector_blobs, vectors_
 from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
-from mnemic.store.futures import MAX_THREADS, Workers, succeeded
-from mnemic.store.group_commit import Finish, Job, Writer, unchanged
+from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions
-from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
+from mnemic.store.pending_accesses import AccessFlush
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import (
     change_log,
     change_marks,
     deletes,
-    fork_guard,
     links,
-    reads,
     replacements,
     shadow_vectors,
     updates,
@@ -57,34 +52,28 @@ from mnemic.store.sqlite import (
     verification,
     writes,
 )
-from mnemic.store.sqlite.access_log import AfterAccesses, accesses_since, write_accesses
+from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
-from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
-from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
+from mnemic.store.sqlite.reads import SqliteReads, entries_of_rows
 from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sealing import SqliteSealing
 from mnemic.store.sqlite.sql import one_moment
-from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.store.sqlite.usage import SqliteUsageReads
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
     ChangeMark,
-    EntryRow,
     EntryVectors,
     LinkEnd,
     LogPosition,
     Model,
     OwnedId,
-    StoredEntry,
     StoredLink,
     WriteResult,
 )
 from mnemic.store.vector_search import NoVectorSearch
-from mnemic.threads.background import start_thread, thread_of
 
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
@@ -93,8 +82,8 @@ Result = TypeVar("Result")
 
 
 class SqliteStore(
+    SqliteReads,
     SqliteLists,
-    SqliteBulkWrites,
     SqliteUsageReads,
     SqliteReembedding,
     SqliteSealing,
@@ -131,18 +120,10 @@ class SqliteStore(
         codec: RowCodec | None = None,
         encryption: "Encryption | None" = None,
     ) -> None:
-        self.path = path_of(path)
-        self._is_read_only = read_only
-        self._codec = self.codec_of(encryption) if codec is None else codec
-        fork_guard.check_not_inherited(self.path)
-        self._connections = Connections(self.path, read_only=read_only)
-        number = fork_guard.register_open(self.path)
-        self._writer = Writer(FileTransactions(self._connections))
-        self._accesses = PendingAccesses()
-        self._workers = Workers(MAX_THREADS)
-        # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
-        self._close = weakref.finalize(
-            self, _close, self._workers, self._writer, self._connections, number
+        super().__init__(
+            path_of(path),
+            self.codec_of(encryption) if codec is None else codec,
+            read_only=read_only,
         )
 
     def known_position(self, agent_id: str) -> LogPosition:
@@ -232,59 +213,6 @@ class SqliteStore(
         known = model, vectors[0].shape[1] if vectors else 0
         codec = self._codec
         return self._write(lambda on: writes.add_embeddings(on, codec, agent_id, blobs, known))
-
-    def get(
-        self,
-        scope: Scope,
-        ids: Sequence[UUID],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[UUID, MemoryEntry]:
-        """Return the entries of these ids that the scope has, without their embeddings."""
-        found = self.located(
-            scope, ids, now=now, include_deleted=include_deleted, deadline=deadline
-        )
-        return {entry_id: entry for entry_id, (_, entry) in found.items()}
-
-    def located(
-        self,
-        scope: Scope,
-        ids: Sequence[UUID],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[UUID, EntryRow]:
-        """Return what `get` does, and the rows."""
-        # A single statement is of one moment by itself.
-        moment = one_moment if len(ids) > 1 else nullcontext
-        with self._reading(deadline) as connection, moment(connection):
-            return reads.entries_of_ids(
-                connection,
-                self._codec,
-                scope,
-                ids,
-                to_microseconds(now),
-                include_deleted=include_deleted,
-            )
-
-    def get_rows(
-        self,
-        scope: Scope,
-        rows: Sequence[int],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[int, MemoryEntry]:
-        """Return the entries of these rows that the scope has, without their embeddings."""
-        with self._reading(deadline) as connection:
-            time = to_microseconds(now)
-            return reads.entries_of_rows(
-                connection, self._codec, scope, rows, time, include_deleted=include_deleted
-            )
 
     def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
         """Mark an entry as deleted; see `Store.soft_delete`."""
@@ -415,28 +343,10 @@ class SqliteStore(
         """Return the entries of a scope that supersede one of these rows, by their own rows."""
         with self._reading(deadline) as connection, one_moment(connection):
             newer, time = links.successor_rows(connection, rows), to_microseconds(now)
-            found = reads.entries_of_rows(
+            found = entries_of_rows(
                 connection, self._codec, scope, newer, time, include_deleted=True
             )
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
-
-    def stored_after(
-        self,
-        scope: Scope,
-        row: int,
-        limit: int,
-        *,
-        now: datetime,
-        include_deleted: bool,
-        model: str | None,
-        deadline: float | None = None,
-    ) -> list[StoredEntry]:
-        """Return entries of a scope, whatever their status, in the order they were stored."""
-        moment = None if include_deleted else to_microseconds(now)
-        with self._reading(deadline) as connection, one_moment(connection):
-            return reads.entries_stored_after(
-                connection, self._codec, scope, row, limit, present_at=moment, model=model
-            )
 
     def links_within(
         self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
@@ -449,12 +359,6 @@ class SqliteStore(
     def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
         """Write links of any type between entries of a scope; return how many are new."""
         return self._write(lambda on: links.add_links(on, self._codec, scope, new))
-
-    def stored_agent_id(self, agent_id: str) -> str:
-        """Return an agent's id as it is stored."""
-        with self._reading() as connection:
-            stored = () if canonical(agent_id) is None else reads.agent_ids(connection)
-        return stored_spelling(agent_id, stored)
 
     def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
@@ -496,13 +400,6 @@ class SqliteStore(
         with self._reading() as connection:
             return change_log.model_in_use(connection, agent_id)
 
-    def contents(
-        self, agent_id: str, rows: Sequence[int], *, deadline: float | None = None
-    ) -> dict[int, str]:
-        """Return the contents of those of these rows that are active."""
-        with self._reading(deadline) as connection:
-            return reads.contents(connection, self._codec, agent_id, rows)
-
     def vectors(self, agent_id: str, row: int, model: str) -> Float32Array:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         with self._reading() as connection:
@@ -514,11 +411,6 @@ class SqliteStore(
         """Return the vectors of entries, in any state, by user and id."""
         with self._reading() as connection:
             return vectors.vectors_of(connection, self._codec, agent_id, wanted, model)
-
-    def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
-        """Return the row of an active entry, or None if the scope has no such entry."""
-        with self._reading() as connection:
-            return reads.row_of(connection, self._codec, scope, entry_id, to_microseconds(now))
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
@@ -628,38 +520,6 @@ class SqliteStore(
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
         backup_to(self._connections, path_of(target), report)
 
-    def close(self) -> None:
-        """Finish submitted writes, then release the file. Repeated calls have no effect."""
-        self._close()
-
-    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
-        return self._connections.reading(deadline)
-
-    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
-        self._connections.check_writable()
-        return self._writer.write(job)
-
-    def _write_with_eviction(
-        self, entry_limits: EntryLimits, job: Callable[[apsw.Connection], Result]
-    ) -> Future[Result]:
-        """Hand in a job; after pending accesses if what it deletes depends on them."""
-        if not (entry_limits.evicts and self._accesses.is_pending()):
-            return self._write(job)
-        self._connections.check_writable()
-        return self._write_after_accesses(job)
-
-    def _write_after_accesses(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
-        """Write pending accesses, and run a job after them in the same transaction."""
-        flush = self._accesses.flush()
-        after = AfterAccesses(flush, job, finish)
-        try:
-            future = self._writer.write(after, after.finish)
-        except BaseException:
-            flush.ended()
-            raise
-        future.add_done_callback(lambda _: flush.ended())
-        return future
-
 
 def _nothing(_: apsw.Connection) -> None:
     """Do nothing after the accesses."""
@@ -667,16 +527,3 @@ def _nothing(_: apsw.Connection) -> None:
 
 def _writing(flush: AccessFlush) -> Callable[[apsw.Connection], None]:
     return lambda connection: write_accesses(connection, flush.taken())
-
-
-def _close(workers: Workers, writer: Writer, connections: Connections, number: int) -> None:
-    if not connections.is_foreign:  # in a forked process their locks may never be released
-        workers.close()
-    if not writer.close():
-        # This thread is writing; the write must end before the rest can be closed.
-        closing = thread_of("close", _close, workers, writer, connections, number)
-        closing.daemon = False
-        start_thread(closing)
-        return
-    connections.close()
-    fork_guard.register_closed(number)

@@ -20,7 +20,7 @@ from mnemic.errors import (
 )
 from mnemic.model import VerifyProblem, VerifyReport
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.row_codec import ENCRYPTED, RowCodec, uuid_of, vector_of
+from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids, uuid_of, vector_of
 from mnemic.store.sqlite.change_log import add_to_sums
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
@@ -36,7 +36,7 @@ from mnemic.store.sqlite.checksums import (
     entries_of,
 )
 from mnemic.store.sqlite.damage import reading_stored
-from mnemic.store.sqlite.sealed_rows import VectorOpener, sealed_ids
+from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.shadow_vectors import MARK, check_shadow_vectors
 from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
 

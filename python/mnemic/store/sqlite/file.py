@@ -1,0 +1,93 @@
+"""What the parts of the SQLite store share: its file, the codec of its rows, and its threads."""
+
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import apsw
+
+from mnemic.store.futures import MAX_THREADS, Workers
+from mnemic.store.group_commit import Finish, Job, Writer, unchanged
+from mnemic.store.pending_accesses import PendingAccesses
+from mnemic.store.quota import EntryLimits
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sqlite import fork_guard
+from mnemic.store.sqlite.access_log import AfterAccesses
+from mnemic.store.sqlite.connections import Connections
+from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.transactions import FileTransactions
+from mnemic.threads.background import start_thread, thread_of
+
+Result = TypeVar("Result")
+
+
+class SqliteFile:
+    """One file, which every part of a store reads and writes.
+
+    Args:
+        path: The file, or ":memory:".
+        codec: Codec of the entries.
+        read_only: Whether nothing of the file may change.
+    """
+
+    def __init__(self, path: str, codec: RowCodec, *, read_only: bool) -> None:
+        self.path = path
+        self._codec = codec
+        self._is_read_only = read_only
+        fork_guard.check_not_inherited(path)
+        self._connections = Connections(path, read_only=read_only)
+        number = fork_guard.register_open(path)
+        self._writer = Writer(FileTransactions(self._connections))
+        self._accesses = PendingAccesses()
+        self._workers = Workers(MAX_THREADS)
+        # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
+        self._close = weakref.finalize(
+            self, _close, self._workers, self._writer, self._connections, number
+        )
+
+    def close(self) -> None:
+        """Finish submitted writes, then release the file. Repeated calls have no effect."""
+        self._close()
+
+    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
+        return self._connections.reading(deadline)
+
+    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+        self._connections.check_writable()
+        return self._writer.write(job)
+
+    def _write_with_eviction(
+        self, entry_limits: EntryLimits, job: Callable[[apsw.Connection], Result]
+    ) -> Future[Result]:
+        """Hand in a job; after pending accesses if what it deletes depends on them."""
+        if not (entry_limits.evicts and self._accesses.is_pending()):
+            return self._write(job)
+        self._connections.check_writable()
+        return self._write_after_accesses(job)
+
+    def _write_after_accesses(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
+        """Write pending accesses, and run a job after them in the same transaction."""
+        flush = self._accesses.flush()
+        after = AfterAccesses(flush, job, finish)
+        try:
+            future = self._writer.write(after, after.finish)
+        except BaseException:
+            flush.ended()
+            raise
+        future.add_done_callback(lambda _: flush.ended())
+        return future
+
+
+def _close(workers: Workers, writer: Writer, connections: Connections, number: int) -> None:
+    if not connections.is_foreign:  # in a forked process their locks may never be released
+        workers.close()
+    if not writer.close():
+        # This thread is writing; the write must end before the rest can be closed.
+        closing = thread_of("close", _close, workers, writer, connections, number)
+        closing.daemon = False
+        start_thread(closing)
+        return
+    connections.close()
+    fork_guard.register_closed(number)
