@@ -4,6 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from mnemic.arrays import Float32Array, Int64Array, np
+from mnemic.model.rows import Link, Record, RowBatch
+from mnemic.store.base import BatchSink
+
 MAX_CHANGES = 100_000
 """Number of last changes of an agent that a store keeps, at least."""
 
@@ -85,3 +89,41 @@ def totals_by_user(changes: Sequence[Change]) -> list[UserTotals]:
         steps[change.user_id] += 1
         sizes[change.user_id] += change.size
     return [UserTotals(user_id, number, sizes[user_id]) for user_id, number in steps.items()]
+
+
+class CollectedBatch:
+    """A sink that collects everything."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.rows: list[Int64Array] = []
+        self.vectors: list[Float32Array] = []
+
+    def add_records(self, records: list[Record]) -> None:
+        """Add records of rows."""
+        self.records += records
+
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
+        """Add vectors of rows."""
+        self.rows.append(rows)
+        self.vectors.append(vectors)
+
+
+def full_batch(seq: int, sink: BatchSink, links: list[Link]) -> RowBatch:
+    """Return the change to all rows, with those that a sink has collected.
+
+    Args:
+        seq: Number of the agent's last change.
+        sink: Has got the rows; the batch has none of another than a `CollectedBatch`.
+        links: Their links.
+    """
+    collected = sink if isinstance(sink, CollectedBatch) else CollectedBatch()
+    return RowBatch(
+        since=None,
+        seq=seq,
+        records=collected.records,
+        embedded=[row for rows in collected.rows for row in rows.tolist()],
+        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
+        removed=[],
+        links=links,
+    )

@@ -13,7 +13,14 @@ from mnemic.model import LinkType, Scope
 from mnemic.model.rows import Record, RowBatch, State
 from mnemic.protocols import UserLimit
 from mnemic.store.base import BatchSink
-from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
+from mnemic.store.changes import (
+    Change,
+    CollectedBatch,
+    UserTotals,
+    full_batch,
+    last_dropped,
+    totals_by_user,
+)
 from mnemic.store.embedding_model import check_model
 from mnemic.store.filter_sql import Condition
 from mnemic.store.pending_accesses import RowAccesses
@@ -28,10 +35,10 @@ from mnemic.store.postgres.sql import (
     in_scope,
     visible,
 )
-from mnemic.store.postgres.stored import CHANGED, records_of, sealed_ids
+from mnemic.store.postgres.stored import CHANGED, records_of
 from mnemic.store.postgres.vectors import Vectors, sealed_vectors
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
-from mnemic.store.row_codec import RowCodec
+from mnemic.store.row_codec import RowCodec, sealed_ids
 from mnemic.store.values import AccessedRows, LogPosition, Model
 
 _AGENTS: Final = "mnemic.agent_memory_agents"
@@ -240,7 +247,7 @@ def rows_since(
     changes = session.fetch(sql, (agent_id, since)) if reaches_back else []
     has_switched = model is not None and any(kind == "switch" for _, kind in changes)
     if not reaches_back or has_switched:
-        collected = sink or _CollectedBatch()
+        collected = sink or CollectedBatch()
         everything = Scope(agent_id, all_users=True)
         return _full_batch(
             session, everything, model, last, collected, codec=codec, state=state, hold=hold
@@ -307,28 +314,12 @@ def _stacked(vectors: list[NDArray[np.float32]], model: Model | None) -> NDArray
     return np.stack(vectors) if vectors else np.empty((0, dim), dtype=np.float32)
 
 
-class _CollectedBatch:
-    """A sink that collects everything."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.rows: list[NDArray[np.int64]] = []
-        self.vectors: list[NDArray[np.float32]] = []
-
-    def add_records(self, records: list[Record]) -> None:
-        self.records += records
-
-    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        self.rows.append(rows)
-        self.vectors.append(vectors)
-
-
 def rows_of(
     session: Session, codec: RowCodec, scope: Scope, model: Model | None
 ) -> tuple[RowBatch, list[Columns]]:
     """Return the active rows of a scope with their vectors and links, and their columns."""
     rows: list[Columns] = []
-    sink = _CollectedBatch()
+    sink = CollectedBatch()
     batch = _full_batch(
         session, scope, model, 0, sink, codec=codec, state=State.ACTIVE, hold=rows.extend
     )
@@ -372,16 +363,7 @@ def _full_batch(
             f"WHERE {_IS_SUPERSESSION} OR ({_HAS_STATE[State.ACTIVE]})",
             values,
         )
-    collected = sink if isinstance(sink, _CollectedBatch) else _CollectedBatch()
-    return RowBatch(
-        since=None,
-        seq=seq,
-        records=collected.records,
-        embedded=[row for rows in collected.rows for row in rows.tolist()],
-        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
-        removed=[],
-        links=links,
-    )
+    return full_batch(seq, sink, links)
 
 
 # A COPY in binary format: a signature with flags, the rows, and a mark of two bytes. Each row has

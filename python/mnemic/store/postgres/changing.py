@@ -1,26 +1,29 @@
-"""SQL statements that change and delete entries, in transactions with the agent's lock."""
+"""The changes and deletions of entries in the PostgreSQL store."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import AmbiguousIdError
+from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
-from mnemic.model.filter import Criteria
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.written import written
+from mnemic.protocols import UserLimit
 from mnemic.store.changes import Change, ChangeKind
-from mnemic.store.duplicates import single
+from mnemic.store.duplicates import check_unambiguous, single
 from mnemic.store.eviction import Write
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import evict_entries, remove
-from mnemic.store.postgres.reads import matching_rows
+from mnemic.store.postgres.lists import matching_rows
+from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
@@ -43,7 +46,7 @@ from mnemic.store.postgres.vectors import (
     upsert_vectors,
 )
 from mnemic.store.postgres.writes import STORED_ROW, write_changed
-from mnemic.store.quota import Quotas
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec, uuid_of, with_changed
 from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
@@ -52,100 +55,226 @@ _AT_ONCE: Final = 256
 """Entries that are read together; contents of more could take much memory."""
 
 Vectors = tuple[str, NDArray[np.float32]]
+Result = TypeVar("Result")
 
 
-def soft_delete(session: Session, scope: Scope, entry_id: UUID, now: int) -> bool | None:
-    """Mark an entry as deleted; return whether it was not marked before, None if there is none."""
-    where, values = with_id(scope, entry_id)
-    sql = f"SELECT row, user_id, forgotten_at FROM {ENTRIES} WHERE {where}"
-    found = single(session.fetch(sql, values), scope, entry_id)
-    if found is None:
-        return None
-    row, user_id, forgotten_at = found
-    if forgotten_at is not None:
-        return False
-    _set(session, scope.agent_id, row, forgotten_at=now)
-    log_changes(session, scope.agent_id, [Change(row, entry_id.bytes, "forget", user_id)])
-    return True
+class PostgresChanges(OpenedDatabase):
+    """Changes and deletes entries; see `Store` and `BulkWrites`."""
+
+    def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
+        """Mark an entry as deleted; see `Store.soft_delete`."""
+        where, values = with_id(scope, entry_id)
+        sql = f"SELECT row, user_id, forgotten_at FROM {ENTRIES} WHERE {where}"
+        time = to_microseconds(now)
+
+        def work(on: Session) -> bool | None:
+            found = single(on.fetch(sql, values), scope, entry_id)
+            if found is None:
+                return None
+            row, user_id, forgotten_at = found
+            if forgotten_at is not None:
+                return False
+            _set(on, scope.agent_id, row, forgotten_at=time)
+            log_changes(on, scope.agent_id, [Change(row, entry_id.bytes, "forget", user_id)])
+            return True
+
+        return self._write(scope.agent_id, work)
+
+    def restore(
+        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
+    ) -> Future[bool]:
+        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
+        where, values = with_id(scope, entry_id)
+        sql = (
+            f"SELECT row, user_id FROM {ENTRIES} WHERE {where} "
+            "AND forgotten_at >= %s AND (expires_at IS NULL OR expires_at > %s)"
+        )
+        times = to_microseconds(oldest), to_microseconds(now)
+
+        def work(on: Session) -> bool:
+            found = single(on.fetch(sql, (*values, *times)), scope, entry_id)
+            if found is None:
+                return False
+            row, user_id = found
+            _set(on, scope.agent_id, row, forgotten_at=None)
+            log_changes(on, scope.agent_id, [Change(row, entry_id.bytes, "restore", user_id)])
+            return True
+
+        return self._write(scope.agent_id, work)
+
+    def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
+        """Delete an entry permanently, marked as deleted or not; return its id."""
+        where, values = with_id(scope, entry_id)
+
+        def work(on: Session) -> list[UUID]:
+            rows = _rows(on, where, values)
+            single(rows, scope, entry_id)
+            return _delete(on, self._codec, scope.agent_id, rows)
+
+        return self._write(scope.agent_id, work)
+
+    def update(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        include_archived: bool = False,
+        replace_vectors: bool = False,
+    ) -> Future[MemoryEntry | None]:
+        """Change an entry; return its new state, or None if the scope has no such entry."""
+        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
+        quotas = Quotas(quota, user_quota, entry_limits)
+        where, values = with_id(scope, entry_id)
+        is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+        where = f"{where} AND {visible(codec)} AND {is_there}"
+        sql = f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE {where}"
+
+        def work(on: Session) -> MemoryEntry | None:
+            found = single(on.fetch(sql, (*values, time)), scope, entry_id)
+            if found is None:
+                return None
+            (changed,) = _changed(on, codec, scope, [found], change)
+            done = _write_update(on, codec, changed, embedded, replace_vectors=replace_vectors)
+            evicted = evict_entries(on, codec, Write(agent_id, [done.change], quotas, time))
+            log_changes(on, agent_id, [done.change, *evicted], done.model, quotas)
+            return written(done.entry, [uuid_of(change.entry_id) for change in evicted])
+
+        return self._write_with_eviction(agent_id, entry_limits, work)
+
+    def update_all(
+        self,
+        scope: Scope,
+        criteria: Criteria,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        include_archived: bool = False,
+    ) -> Future[UpdatedEntries]:
+        """Change the selected entries of a scope, all or none; return those changed."""
+        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
+        quotas = Quotas(quota, user_quota, entry_limits)
+        state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+        state = f"{visible(codec)} AND {state}"
+        sql = f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} ORDER BY row"
+
+        def work(on: Session) -> UpdatedEntries:
+            rows = _selected(on, codec, scope, criteria, (state, [time]))
+            changes: list[Change] = []
+            updated: list[UpdatedEntry] = []
+            model = None
+            for first in range(0, len(rows), _AT_ONCE):
+                found = on.fetch(sql, (agent_id, rows[first : first + _AT_ONCE]))
+                for each in _changed(on, codec, scope, found, change):
+                    done = _write_update(on, codec, each, embedded)
+                    changes.append(done.change)
+                    updated.append(UpdatedEntry(done.entry.id, done.entry.type))
+                    model = done.model or model
+            if not changes:
+                return UpdatedEntries([])
+            evicted = evict_entries(on, codec, Write(agent_id, changes, quotas, time))
+            log_changes(on, agent_id, [*changes, *evicted], model, quotas)
+            return UpdatedEntries(updated, [uuid_of(change.entry_id) for change in evicted])
+
+        return self._write_with_eviction(agent_id, entry_limits, work)
+
+    def _write_with_eviction(
+        self, agent_id: str, entry_limits: EntryLimits, work: Callable[[Session], Result]
+    ) -> Future[Result]:
+        """Hand in an update; after pending accesses if what it deletes depends on them."""
+        self._writable()
+        self._codec.prepare(agent_id)
+        if entry_limits.evicts:
+            self._write_pending_accesses(agent_id)
+        return self._write(agent_id, work)
+
+    def set_expiry(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
+    ) -> Future[int]:
+        """Set the expiry of the active entries with these ids; return the number of changes."""
+        expiry = None if expires_at is None else to_microseconds(expires_at)
+        where, values = visible_in(scope, self._codec)
+        sql = (
+            f"SELECT row, id, user_id, expires_at FROM {ENTRIES} "
+            f"WHERE {where} AND id = ANY(%s) AND {IS_ACTIVE} ORDER BY row"
+        )
+        bound = (*values, list(ids), to_microseconds(now))
+
+        def work(on: Session) -> int:
+            found = on.fetch(sql, bound)
+            check_unambiguous(scope, [entry_id for _, entry_id, *_ in found])
+            changed = [row for row in found if row[3] != expiry]
+            if not changed:
+                return 0
+            on.run(
+                f"UPDATE {ENTRIES} SET expires_at = %s WHERE agent_id = %s AND {AMONG}",
+                (expiry, scope.agent_id, [row for row, *_ in changed]),
+            )
+            changes = [
+                Change(row, entry_id, "update", user_id) for row, entry_id, user_id, _ in changed
+            ]
+            log_changes(on, scope.agent_id, changes)
+            return len(changed)
+
+        return self._write(scope.agent_id, work)
+
+    def soft_delete_all(
+        self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
+    ) -> Future[list[UUID]]:
+        """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
+        time = to_microseconds(now)
+        sql = (
+            f"UPDATE {ENTRIES} SET forgotten_at = %s WHERE agent_id = %s AND {AMONG} "
+            "RETURNING row, id, user_id"
+        )
+
+        def work(on: Session) -> list[UUID]:
+            rows = _selected(on, self._codec, scope, criteria, ("forgotten_at IS NULL", []))
+            forgotten = sorted(on.fetch(sql, (time, scope.agent_id, rows)))
+            if forgotten:
+                changes = [
+                    Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten
+                ]
+                log_changes(on, scope.agent_id, changes)
+            return [uuid_of(entry_id) for _, entry_id, _ in forgotten]
+
+        return self._write(scope.agent_id, work)
+
+    def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
+        """Delete the selected entries of a scope permanently; return their ids."""
+        return self._write(scope.agent_id, lambda on: delete_all(on, self._codec, scope, criteria))
+
+    def purge(
+        self, scope: Scope, oldest: datetime, expired: datetime | None = None
+    ) -> Future[list[UUID]]:
+        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
+        where, values = in_scope(scope)
+        last = to_microseconds(oldest) - 1
+        latest = last if expired is None else max(last, to_microseconds(expired))
+
+        def work(on: Session) -> list[UUID]:
+            deleted: list[UUID] = []
+            for moment, bound in (("forgotten_at", last), ("expires_at", latest)):
+                rows = _rows(on, f"{where} AND {moment} <= %s", [*values, bound])
+                deleted += _delete(on, self._codec, scope.agent_id, rows)
+            return deleted
+
+        return self._write(scope.agent_id, work)
 
 
 def _set(session: Session, agent_id: str, row: int, **columns: object) -> None:
     assigned = ", ".join(f"{name} = %s" for name in columns)
     sql = f"UPDATE {ENTRIES} SET {assigned} WHERE agent_id = %s AND row = %s"
     session.run(sql, (*columns.values(), agent_id, row))
-
-
-def restore(session: Session, scope: Scope, entry_id: UUID, oldest: int, now: int) -> bool:
-    """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
-    where, values = with_id(scope, entry_id)
-    sql = (
-        f"SELECT row, user_id FROM {ENTRIES} WHERE {where} "
-        "AND forgotten_at >= %s AND (expires_at IS NULL OR expires_at > %s)"
-    )
-    found = single(session.fetch(sql, (*values, oldest, now)), scope, entry_id)
-    if found is None:
-        return False
-    row, user_id = found
-    _set(session, scope.agent_id, row, forgotten_at=None)
-    log_changes(session, scope.agent_id, [Change(row, entry_id.bytes, "restore", user_id)])
-    return True
-
-
-def set_expiry(
-    session: Session,
-    codec: RowCodec,
-    scope: Scope,
-    ids: Sequence[UUID],
-    expires_at: int | None,
-    *,
-    now: int,
-) -> int:
-    """Set the expiry of active entries; return how many had another one."""
-    where, values = visible_in(scope, codec)
-    found = session.fetch(
-        f"SELECT row, id, user_id, expires_at FROM {ENTRIES} "
-        f"WHERE {where} AND id = ANY(%s) AND {IS_ACTIVE} ORDER BY row",
-        (*values, list(ids), now),
-    )
-    _check_unambiguous(scope, [entry_id for _, entry_id, *_ in found])
-    changed = [row for row in found if row[3] != expires_at]
-    if not changed:
-        return 0
-    session.run(
-        f"UPDATE {ENTRIES} SET expires_at = %s WHERE agent_id = %s AND {AMONG}",
-        (expires_at, scope.agent_id, [row for row, *_ in changed]),
-    )
-    changes = [Change(row, entry_id, "update", user_id) for row, entry_id, user_id, _ in changed]
-    log_changes(session, scope.agent_id, changes)
-    return len(changed)
-
-
-def update(
-    session: Session,
-    codec: RowCodec,
-    scope: Scope,
-    entry_id: UUID,
-    change: Callable[[MemoryEntry], MemoryEntry],
-    *,
-    vectors: Vectors | None,
-    now: int,
-    quotas: Quotas,
-    include_archived: bool,
-    replace_vectors: bool,
-) -> MemoryEntry | None:
-    """Change a current entry; a new content takes the old vectors away, and brings its own."""
-    where, values = with_id(scope, entry_id)
-    is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-    where = f"{where} AND {visible(codec)}"
-    sql = f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE {where} AND {is_there}"
-    found = single(session.fetch(sql, (*values, now)), scope, entry_id)
-    if found is None:
-        return None
-    (changed,) = _changed(session, codec, scope, [found], change)
-    done = _write_update(session, codec, changed, vectors, replace_vectors=replace_vectors)
-    evicted = evict_entries(session, codec, Write(scope.agent_id, [done.change], quotas, now))
-    log_changes(session, scope.agent_id, [done.change, *evicted], done.model, quotas)
-    return written(done.entry, [uuid_of(change.entry_id) for change in evicted])
 
 
 class _ChangedRow(NamedTuple):
@@ -211,88 +340,10 @@ def _write_update(
     return _EntryUpdate(after, Change(row, after.id.bytes, kind, after.user_id, size), model)
 
 
-def update_all(
-    session: Session,
-    codec: RowCodec,
-    scope: Scope,
-    criteria: Criteria,
-    change: Callable[[MemoryEntry], MemoryEntry],
-    *,
-    vectors: Vectors | None,
-    now: int,
-    quotas: Quotas,
-    include_archived: bool,
-) -> UpdatedEntries:
-    """Change the selected entries of a scope; see `update`."""
-    state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-    state = f"{visible(codec)} AND {state}"
-    rows = _selected(session, codec, scope, criteria, (state, [now]))
-    changes: list[Change] = []
-    updated: list[UpdatedEntry] = []
-    model = None
-    for first in range(0, len(rows), _AT_ONCE):
-        sql = f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} ORDER BY row"
-        found = session.fetch(sql, (scope.agent_id, rows[first : first + _AT_ONCE]))
-        for each in _changed(session, codec, scope, found, change):
-            done = _write_update(session, codec, each, vectors)
-            changes.append(done.change)
-            updated.append(UpdatedEntry(done.entry.id, done.entry.type))
-            model = done.model or model
-    if not changes:
-        return UpdatedEntries([])
-    evicted = evict_entries(session, codec, Write(scope.agent_id, changes, quotas, now))
-    log_changes(session, scope.agent_id, [*changes, *evicted], model, quotas)
-    return UpdatedEntries(updated, [uuid_of(change.entry_id) for change in evicted])
-
-
-def soft_delete_all(
-    session: Session, codec: RowCodec, scope: Scope, criteria: Criteria, now: int
-) -> list[UUID]:
-    """Mark the selected entries of a scope as forgotten that are not; return their ids."""
-    rows = _selected(session, codec, scope, criteria, ("forgotten_at IS NULL", []))
-    forgotten = session.fetch(
-        f"UPDATE {ENTRIES} SET forgotten_at = %s WHERE agent_id = %s AND {AMONG} "
-        "RETURNING row, id, user_id",
-        (now, scope.agent_id, rows),
-    )
-    if forgotten:
-        changes = [
-            Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in sorted(forgotten)
-        ]
-        log_changes(session, scope.agent_id, changes)
-    return [uuid_of(entry_id) for _, entry_id, _ in sorted(forgotten)]
-
-
-def delete(session: Session, codec: RowCodec, scope: Scope, entry_id: UUID) -> list[UUID]:
-    """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
-    where, values = with_id(scope, entry_id)
-    rows = [row for (row,) in session.fetch(f"SELECT row FROM {ENTRIES} WHERE {where}", values)]
-    single(rows, scope, entry_id)
-    return _delete(session, codec, scope.agent_id, rows)
-
-
 def delete_all(session: Session, codec: RowCodec, scope: Scope, criteria: Criteria) -> list[UUID]:
     """Delete the selected entries of a scope, forgotten or not; return their ids."""
     rows = _selected(session, codec, scope, criteria)
     return _delete(session, codec, scope.agent_id, rows)
-
-
-def purge(
-    session: Session, codec: RowCodec, scope: Scope, oldest: int, expired: int | None
-) -> list[UUID]:
-    """Delete what a scope forgot before `oldest`, and what expired then or by `expired`."""
-    where, values = in_scope(scope)
-    last = oldest - 1 if expired is None else max(oldest - 1, expired)
-    return [
-        entry_id
-        for moment, latest in (("forgotten_at", oldest - 1), ("expires_at", last))
-        for entry_id in _delete(
-            session,
-            codec,
-            scope.agent_id,
-            _rows(session, f"{where} AND {moment} <= %s", [*values, latest]),
-        )
-    ]
 
 
 def _delete(session: Session, codec: RowCodec, agent_id: str, rows: Sequence[int]) -> list[UUID]:
@@ -318,7 +369,7 @@ def _selected(
     if criteria.ids is not None:
         sql = f"SELECT row, id FROM {ENTRIES} WHERE {where} AND id = ANY(%s)"
         found = session.fetch(sql, (*values, list(criteria.ids)))
-        _check_unambiguous(scope, [entry_id for _, entry_id in found])
+        check_unambiguous(scope, [entry_id for _, entry_id in found])
         where, values = f"{where} AND {AMONG}", [*values, [row for row, _ in found]]
     where, values = f"{where} AND {state[0]}", [*values, *state[1]]
     if criteria.expression is None:
@@ -333,13 +384,3 @@ def _selected(
 def _rows(session: Session, where: str, values: Sequence[Any]) -> list[int]:
     sql = f"SELECT row FROM {ENTRIES} WHERE {where} ORDER BY row"
     return [row for (row,) in session.fetch(sql, values)]
-
-
-def _check_unambiguous(scope: Scope, ids: Sequence[bytes]) -> None:
-    """Check that no id is one of several users' entries."""
-    shared = sorted(entry_id for entry_id, count in Counter(ids).items() if count > 1)
-    if shared:
-        raise AmbiguousIdError(
-            f"several users of agent {scope.agent_id!r} have a memory with id "
-            f"{uuid_of(shared[0])}; name the user_id in place of all_users=True"
-        )

@@ -11,7 +11,9 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import All
 from mnemic.model.rows import RowBatch
 from mnemic.store.filter_sql import Condition
-from mnemic.store.postgres.reads import has_sealed
+from mnemic.store.postgres.change_log import embedding_model, rows_of
+from mnemic.store.postgres.lists import has_sealed
+from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import (
     AMONG,
@@ -27,7 +29,9 @@ from mnemic.store.postgres.sql import (
 )
 from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
+from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 _SPARE: Final = 16
@@ -52,7 +56,67 @@ class _Row(NamedTuple):
     columns: Columns
 
 
-def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> SelectedRows | None:
+class PostgresVectorSearch(OpenedDatabase):
+    """Selects memories for a search; see `VectorSearch`."""
+
+    searches_vectors = True
+
+    def nearest(
+        self, wanted: NearestRequest, *, deadline: float | None = None
+    ) -> SelectedRows | None:
+        """Return memories among which the most similar ones are; see `VectorSearch.nearest`."""
+        if wanted.model[1] > MAX_DIMENSIONS:
+            return None
+        found = self._read(
+            wanted.scope.agent_id,
+            lambda on: _nearest_or_none(on, self._codec, wanted),
+            deadline=deadline,
+            one_moment=not wanted.is_exact,
+        )
+        if found is not None and not (wanted.is_exact or found.approximate):
+            indexes = self._usable().vector_indexes
+            if not self._database.connections.is_read_only:
+                indexes.build_later(wanted.scope.agent_id, wanted.model)
+        return found
+
+    def active_rows(
+        self, scope: Scope, model: Model | None, *, deadline: float | None = None
+    ) -> SelectedRows | None:
+        """Return all active rows of a scope with vectors and links."""
+
+        def work(on: Session) -> SelectedRows:
+            batch, rows = rows_of(on, self._codec, scope, model)
+            return SelectedRows(batch, _entries_among(self._codec, rows))
+
+        return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
+
+    def rows_without_vectors(
+        self,
+        agent_id: str,
+        model: Model,
+        among: Sequence[int] | None = None,
+        *,
+        deadline: float | None = None,
+    ) -> list[int]:
+        """Return the active rows, of an agent or among some, without a vector of a model."""
+        some, values = ("", []) if among is None else (f"AND {AMONG}", [list(among)])
+        sql = (
+            f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} "
+            f"AND {visible(self._codec)} {some} AND {HAS_NO_VECTOR}"
+        )
+        bound = (agent_id, *values, agent_id, model[0], agent_id, model[0])
+        found = self._read(agent_id, lambda on: on.fetch(sql, bound), deadline=deadline)
+        return [row for (row,) in found]
+
+    def create_vector_index(self, agent_id: str) -> bool:
+        """Build the approximate index of an agent's vectors; return whether there is one now."""
+        model = self._read(agent_id, lambda on: embedding_model(on, agent_id))
+        return model is not None and self._writable().vector_indexes.build(agent_id, model)
+
+
+def _nearest_or_none(
+    session: Session, codec: RowCodec, wanted: NearestRequest
+) -> SelectedRows | None:
     """Return rows among which the most similar are; see `VectorSearch.nearest`."""
     selected = _selected(codec, wanted)
     if selected is None or has_sealed(session, codec, selected):
@@ -67,24 +131,10 @@ def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> Select
     if found is None:
         return None
     rows = [row.columns for row in found]
-    return SelectedRows(_batch(codec, found), entries_among(codec, rows), is_approximate)
+    return SelectedRows(_batch(codec, found), _entries_among(codec, rows), is_approximate)
 
 
-def rows_without_vectors(
-    session: Session, codec: RowCodec, agent_id: str, model: str, among: Sequence[int] | None
-) -> list[int]:
-    """Return the active rows of an agent, or those of some rows, without a vector of a model."""
-    some, values = ("", []) if among is None else (f"AND {AMONG}", [list(among)])
-    sql = (
-        f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} "
-        f"AND {visible(codec)} {some} "
-        f"AND {HAS_NO_VECTOR}"
-    )
-    found = session.fetch(sql, (agent_id, *values, agent_id, model, agent_id, model))
-    return [row for (row,) in found]
-
-
-def entries_among(
+def _entries_among(
     codec: RowCodec, rows: Sequence[Columns]
 ) -> Callable[[Scope, Sequence[int], datetime], dict[int, MemoryEntry]]:
     """Return a function that decodes the active entries of a scope among rows."""

@@ -1,7 +1,8 @@
 """SQL statements that make the vectors of another model the agent's own."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
+from concurrent.futures import Future
 from typing import Final
 
 import numpy as np
@@ -12,11 +13,12 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.postgres.change_log import log_changes
+from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, ENTRIES, ROW, SEALED_VECTORS, lacks
 from mnemic.store.postgres.stored import entries_of
 from mnemic.store.postgres.vectors import NewVectors, as_stored, upsert_vectors
-from mnemic.store.reembedding import ReembeddingProgress
+from mnemic.store.reembedding import ReembeddingProgress, reembedded_without_key
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.values import Model
 
@@ -204,3 +206,49 @@ def _log_switch(session: Session, agent_id: str, model: Model) -> None:
     if users:
         changes = [Change(row, entry_id, "switch", user) for row, entry_id, user in users]
         log_changes(session, agent_id, changes, model)
+
+
+class PostgresReembedding(OpenedDatabase):
+    """Makes another model the agent's own; see `Reembedding`."""
+
+    def add_shadow_vectors(
+        self,
+        agent_id: str,
+        model: str,
+        entries: Mapping[int, MemoryEntry],
+        vectors: Mapping[int, NDArray[np.float32]],
+    ) -> Future[int]:
+        """Store shadow vectors; return of how many rows."""
+        return self._write(
+            agent_id,
+            lambda on: add_shadow_vectors(
+                on, self._codec, agent_id, model, entries, vectors=vectors
+            ),
+        )
+
+    def drop_shadow_vectors(self, agent_id: str, model: str | None) -> Future[int]:
+        """Delete the shadow vectors of a model, or of all; return of how many entries."""
+        return self._write(agent_id, lambda on: drop_shadow_vectors(on, agent_id, model))
+
+    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
+        """Return how many entries lack a model's vectors, and how many need them."""
+
+        def work(on: Session) -> ReembeddingProgress:
+            if not self._codec.seals and has_sealed(on, agent_id):
+                raise reembedded_without_key(agent_id)
+            return to_embed(on, agent_id, model)
+
+        return self._read(agent_id, work)
+
+    def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
+        """Return rows that lack the shadow vectors of a model, ascending."""
+        return self._read(agent_id, lambda on: rows_to_embed(on, agent_id, model, after, limit))
+
+    def switch_model(
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
+    ) -> Future[bool]:
+        """Make the shadow vectors of a model the agent's own, unless entries lack them."""
+        rows = frozenset(skipped)
+        return self._write(
+            agent_id, lambda on: switch_model(on, agent_id, model, rows, max_missing)
+        )

@@ -10,9 +10,9 @@ from mnemic.errors import SealBrokenError
 from mnemic.store.postgres.agent_keys import current_key, delete_other_keys
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import AMONG, ENTRIES, ROW, SEALED_VECTORS
-from mnemic.store.postgres.stored import reading_stored, sealed_ids
+from mnemic.store.postgres.stored import reading_stored
 from mnemic.store.postgres.vectors import opened
-from mnemic.store.row_codec import COLUMN_NAMES, EncodedRow
+from mnemic.store.row_codec import COLUMN_NAMES, EncodedRow, sealed_ids
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, log_broken, sealed_prefix
 from mnemic.store.values import StoredKey
 

@@ -1,53 +1,25 @@
 """Sealing in the PostgreSQL store, and its keys."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Protocol, TypeVar
 from uuid import UUID
 
 from mnemic.crypto import Encryption
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import EVERY_ENTRY
 from mnemic.store.agent_keys import Keyring
-from mnemic.store.postgres import agent_keys, changing, rotation
-from mnemic.store.postgres.database import Database
+from mnemic.store.postgres import agent_keys, rotation
+from mnemic.store.postgres.changing import delete_all
 from mnemic.store.postgres.jobs import AgentJob
+from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.row_codec import ENCRYPTED, PlainRowCodec, RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec, sealed_prefix, sealing_codec_of
 from mnemic.store.values import StoredKey
 
-Result = TypeVar("Result")
 
-
-class PostgresSealing(Protocol):
+class PostgresSealing(OpenedDatabase):
     """Seals entries, and changes or destroys keys; see `Sealing`."""
-
-    _codec: RowCodec
-    _database: Database
-
-    def _read(
-        self,
-        agent_id: str | None,
-        work: Callable[[Session], Result],
-        *,
-        deadline: float | None = None,
-        one_moment: bool = False,
-    ) -> Result:
-        """Run reads on one connection, of an agent's rows; None is of every agent's."""
-        ...
-
-    def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
-        """Hand in a job."""
-        ...
-
-    def _usable(self) -> Database:
-        """Return the database; raise a typed error if it cannot be read."""
-        ...
-
-    def _writable(self) -> Database:
-        """Return the database; raise a typed error if it cannot be written."""
-        ...
 
     def codec_of(self, encryption: Encryption | None) -> RowCodec:
         """Return the codec of these options."""
@@ -111,7 +83,7 @@ class PostgresSealing(Protocol):
 
         def forget(on: Session) -> list[UUID]:
             agent_keys.delete_keys(on, agent_id)
-            return changing.delete_all(on, self._codec, everyone, EVERY_ENTRY)
+            return delete_all(on, self._codec, everyone, EVERY_ENTRY)
 
         def forgotten(ids: list[UUID]) -> list[UUID]:
             if isinstance(self._codec, SealingRowCodec):

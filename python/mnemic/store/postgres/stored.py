@@ -12,7 +12,6 @@ from mnemic.store.readable_entries import readable
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     ENCRYPTED,
-    ENTRY_ID,
     UNREADABLE,
     LostContentError,
     RowCodec,
@@ -74,11 +73,6 @@ def active_entries(
 def visible_rows(codec: RowCodec, rows: Sequence[Columns]) -> Sequence[Columns]:
     """Return the rows that a codec can read."""
     return rows if codec.seals else [row for row in rows if not row[ENCRYPTED]]
-
-
-def sealed_ids(rows: Iterable[Columns]) -> dict[int, bytes]:
-    """Return the ids of the sealed rows among rows, by their numbers."""
-    return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}
 
 
 def records_of(codec: RowCodec, rows: Sequence[Columns]) -> list[Record]:

@@ -25,23 +25,24 @@ from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replac
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import evict_entries
-from mnemic.store.postgres.links import end_supersession, supersede
-from mnemic.store.postgres.reads import rows_with_vectors
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
     CHANGEABLE,
+    EMBEDDINGS,
     ENTRIES,
     HAS_NO_VECTOR,
     IS_ACTIVE,
     LINKS,
     ROW,
+    SEALED_VECTORS,
     USER_KEY,
     bound,
     in_scope,
     visible,
 )
 from mnemic.store.postgres.stored import entries_of, reading_stored, records_of
+from mnemic.store.postgres.supersession import end_supersession, supersede
 from mnemic.store.postgres.vectors import (
     COPIED,
     NewVectors,
@@ -399,7 +400,7 @@ def need_vectors(
     if on_conflict == "skip" or not stored:
         return [place not in stored for place in places]
     rows = [old.row for old in stored.values()]
-    embedded = rows_with_vectors(session, agent_id, rows, model)
+    embedded = _rows_with_vectors(session, agent_id, rows, model)
     return [
         place not in stored
         or stored[place].row not in embedded
@@ -500,3 +501,18 @@ def add_embeddings(
     upsert_vectors(session, agent_id, model, new)
     changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
     log_changes(session, agent_id, changes, model)
+
+
+def _rows_with_vectors(
+    session: Session, agent_id: str, rows: Sequence[int], model: str
+) -> set[int]:
+    """Return those of these rows that have a vector of a model; zeros stand for no vector."""
+    sql = (
+        f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = ANY(%s) "
+        "AND model = %s AND NOT is_companion AND part = 0 "
+        f"AND {session.pgvector}.vector_norm(embedding) > 0 "
+        f"UNION SELECT entry_row FROM {SEALED_VECTORS} WHERE agent_id = %s AND entry_row = ANY(%s) "
+        "AND model = %s AND part = 0"
+    )
+    some = agent_id, list(rows), model
+    return {row for (row,) in session.fetch(sql, (*some, *some))}

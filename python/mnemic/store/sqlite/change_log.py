@@ -13,10 +13,17 @@ from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import LinkType, Scope
-from mnemic.model.rows import Record, RowBatch, State
+from mnemic.model.rows import RowBatch, State
 from mnemic.protocols import UserLimit
 from mnemic.store.base import BatchSink
-from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
+from mnemic.store.changes import (
+    Change,
+    CollectedBatch,
+    UserTotals,
+    full_batch,
+    last_dropped,
+    totals_by_user,
+)
 from mnemic.store.embedding_model import check_model
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
@@ -331,14 +338,14 @@ def rows_since(
         _check_model(connection, agent_id, known, model)
     if since is None or not pruned <= since <= last:
         return _full_batch(
-            connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
+            connection, agent_id, model, last, sink or CollectedBatch(), codec=codec, state=state
         )
     here = (agent_id, since)
     reads = _TOUCHED_READS[state, with_sensitive]
     changes = fetch(connection, _CHANGES, here)
     if model is not None and any(kind == "switch" for _, kind in changes):
         return _full_batch(
-            connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
+            connection, agent_id, model, last, sink or CollectedBatch(), codec=codec, state=state
         )
     touched = set(integers([row for row, _ in changes]))
     replaced = {row for row, kind in changes if kind == "replace"}
@@ -373,22 +380,6 @@ def rows_since(
         linked=sorted(current | kept),
         links=[*(link[:-1] for link in links if link[0] in current), *supersessions],
     )
-
-
-class _CollectedBatch:
-    """A sink that collects everything."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.rows: list[Int64Array] = []
-        self.vectors: list[Float32Array] = []
-
-    def add_records(self, records: list[Record]) -> None:
-        self.records += records
-
-    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
-        self.rows.append(rows)
-        self.vectors.append(vectors)
 
 
 def _full_batch(
@@ -428,16 +419,7 @@ def _full_batch(
         links = fetch(connection, _ALL_LINKS, (agent_id,))
         check_links(links, of_links)
         supersessions = fetch(connection, _SUPERSESSIONS, (agent_id,))
-    collected = sink if isinstance(sink, _CollectedBatch) else _CollectedBatch()
-    return RowBatch(
-        since=None,
-        seq=seq,
-        records=collected.records,
-        embedded=[row for rows in collected.rows for row in rows.tolist()],
-        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
-        removed=[],
-        links=[*(link[:-1] for link in links), *supersessions],
-    )
+    return full_batch(seq, sink, [*(link[:-1] for link in links), *supersessions])
 
 
 def _sums_of_other_states(connection: apsw.Connection, agent_id: str, state: State) -> Sums:

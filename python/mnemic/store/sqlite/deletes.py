@@ -1,13 +1,19 @@
-"""SQL statements that delete entries and restore them; each runs in a transaction."""
+"""The deletions of the SQLite store, and their undoing."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 import apsw
 
+from mnemic.errors import StoreFullError
 from mnemic.model import Scope
-from mnemic.model.filter import Criteria
+from mnemic.model.filter import EVERY_ENTRY, Criteria
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import single
 from mnemic.store.filter_sql import Condition
@@ -22,9 +28,16 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums_where,
 )
 from mnemic.store.sqlite.damage import uuids_of
+from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.links import links_leading_to
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, json_array, with_id
+
+PART = 64
+"""Entries that a transaction deletes on a full disk; fewer if they do not fit."""
+
+Deletion: TypeAlias = Callable[[int | None, apsw.Connection], list[UUID]]
+"""Deletes at most so many entries, in a transaction; returns their ids."""
 
 
 class RemovedEntries(NamedTuple):
@@ -39,78 +52,146 @@ class RemovedEntries(NamedTuple):
     sums: Sums
 
 
-def soft_delete(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
-    """Mark an entry as deleted; return whether it was not marked before, None if there is none."""
-    where, values = with_id(scope, entry_id)
-    sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
-    found = single(fetch(connection, sql, values), scope, entry_id)
-    if found is None:
-        return None
-    row, user_id, forgotten_at = found
-    if forgotten_at is not None:
-        return False
-    before = rows_with_sums(connection, [row])
-    connection.execute(
-        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} WHERE {where} AND row = ?",
-        (now, column_change("forgotten_at", None, now), *values, row),
-    )
-    sums = difference(before, rows_with_sums(connection, [row]))
-    changes = [Change(row, entry_id.bytes, "forget", user_id)]
-    log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
-    return True
+class SqliteDeletes(SqliteFile):
+    """Deletes entries and restores them; see `Store` and `BulkWrites`."""
 
+    def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
+        """Mark an entry as deleted; see `Store.soft_delete`."""
+        where, values = with_id(scope, entry_id)
+        sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
+        time = to_microseconds(now)
 
-def restore(
-    connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int, now: int
-) -> bool:
-    """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
-    where, values = with_id(scope, entry_id)
-    sql = (
-        f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where} "
-        "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
-    )
-    found = single(fetch(connection, sql, (*values, oldest, now)), scope, entry_id)
-    if found is None:
-        return False
-    row, user_id, forgotten_at = found
-    before = rows_with_sums(connection, [row])
-    connection.execute(
-        f"UPDATE agent_memory_entries SET forgotten_at = NULL, {ADD_TO_ROW} WHERE row = ?",
-        (column_change("forgotten_at", forgotten_at, None), row),
-    )
-    sums = difference(before, rows_with_sums(connection, [row]))
-    change = Change(row, entry_id.bytes, "restore", user_id)
-    log_changes(connection, scope.agent_id, [change], charge=Charge(sums=sums))
-    return True
+        def work(on: apsw.Connection) -> bool | None:
+            found = single(fetch(on, sql, values), scope, entry_id)
+            if found is None:
+                return None
+            row, user_id, forgotten_at = found
+            if forgotten_at is not None:
+                return False
+            before = rows_with_sums(on, [row])
+            on.execute(
+                f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
+                f"WHERE {where} AND row = ?",
+                (time, column_change("forgotten_at", None, time), *values, row),
+            )
+            sums = difference(before, rows_with_sums(on, [row]))
+            changes = [Change(row, entry_id.bytes, "forget", user_id)]
+            log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+            return True
 
+        return self._write(work)
 
-def delete(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID
-) -> list[UUID]:
-    """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
-    where, values = with_id(scope, entry_id)
-    deleted = _delete(connection, codec, scope.agent_id, where, values)
-    single(deleted, scope, entry_id)
-    return deleted
+    def restore(
+        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
+    ) -> Future[bool]:
+        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
+        where, values = with_id(scope, entry_id)
+        sql = (
+            f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where} "
+            "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
+        )
+        times = to_microseconds(oldest), to_microseconds(now)
 
+        def work(on: apsw.Connection) -> bool:
+            found = single(fetch(on, sql, (*values, *times)), scope, entry_id)
+            if found is None:
+                return False
+            row, user_id, forgotten_at = found
+            before = rows_with_sums(on, [row])
+            on.execute(
+                f"UPDATE agent_memory_entries SET forgotten_at = NULL, {ADD_TO_ROW} WHERE row = ?",
+                (column_change("forgotten_at", forgotten_at, None), row),
+            )
+            sums = difference(before, rows_with_sums(on, [row]))
+            change = Change(row, entry_id.bytes, "restore", user_id)
+            log_changes(on, scope.agent_id, [change], charge=Charge(sums=sums))
+            return True
 
-def soft_delete_all(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, criteria: Criteria, now: int
-) -> list[UUID]:
-    """Mark the selected entries of a scope as forgotten that are not; return their ids."""
-    where, values = selected(connection, codec, scope, criteria, ("forgotten_at IS NULL", []))
-    before = rows_with_sums_where(connection, where, values)
-    forgotten = fetch(
-        connection,
-        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
-        f"WHERE {where} RETURNING row, id, user_id",
-        (now, column_change("forgotten_at", None, now), *values),
-    )
-    if forgotten:
-        sums = difference(before, rows_with_sums(connection, [row for row, *_ in forgotten]))
-        changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten]
-        log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
-    return uuids_of(entry_id for _, entry_id, _ in forgotten)
+        return self._write(work)
+
+    def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
+        """Delete an entry permanently, marked as deleted or not; return its id."""
+        where, values = with_id(scope, entry_id)
+
+        def work(on: apsw.Connection) -> list[UUID]:
+            deleted = _delete(on, self._codec, scope.agent_id, where, values)
+            single(deleted, scope, entry_id)
+            return deleted
+
+        return self._write(work)
+
+    def soft_delete_all(
+        self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
+    ) -> Future[list[UUID]]:
+        """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
+        time = to_microseconds(now)
+
+        def work(on: apsw.Connection) -> list[UUID]:
+            present = "forgotten_at IS NULL", list[Any]()
+            where, values = selected(on, self._codec, scope, criteria, present)
+            before = rows_with_sums_where(on, where, values)
+            forgotten = fetch(
+                on,
+                f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
+                f"WHERE {where} RETURNING row, id, user_id",
+                (time, column_change("forgotten_at", None, time), *values),
+            )
+            if forgotten:
+                sums = difference(before, rows_with_sums(on, [row for row, *_ in forgotten]))
+                changes = [
+                    Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten
+                ]
+                log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+            return uuids_of(entry_id for _, entry_id, _ in forgotten)
+
+        return self._write(work)
+
+    def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
+        """Delete the selected entries of a scope permanently; return their ids."""
+        return self._write_or_parts(
+            lambda limit, on: delete_all(on, self._codec, scope, criteria, limit=limit)
+        )
+
+    def purge(
+        self, scope: Scope, oldest: datetime, expired: datetime | None = None
+    ) -> Future[list[UUID]]:
+        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
+        where, values = in_scope(scope)
+        last = to_microseconds(oldest) - 1
+        latest = last if expired is None else max(last, to_microseconds(expired))
+
+        def work(limit: int | None, on: apsw.Connection) -> list[UUID]:
+            deleted: list[UUID] = []
+            for moment, bound in (("forgotten_at", last), ("expires_at", latest)):
+                due = _some(on, (f"{where} AND {moment} <= ?", [*values, bound]), limit)
+                deleted += _delete(on, self._codec, scope.agent_id, *due)
+            return deleted
+
+        return self._write_or_parts(work)
+
+    def _write_or_parts(self, job: Deletion) -> Future[list[UUID]]:
+        """Delete in one transaction, or on a full disk in several that fit into the log."""
+        whole = self._write(partial(job, None))
+        return self._workers.run(partial(self._deleted, job, whole))
+
+    def _deleted(self, job: Deletion, whole: Future[list[UUID]]) -> list[UUID]:
+        with suppress(StoreFullError):
+            return whole.result()
+        deleted: list[UUID] = []
+        limit = PART
+        while True:
+            try:
+                part = self._write(partial(job, limit)).result()
+            except StoreFullError as error:
+                if limit == 1 and not deleted:
+                    raise
+                if limit == 1:
+                    raise StoreFullError(f"{error}; {len(deleted)} were deleted before") from error
+                limit //= 4
+                continue
+            deleted += part
+            if len(part) < limit:  # not until none is left: others may go on adding
+                return deleted
 
 
 def delete_all(
@@ -124,37 +205,6 @@ def delete_all(
     """Delete the selected entries of a scope, forgotten or not, or some; return their ids."""
     where, values = _some(connection, selected(connection, codec, scope, criteria), limit)
     return _delete(connection, codec, scope.agent_id, where, values)
-
-
-def purge(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    scope: Scope,
-    oldest: int,
-    expired: int | None,
-    *,
-    limit: int | None = None,
-) -> list[UUID]:
-    """Delete what a scope forgot before `oldest`, and what expired then or by `expired`.
-
-    Args:
-        connection: In a transaction.
-        codec: Codec of the entries.
-        scope: The scope.
-        oldest: A time.
-        expired: A time; None is `oldest`.
-        limit: Maximum number of entries that were forgotten, and of those that expired.
-
-    Returns:
-        The ids of the deleted.
-    """
-    where, values = in_scope(scope)
-    last = oldest - 1 if expired is None else max(oldest - 1, expired)
-    deleted: list[UUID] = []
-    for moment, bound in (("forgotten_at", oldest - 1), ("expires_at", last)):
-        due = _some(connection, (f"{where} AND {moment} <= ?", [*values, bound]), limit)
-        deleted += _delete(connection, codec, scope.agent_id, *due)
-    return deleted
 
 
 def _some(connection: apsw.Connection, which: Condition, limit: int | None) -> Condition:

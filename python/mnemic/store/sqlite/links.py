@@ -1,12 +1,14 @@
-"""SQL statements on links; each runs on a given connection."""
+"""The links of the SQLite store."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from concurrent.futures import Future
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
 import apsw
 
-from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.link import Direction
 from mnemic.model.scope import not_found
@@ -14,7 +16,8 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.filter_sql import Condition
-from mnemic.store.row_codec import RowCodec, next_version, uuid_of
+from mnemic.store.links import LinkedEntry, ReadLink, ends_of
+from mnemic.store.row_codec import RowCodec, next_version
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
@@ -29,12 +32,15 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.reads import entries_of_rows
 from mnemic.store.sqlite.sql import (
     IS_PRESENT,
     Columns,
     fetch,
     integers,
     json_array,
+    one_moment,
     visible_in,
     with_id,
 )
@@ -73,6 +79,147 @@ _KNOWN = (
     "SELECT to_row, type, strength, created_at FROM agent_memory_links "
     "WHERE from_row = ? AND to_row = ? AND type = ?"
 )
+
+
+class SqliteLinks(SqliteFile):
+    """Reads and writes links; see `Store`."""
+
+    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
+        """Write a link between two entries of a scope; return its new state."""
+        time, made_at = to_microseconds(now), to_microseconds(wanted.created_at)
+
+        def work(on: apsw.Connection) -> MemoryLink:
+            source, target = (
+                _present_end(on, self._codec, scope, entry_id, time)
+                for entry_id in (wanted.from_id, wanted.to_id)
+            )
+            check_one_user(source.user_id, target.user_id)
+            before = rows_with_sums(on, [source.row])
+            link = (source.row, target.row, int(wanted.type), wanted.strength, made_at)
+            with reading_stored("a link"):
+                created_at = from_microseconds(_put(on, link))
+            sums = difference(before, rows_with_sums(on, [source.row]))
+            changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
+            log_changes(on, scope.agent_id, [changed], charge=Charge(sums=sums))
+            return MemoryLink(
+                wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at
+            )
+
+        return self._write(work)
+
+    def unlink(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+    ) -> Future[int]:
+        """Delete the links from one entry of a scope to another; return their number."""
+        types, bound = _among_types(None if kind is None else [kind])
+        sql = (
+            "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? "
+            f"AND type <> ? {types} RETURNING to_row, type, strength, created_at"
+        )
+
+        def work(on: apsw.Connection) -> int:
+            source, target = (_end(on, self._codec, scope, one) for one in (from_id, to_id))
+            if source is None or target is None:
+                return 0
+            values = (source.row, target.row, int(LinkType.SUPERSEDES), *bound)
+            deleted = fetch(on, sql, values)
+            if deleted:
+                before = rows_with_sums(on, [source.row])
+                add_to_links(on, [(source.row, -link_sum(link)) for link in deleted])
+                sums = difference(before, rows_with_sums(on, [source.row]))
+                changed = Change(source.row, from_id.bytes, "link", source.user_id)
+                log_changes(on, scope.agent_id, [changed], charge=Charge(sums=sums))
+            return len(deleted)
+
+        return self._write(work)
+
+    def links(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[MemoryLink]:
+        """Return the links of an entry whose ends both exist."""
+        time = to_microseconds(now)
+        with self._reading() as connection, one_moment(connection):
+            own = _end(connection, self._codec, scope, entry_id, present_at=time)
+            if own is None:
+                return []
+            found = _links_at(
+                connection, self._codec, scope, own.row, direction, kinds=kinds, now=time
+            )
+        return [read.link for read in found]
+
+    def link_ends(
+        self,
+        scope: Scope,
+        row: int,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[LinkEnd]:
+        """Return the other ends of the links of a row's entry, in the order of `links`."""
+        time = to_microseconds(now)
+        with self._reading() as connection, one_moment(connection):
+            found = _links_at(connection, self._codec, scope, row, direction, kinds=kinds, now=time)
+        return ends_of(row, found)
+
+    def successors(
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
+    ) -> dict[int, MemoryEntry]:
+        """Return the entries of a scope that supersede one of these rows, by their own rows."""
+        sql = (
+            "SELECT DISTINCT from_row FROM agent_memory_links "
+            "WHERE to_row IN (SELECT value FROM json_each(?)) AND type = ? ORDER BY from_row"
+        )
+        values = (json_array(rows), int(LinkType.SUPERSEDES))
+        with self._reading(deadline) as connection, one_moment(connection):
+            newer = integers([row for (row,) in fetch(connection, sql, values)])
+            found = entries_of_rows(
+                connection, self._codec, scope, newer, to_microseconds(now), include_deleted=True
+            )
+        return {row: entry for row, entry in found.items() if entry.is_present(now)}
+
+    def links_within(
+        self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
+    ) -> list[StoredLink]:
+        """Return the links between entries of one user that `stored_after` returns."""
+        where, values = visible_in(scope, self._codec)
+        if not include_deleted:
+            where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
+        ends = [
+            f"(SELECT row FROM agent_memory_entries WHERE {where} AND row = l.{end})"
+            for end in ("from_row", "to_row")
+        ]
+        sql = (
+            f"{_READ} WHERE l.from_row IN {ends[0]} AND l.to_row IN {ends[1]} "
+            "AND f.user_id IS t.user_id"
+        )
+        with self._reading(deadline) as connection, one_moment(connection):
+            found = _links(connection, sql, [*values, *values])
+        return [StoredLink(read.link, read.user_id) for read in found]
+
+    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
+        """Write links of any type between entries of a scope; return how many are new."""
+
+        def work(on: apsw.Connection) -> int:
+            changes: list[Change] = []
+            sums = NO_SUMS
+            for wanted, user_id in new:
+                if scope.all_users or scope.user_id == user_id:
+                    own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
+                    added, difference = _add_link(on, self._codec, own, wanted)
+                    changes += added
+                    sums = sums.plus(difference)
+            if changes:
+                log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+            return len(changes)
+
+        return self._write(work)
 
 
 def supersede(
@@ -186,111 +333,6 @@ def links_leading_to(
     return difference(before, rows_with_sums(connection, staying))
 
 
-def link(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, wanted: MemoryLink, now: int
-) -> MemoryLink:
-    """Write a link between two present entries of a scope; return it as it is then.
-
-    Raises:
-        EntryNotFoundError: If one of them is not there.
-        LinkAcrossUsersError: If they are of different users.
-    """
-    source, target = (
-        _present_end(connection, codec, scope, entry_id, now)
-        for entry_id in (wanted.from_id, wanted.to_id)
-    )
-    check_one_user(source.user_id, target.user_id)
-    time = to_microseconds(wanted.created_at)
-    before = rows_with_sums(connection, [source.row])
-    link = (source.row, target.row, int(wanted.type), wanted.strength, time)
-    with reading_stored("a link"):
-        created_at = from_microseconds(_put(connection, link))
-    sums = difference(before, rows_with_sums(connection, [source.row]))
-    changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
-    log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
-    return MemoryLink(wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at)
-
-
-def unlink(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    scope: Scope,
-    from_id: UUID,
-    to_id: UUID,
-    *,
-    kind: LinkType | None,
-) -> int:
-    """Delete the links from one entry of a scope to another; return how many."""
-    source, target = _end(connection, codec, scope, from_id), _end(connection, codec, scope, to_id)
-    if source is None or target is None:
-        return 0
-    types, bound = _among_types(None if kind is None else [kind])
-    deleted = fetch(
-        connection,
-        "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? "
-        f"AND type <> ? {types} RETURNING to_row, type, strength, created_at",
-        (source.row, target.row, int(LinkType.SUPERSEDES), *bound),
-    )
-    if deleted:
-        before = rows_with_sums(connection, [source.row])
-        add_to_links(connection, [(source.row, -link_sum(link)) for link in deleted])
-        sums = difference(before, rows_with_sums(connection, [source.row]))
-        changed = Change(source.row, from_id.bytes, "link", source.user_id)
-        log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
-    return len(deleted)
-
-
-def links(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    scope: Scope,
-    entry_id: UUID,
-    direction: Direction,
-    *,
-    kinds: Collection[LinkType] | None,
-    now: int,
-) -> list[MemoryLink]:
-    """Return the links of an entry whose ends are both present in the scope."""
-    own = _end(connection, codec, scope, entry_id, present_at=now)
-    if own is None:
-        return []
-    return [
-        read.link
-        for read in _links_at(connection, codec, scope, own.row, direction, kinds=kinds, now=now)
-    ]
-
-
-def link_ends(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    scope: Scope,
-    row: int,
-    direction: Direction,
-    *,
-    kinds: Collection[LinkType] | None,
-    now: int,
-) -> list[LinkEnd]:
-    """Return what the links of a row's entry lead to; both ends present in the scope."""
-    return [
-        LinkEnd(
-            read.to_row if read.from_row == row else read.from_row,
-            read.link.type,
-            read.link.strength,
-        )
-        for read in _links_at(connection, codec, scope, row, direction, kinds=kinds, now=now)
-    ]
-
-
-def successor_rows(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
-    """Return the rows of the entries that supersede one of these, in any state, ascending."""
-    sql = (
-        "SELECT DISTINCT from_row FROM agent_memory_links "
-        "WHERE to_row IN (SELECT value FROM json_each(?)) AND type = ? ORDER BY from_row"
-    )
-    found = fetch(connection, sql, (json_array(rows), int(LinkType.SUPERSEDES)))
-    return integers([row for (row,) in found])
-
-
 def _links_at(
     connection: apsw.Connection,
     codec: RowCodec,
@@ -300,11 +342,11 @@ def _links_at(
     *,
     kinds: Collection[LinkType] | None,
     now: int,
-) -> "list[_Link]":
+) -> list[ReadLink]:
     where, values = visible_in(scope, codec)
     present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {IS_PRESENT}"
     types, bound = _among_types(kinds)
-    found: list[_Link] = []
+    found: list[ReadLink] = []
     for side in ("from_row", "to_row"):
         if (side, direction) in (("from_row", "in"), ("to_row", "out")):
             continue
@@ -314,43 +356,7 @@ def _links_at(
         sql = f"{_READ} WHERE l.{side} = ? AND {ends} {types}"
         found += _links(connection, sql, (row, *values, now, *values, now, *bound))
     check_links_of(connection, [row])
-    return sorted(found, key=_order)
-
-
-def links_within(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, present_at: int | None
-) -> list[StoredLink]:
-    """Return the links between entries of one user; between all states if no time is given."""
-    where, values = visible_in(scope, codec)
-    if present_at is not None:
-        where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
-    ends = [
-        f"(SELECT row FROM agent_memory_entries WHERE {where} AND row = l.{end})"
-        for end in ("from_row", "to_row")
-    ]
-    sql = (
-        f"{_READ} WHERE l.from_row IN {ends[0]} AND l.to_row IN {ends[1]} "
-        "AND f.user_id IS t.user_id"
-    )
-    found = sorted(_links(connection, sql, [*values, *values]), key=_order)
-    return [StoredLink(read.link, read.user_id) for read in found]
-
-
-def add_links(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, new: Sequence[StoredLink]
-) -> int:
-    """Write missing links whose ends are in a scope and of one user; return how many are new."""
-    changes: list[Change] = []
-    sums = NO_SUMS
-    for wanted, user_id in new:
-        if scope.all_users or scope.user_id == user_id:
-            own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
-            added, difference = _add_link(connection, codec, own, wanted)
-            changes += added
-            sums = sums.plus(difference)
-    if changes:
-        log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
-    return len(changes)
+    return sorted(found, key=attrgetter("place"))
 
 
 def _add_link(
@@ -375,34 +381,11 @@ def _add_link(
     return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)], sums
 
 
-class _Link(NamedTuple):
-    """A link with the rows of its ends and the user of its source."""
-
-    from_row: int
-    to_row: int
-    user_id: str | None
-    link: MemoryLink
-
-
-def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[_Link]:
+def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[ReadLink]:
+    """Return the links that a statement reads, in their order."""
     found = fetch(connection, sql, parameters)
     with reading_stored("a link"):
-        return [_link(columns) for columns in found]
-
-
-def _link(columns: Columns) -> _Link:
-    from_row, to_row, user_id, from_id, to_id, kind, strength, created_at = columns
-    ends = uuid_of(from_id), uuid_of(to_id)
-    try:
-        link = MemoryLink(*ends, LinkType.numbered(kind), strength, from_microseconds(created_at))
-    except InvalidEntryError as error:
-        raise ValueError(str(error)) from error
-    return _Link(from_row, to_row, user_id, link)
-
-
-def _order(read: _Link) -> tuple[object, ...]:
-    link = read.link
-    return link.created_at, link.from_id, link.to_id, link.type, read.user_id or ""
+        return sorted(map(ReadLink.of, found), key=attrgetter("place"))
 
 
 def _among_types(kinds: Collection[LinkType] | None) -> Condition:
@@ -411,21 +394,13 @@ def _among_types(kinds: Collection[LinkType] | None) -> Condition:
     return f"AND type IN ({', '.join('?' * len(kinds))})", [int(kind) for kind in kinds]
 
 
-class _End(NamedTuple):
-    """One end of a link: row and user of an entry, and the entry that it supersedes."""
-
-    row: int
-    user_id: str | None
-    supersedes: bytes | None
-
-
 def _end(
     connection: apsw.Connection,
     codec: RowCodec,
     scope: Scope,
     entry_id: UUID,
     present_at: int | None = None,
-) -> _End | None:
+) -> LinkedEntry | None:
     """Return the entry with an id in a scope, in any state if no time is given."""
     where, values = with_id(scope, entry_id)
     where = f"{where} AND {codec.is_visible_sql}"
@@ -433,12 +408,12 @@ def _end(
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = f"SELECT row, user_id, supersedes FROM agent_memory_entries WHERE {where}"
     found = single(fetch(connection, sql, values), scope, entry_id)
-    return None if found is None else _End(*found)
+    return None if found is None else LinkedEntry(*found)
 
 
 def _present_end(
     connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
-) -> _End:
+) -> LinkedEntry:
     end = _end(connection, codec, scope, entry_id, now)
     if end is None:
         raise not_found(entry_id, scope)

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import apsw
 
@@ -40,8 +40,6 @@ from mnemic.store.sqlite.shadow_vectors import (
 )
 from mnemic.store.sqlite.sql import INSERT_VECTOR, Columns, fetch, integers, json_array, one_moment
 from mnemic.store.values import Model
-
-Result = TypeVar("Result")
 
 _PAGE: Final = 256
 """Rows that are switched at once: few, so that other threads get their turn in between."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TypeVar
 from uuid import UUID
 
 import apsw
@@ -13,14 +12,12 @@ from mnemic.model.filter import EVERY_ENTRY
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec, sealing_codec_of
-from mnemic.store.sqlite import agent_keys, deletes, rotation
-from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
+from mnemic.store.sqlite import agent_keys, rotation
+from mnemic.store.sqlite.deletes import SqliteDeletes, delete_all
 from mnemic.store.values import StoredKey
 
-Result = TypeVar("Result")
 
-
-class SqliteSealing(SqliteBulkWrites):
+class SqliteSealing(SqliteDeletes):
     """Seals entries, and changes or destroys keys; see `Sealing`."""
 
     def codec_of(self, encryption: Encryption | None) -> RowCodec:
@@ -76,7 +73,7 @@ class SqliteSealing(SqliteBulkWrites):
 
         def forget(limit: int | None, on: apsw.Connection) -> list[UUID]:
             agent_keys.delete_keys(on, agent_id)
-            return deletes.delete_all(on, self._codec, everyone, EVERY_ENTRY, limit=limit)
+            return delete_all(on, self._codec, everyone, EVERY_ENTRY, limit=limit)
 
         return self._write_or_parts(forget)
 

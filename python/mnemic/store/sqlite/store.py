@@ -6,8 +6,7 @@ from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 import apsw
 import msgspec
@@ -16,22 +15,19 @@ from mnemic.arrays import Float32Array
 from mnemic.errors import InvalidEntryError, SealBrokenError, StoreFileError
 from mnemic.licensing import Quota
 from mnemic.model import (
-    LinkType,
     MemoryEntry,
-    MemoryLink,
     OnConflict,
     OnDuplicate,
     Scope,
     VerifyReport,
 )
-from mnemic.model.link import Direction
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.add_job import AddJob
-from mnemic.store.added import stored_of, stored_vectors, vector_blobs, vectors_of
+from mnemic.store.added import stored_of, stored_vectors, vector_blobs
 from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
@@ -43,34 +39,31 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import (
     change_log,
     change_marks,
-    deletes,
-    links,
     replacements,
     shadow_vectors,
-    updates,
     vectors,
     verification,
     writes,
 )
 from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
+from mnemic.store.sqlite.links import SqliteLinks
 from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
-from mnemic.store.sqlite.reads import SqliteReads, entries_of_rows
+from mnemic.store.sqlite.reads import SqliteReads
 from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sealing import SqliteSealing
 from mnemic.store.sqlite.sql import one_moment
+from mnemic.store.sqlite.updates import SqliteUpdates
 from mnemic.store.sqlite.usage import SqliteUsageReads
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
     ChangeMark,
     EntryVectors,
-    LinkEnd,
     LogPosition,
     Model,
     OwnedId,
-    StoredLink,
     WriteResult,
 )
 from mnemic.store.vector_search import NoVectorSearch
@@ -78,12 +71,12 @@ from mnemic.store.vector_search import NoVectorSearch
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
 
-Result = TypeVar("Result")
-
 
 class SqliteStore(
     SqliteReads,
     SqliteLists,
+    SqliteLinks,
+    SqliteUpdates,
     SqliteUsageReads,
     SqliteReembedding,
     SqliteSealing,
@@ -214,66 +207,6 @@ class SqliteStore(
         codec = self._codec
         return self._write(lambda on: writes.add_embeddings(on, codec, agent_id, blobs, known))
 
-    def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
-        """Mark an entry as deleted; see `Store.soft_delete`."""
-        time = to_microseconds(now)
-        return self._write(lambda on: deletes.soft_delete(on, scope, entry_id, time))
-
-    def restore(
-        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
-    ) -> Future[bool]:
-        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
-        times = to_microseconds(oldest), to_microseconds(now)
-        return self._write(lambda on: deletes.restore(on, scope, entry_id, *times))
-
-    def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
-        """Delete an entry permanently, marked as deleted or not; return its id."""
-        return self._write(lambda on: deletes.delete(on, self._codec, scope, entry_id))
-
-    def update(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, Float32Array] | None = None,
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        include_archived: bool = False,
-        replace_vectors: bool = False,
-    ) -> Future[MemoryEntry | None]:
-        """Change an entry; return its new state, or None if the scope has no such entry."""
-        vectors, time = vectors_of(embedded), to_microseconds(now)
-        self._connections.check_writable()
-        self._codec.prepare(scope.agent_id)
-        return self._write_with_eviction(
-            entry_limits,
-            lambda on: updates.update(
-                on,
-                self._codec,
-                scope,
-                entry_id,
-                change,
-                vectors=vectors,
-                now=time,
-                quotas=Quotas(quota, user_quota, entry_limits),
-                include_archived=include_archived,
-                replace_vectors=replace_vectors,
-            ),
-        )
-
-    def set_expiry(
-        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
-    ) -> Future[int]:
-        """Set the expiry of the active entries with these ids; return the number of changes."""
-        new = None if expires_at is None else to_microseconds(expires_at)
-        time = to_microseconds(now)
-        return self._write(
-            lambda on: updates.set_expiry(on, self._codec, scope, ids, new, now=time)
-        )
-
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together with other writes."""
         self._connections.check_writable()
@@ -291,74 +224,6 @@ class SqliteStore(
         if not self._accesses.is_pending():
             return succeeded(None)
         return self._write_after_accesses(_nothing)
-
-    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
-        """Write a link between two entries of a scope; return its new state."""
-        time = to_microseconds(now)
-        return self._write(lambda on: links.link(on, self._codec, scope, wanted, time))
-
-    def unlink(
-        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
-    ) -> Future[int]:
-        """Delete the links from one entry of a scope to another; return their number."""
-        return self._write(
-            lambda on: links.unlink(on, self._codec, scope, from_id, to_id, kind=kind)
-        )
-
-    def links(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        direction: Direction,
-        kinds: Collection[LinkType] | None,
-        *,
-        now: datetime,
-    ) -> list[MemoryLink]:
-        """Return the links of an entry whose ends both exist."""
-        with self._reading() as connection, one_moment(connection):
-            time = to_microseconds(now)
-            return links.links(
-                connection, self._codec, scope, entry_id, direction, kinds=kinds, now=time
-            )
-
-    def link_ends(
-        self,
-        scope: Scope,
-        row: int,
-        direction: Direction,
-        kinds: Collection[LinkType] | None,
-        *,
-        now: datetime,
-    ) -> list[LinkEnd]:
-        """Return the other ends of the links of a row's entry, in the order of `links`."""
-        with self._reading() as connection, one_moment(connection):
-            time = to_microseconds(now)
-            return links.link_ends(
-                connection, self._codec, scope, row, direction, kinds=kinds, now=time
-            )
-
-    def successors(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
-    ) -> dict[int, MemoryEntry]:
-        """Return the entries of a scope that supersede one of these rows, by their own rows."""
-        with self._reading(deadline) as connection, one_moment(connection):
-            newer, time = links.successor_rows(connection, rows), to_microseconds(now)
-            found = entries_of_rows(
-                connection, self._codec, scope, newer, time, include_deleted=True
-            )
-        return {row: entry for row, entry in found.items() if entry.is_present(now)}
-
-    def links_within(
-        self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
-    ) -> list[StoredLink]:
-        """Return the links between entries of one user that `stored_after` returns."""
-        moment = None if include_deleted else to_microseconds(now)
-        with self._reading(deadline) as connection, one_moment(connection):
-            return links.links_within(connection, self._codec, scope, moment)
-
-    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
-        """Write links of any type between entries of a scope; return how many are new."""
-        return self._write(lambda on: links.add_links(on, self._codec, scope, new))
 
     def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""

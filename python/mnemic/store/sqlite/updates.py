@@ -1,19 +1,27 @@
-"""SQL statements that change entries; each runs in a transaction."""
+"""The changes of entries in the SQLite store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 import apsw
 
 from mnemic._core import vector_sums
+from mnemic.arrays import Float32Array
+from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.written import written
+from mnemic.protocols import UserLimit
+from mnemic.store.added import vectors_of
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import single
 from mnemic.store.eviction import Write
-from mnemic.store.quota import Quotas
+from mnemic.store.filter_sql import Condition
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     RowCodec,
@@ -25,6 +33,7 @@ from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
     CHECKED_COLUMNS,
+    NO_SUMS,
     SET_VECTOR_SUM,
     Sums,
     add_missing_sums,
@@ -39,8 +48,12 @@ from mnemic.store.sqlite.checksums import (
 )
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.eviction import evict_entries
+from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import (
+    AMONG,
+    BY_ROW,
     CHANGEABLE,
     INSERT_VECTOR,
     IS_ACTIVE,
@@ -49,12 +62,22 @@ from mnemic.store.sqlite.sql import (
     Columns,
     execute_all,
     fetch,
+    integers,
+    json_array,
     with_id,
 )
-from mnemic.store.values import Model
+from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
 _CONTENT = COLUMN_NAMES.index("content")
 _SET_EXPIRY = f"UPDATE agent_memory_entries SET expires_at = ?, {ADD_TO_ROW} WHERE row = ?"
+
+_AT_ONCE = 256
+"""Entries that are read together; contents of more could take much memory."""
+
+_ENTRIES = (
+    f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
+    f"WHERE agent_id = ? AND {AMONG} ORDER BY row"
+)
 
 _DELETE_VECTORS = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
 _DELETE_OWN_VECTORS = f"{_DELETE_VECTORS} AND {IS_OWN}"
@@ -64,65 +87,129 @@ _OWN_VECTORS = (
 )
 
 
-def update(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    scope: Scope,
-    entry_id: UUID,
-    change: Callable[[MemoryEntry], MemoryEntry],
-    *,
-    vectors: tuple[Model, Sequence[bytes]] | None,
-    now: int,
-    quotas: Quotas,
-    include_archived: bool,
-    replace_vectors: bool,
-) -> MemoryEntry | None:
-    """Change a current entry; a new content takes the old vectors away, and brings its own."""
-    where, values = with_id(scope, entry_id)
-    is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-    is_there = f"{codec.is_visible_sql} AND {is_there}"
-    sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there}"
-    found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
-    if found is None:
-        return None
-    changed = write_update(
-        connection, codec, found, change, vectors, replace_vectors=replace_vectors
-    )
-    evicted = evict_entries(connection, codec, Write(scope.agent_id, [changed.change], quotas, now))
-    charge = Charge(quotas, changed.sums.plus(evicted.sums))
-    logged = [changed.change, *evicted.changes]
-    log_changes(connection, scope.agent_id, logged, changed.model, charge)
-    return written(changed.entry, uuids_of(change.entry_id for change in evicted.changes))
+class SqliteUpdates(SqliteFile):
+    """Changes entries; see `Store` and `BulkWrites`."""
+
+    def update(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, Float32Array] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        include_archived: bool = False,
+        replace_vectors: bool = False,
+    ) -> Future[MemoryEntry | None]:
+        """Change an entry; return its new state, or None if the scope has no such entry."""
+        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
+        vectors, quotas = vectors_of(embedded), Quotas(quota, user_quota, entry_limits)
+        where, values = with_id(scope, entry_id)
+        is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+        where = f"{where} AND {codec.is_visible_sql} AND {is_there}"
+        sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
+
+        def work(on: apsw.Connection) -> MemoryEntry | None:
+            found = single(fetch(on, sql, (*values, time)), scope, entry_id)
+            if found is None:
+                return None
+            changed = _write_update(
+                on, codec, found, change, vectors, replace_vectors=replace_vectors
+            )
+            evicted = evict_entries(on, codec, Write(agent_id, [changed.change], quotas, time))
+            charge = Charge(quotas, changed.sums.plus(evicted.sums))
+            logged = [changed.change, *evicted.changes]
+            log_changes(on, agent_id, logged, changed.model, charge)
+            return written(changed.entry, uuids_of(change.entry_id for change in evicted.changes))
+
+        self._connections.check_writable()
+        codec.prepare(agent_id)
+        return self._write_with_eviction(entry_limits, work)
+
+    def update_all(
+        self,
+        scope: Scope,
+        criteria: Criteria,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, Float32Array] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        include_archived: bool = False,
+    ) -> Future[UpdatedEntries]:
+        """Change the selected entries of a scope, all or none; return those changed."""
+        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
+        vectors, quotas = vectors_of(embedded), Quotas(quota, user_quota, entry_limits)
+        state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+        state = f"{codec.is_visible_sql} AND {state}"
+
+        def work(on: apsw.Connection) -> UpdatedEntries:
+            changes: list[Change] = []
+            updated: list[UpdatedEntry] = []
+            model, sums = None, NO_SUMS
+            for found in _selected_entries(
+                on, scope, selected(on, codec, scope, criteria, (state, [time]))
+            ):
+                done = _write_update(on, codec, found, change, vectors)
+                changes.append(done.change)
+                updated.append(UpdatedEntry(done.entry.id, done.entry.type))
+                model, sums = done.model or model, sums.plus(done.sums)
+            if not changes:
+                return UpdatedEntries([])
+            evicted = evict_entries(on, codec, Write(agent_id, changes, quotas, time))
+            charge = Charge(quotas, sums.plus(evicted.sums))
+            log_changes(on, agent_id, [*changes, *evicted.changes], model, charge)
+            return UpdatedEntries(updated, uuids_of(change.entry_id for change in evicted.changes))
+
+        codec.prepare(agent_id)
+        return self._write_with_eviction(entry_limits, work)
+
+    def set_expiry(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
+    ) -> Future[int]:
+        """Set the expiry of the active entries with these ids; return the number of changes."""
+        expiry = None if expires_at is None else to_microseconds(expires_at)
+        time = to_microseconds(now)
+
+        def work(on: apsw.Connection) -> int:
+            found = [
+                row
+                for entry_id in dict.fromkeys(ids)
+                if (row := _with_expiry(on, self._codec, scope, entry_id, time)) is not None
+                and row[3] != expiry
+            ]
+            if not found:
+                return 0
+            rows = [row for row, *_ in found]
+            before = rows_with_sums(on, rows)
+            on.executemany(
+                _SET_EXPIRY,
+                [(expiry, column_change("expires_at", old, expiry), row) for row, *_, old in found],
+            )
+            sums = difference(before, rows_with_sums(on, rows))
+            changes = [
+                Change(row, entry_id, "update", user_id) for row, entry_id, user_id, _ in found
+            ]
+            log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+            return len(found)
+
+        return self._write(work)
 
 
-def set_expiry(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    scope: Scope,
-    ids: Sequence[UUID],
-    expires_at: int | None,
-    *,
-    now: int,
-) -> int:
-    """Set the expiry of active entries; return how many had another one."""
-    found = [
-        row
-        for entry_id in dict.fromkeys(ids)
-        if (row := _with_expiry(connection, codec, scope, entry_id, now)) is not None
-        and row[3] != expires_at
-    ]
-    if not found:
-        return 0
-    rows = [row for row, *_ in found]
-    before = rows_with_sums(connection, rows)
-    connection.executemany(
-        _SET_EXPIRY,
-        [(expires_at, column_change("expires_at", old, expires_at), row) for row, *_, old in found],
-    )
-    sums = difference(before, rows_with_sums(connection, rows))
-    changes = [Change(row, entry_id, "update", user_id) for row, entry_id, user_id, _ in found]
-    log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
-    return len(found)
+def _selected_entries(
+    connection: apsw.Connection, scope: Scope, which: Condition
+) -> Iterator[Columns]:
+    """Yield entries whole, by row; which ones is decided before the first is yielded."""
+    sql = f"SELECT row FROM agent_memory_entries WHERE {which[0]} ORDER BY row"
+    rows = integers([row for (row,) in fetch(connection, sql, which[1])])
+    for first in range(0, len(rows), _AT_ONCE):
+        part = json_array(rows[first : first + _AT_ONCE])
+        yield from fetch(connection, _ENTRIES, (scope.agent_id, part))
 
 
 def _with_expiry(
@@ -135,7 +222,7 @@ def _with_expiry(
     return single(fetch(connection, sql, (*values, now)), scope, entry_id)
 
 
-class EntryUpdate(NamedTuple):
+class _EntryUpdate(NamedTuple):
     """An updated entry, to be logged.
 
     Attributes:
@@ -151,7 +238,7 @@ class EntryUpdate(NamedTuple):
     sums: Sums
 
 
-def write_update(
+def _write_update(
     connection: apsw.Connection,
     codec: RowCodec,
     found: Columns,
@@ -159,7 +246,7 @@ def write_update(
     vectors: tuple[Model, Sequence[bytes]] | None,
     *,
     replace_vectors: bool = False,
-) -> EntryUpdate:
+) -> _EntryUpdate:
     """Write the changed state of a row that was read whole; new vectors with a new content.
 
     With `replace_vectors` the vectors change without the content too: an index must forget the row
@@ -181,7 +268,7 @@ def write_update(
     sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
     kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
     logged = Change(row, after.id.bytes, kind, after.user_id, added_size)
-    return EntryUpdate(after, logged, model, sums)
+    return _EntryUpdate(after, logged, model, sums)
 
 
 def _replace_vectors(

@@ -1,0 +1,96 @@
+"""What the parts of the PostgreSQL store share: its database, and the codec of its rows."""
+
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+from typing import TypeVar
+
+from mnemic.errors import StoreClosedError
+from mnemic.store.postgres.database import SHARED, Database
+from mnemic.store.postgres.jobs import AgentJob
+from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.target import Target
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.values import LogPosition
+
+Result = TypeVar("Result")
+
+
+class OpenedDatabase:
+    """One database, which every part of a store reads and writes.
+
+    Args:
+        target: The database.
+        codec: Codec of the entries.
+        read_only: Whether nothing may be changed.
+        max_stale: Maximum seconds since the last sign of an unreachable server for which searches
+            are answered from memory.
+    """
+
+    def __init__(
+        self, target: Target, codec: RowCodec, *, read_only: bool, max_stale: float
+    ) -> None:
+        self.path = target.shown
+        self._codec = codec
+        self._max_stale = max_stale
+        self._database = SHARED.opened(target, read_only=read_only)
+        self._release = weakref.finalize(self, SHARED.released, self._database)
+
+    def close(self) -> None:
+        """Finish submitted writes, write accesses, and release the connections."""
+        if self._release.alive and not self._database.connections.is_foreign:
+            self._database.settle()
+        self._release()
+
+    def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:
+        """Since when changes of other processes may be missing; None while none can be."""
+        return self._database.positions.stale_since(agent_id, reads_since)
+
+    def position(self, agent_id: str) -> LogPosition:
+        """Return the agent's position in its change log and access log."""
+        return self._usable().position(agent_id)
+
+    def known_position(self, agent_id: str) -> LogPosition:
+        """Return the agent's position as far as searches of this process have asked."""
+        known = self._usable().positions.known(agent_id)
+        return self.latest_position(agent_id) if known is None else known
+
+    def latest_position(self, agent_id: str, *, deadline: float | None = None) -> LogPosition:
+        """Return the agent's position, which the server is asked for, for a search that begins."""
+        return self._usable().positions.latest(agent_id, self._max_stale, deadline)
+
+    def _usable(self) -> Database:
+        """Return the database; raise a typed error if it cannot be read."""
+        if not self._release.alive:
+            raise StoreClosedError(f"the memory was closed ({self.path})")
+        self._database.connections.check_usable()
+        return self._database
+
+    def _writable(self) -> Database:
+        """Return the database; raise a typed error if it cannot be written."""
+        database = self._usable()
+        database.connections.check_writable()
+        return database
+
+    def _read(
+        self,
+        agent_id: str | None,
+        work: Callable[[Session], Result],
+        *,
+        deadline: float | None = None,
+        one_moment: bool = False,
+    ) -> Result:
+        agents = None if agent_id is None else [agent_id]
+        connections = self._usable().connections
+        return connections.read(agents, work, deadline=deadline, one_moment=one_moment)
+
+    def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
+        database = self._writable()
+        return database.writer_of(agent_id).write(AgentJob(agent_id, job))
+
+    def _write_pending_accesses(self, agent_id: str) -> None:
+        """Hand in the writing of an agent's accesses before the next write."""
+        database = self._writable()
+        if database.accesses.is_pending():
+            database.write_accesses_of(agent_id)
