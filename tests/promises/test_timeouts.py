@@ -137,8 +137,9 @@ def test_links_of_contradiction_are_followed_until_the_deadline(memory, monkeypa
 
     def slow(*given, **named):
         found = find_linked(*given, **named)
-        monkeypatch.setattr(time, "monotonic", lambda: named["deadline"] + 1)
-        deadline.append(named["deadline"])
+        limit = given[2].deadline
+        monkeypatch.setattr(time, "monotonic", lambda: limit + 1)
+        deadline.append(limit)
         return found
 
     assert engine is not None

@@ -297,7 +297,7 @@ def test_a_function_cannot_search_the_memory_that_is_loaded(tmp_path, caplog):
     path = stored_at(tmp_path / "agent.db")
     with Memory(path, embedder=None, progress=search) as memory:
         assert len(memory.search("text")) == 10
-    assert "failed, and is not called again: InvalidArgumentError" in caplog.text
+    assert "failed, and is not called again: BusyThreadError" in caplog.text
 
 
 def test_a_function_may_close_the_memory_that_is_loaded(tmp_path):

@@ -79,17 +79,17 @@ def test_entries_that_were_read_are_returned(memory, monkeypatch):
     whole = memory.repository.find(memory.scope, search)
     passing.watch(memory.repository._indexes.active.index)
     found = memory.repository.find(memory.scope, search)
-    assert found.partial
+    assert found.marks.partial
     assert found.hits == whole.hits[:READ_AT_ONCE]
     assert list(found.entries) == [hit.row for hit in found.hits]
-    assert (len(whole.hits), whole.partial) == (2 * READ_AT_ONCE + 1, False)
+    assert (len(whole.hits), whole.marks.partial) == (2 * READ_AT_ONCE + 1, False)
 
 
 def test_few_entries_are_read_after_the_deadline_and_miss_nothing(memory, monkeypatch):
     passing = Passing(monkeypatch, 1)
     passing.watch(memory.repository._indexes.active.index)
     found = memory.repository.find(memory.scope, search_of(passing))
-    assert ([hit.row for hit in found.hits], found.partial) == ([1], False)
+    assert ([hit.row for hit in found.hits], found.marks.partial) == ([1], False)
 
 
 STATES = (State.ACTIVE, State.INACTIVE, State.DELETED)
@@ -106,7 +106,7 @@ def test_states_that_were_ranked_are_returned(memory, monkeypatch, rankings, row
         passing.watch(memory.repository._indexes.of(state).index)
     found = memory.repository.find(memory.scope, search_of(passing, states=STATES, with_total=True))
     assert sorted(hit.row for hit in found.hits) == rows
-    assert found.partial == (rankings < 3)
+    assert found.marks.partial == (rankings < 3)
     assert found.total == (3 if rankings == 3 else None)
     assert [hit for hit in whole.hits if hit.row in rows] == found.hits
 
@@ -119,7 +119,7 @@ def test_matches_are_not_divided_by_the_best_of_some_states(memory, monkeypatch)
     for state in STATES[:2]:
         passing.watch(memory.repository._indexes.of(state).index)
     found = memory.repository.find(memory.scope, search)
-    assert (found.hits, found.partial) == ([], True)
+    assert (found.hits, found.marks.partial) == ([], True)
 
 
 @pytest.mark.parametrize("is_relative", [False, True])

@@ -18,7 +18,7 @@ _FORGOTTEN, _EXPIRED = -2, -1
 _TOP_TAGS: Final = 10
 
 
-class SealedStats(NamedTuple):
+class SealedCounts(NamedTuple):
     """Figures of the sealed entries of a scope, in any state.
 
     Attributes:
@@ -36,7 +36,7 @@ class SealedStats(NamedTuple):
 
 def sealed_stats(
     batches: Iterable[Rows], readable: Callable[[Rows], Mapping[int, MemoryEntry]], now: int
-) -> SealedStats:
+) -> SealedCounts:
     """Return figures of sealed rows, each of which is opened."""
     number, opened, active = 0, 0, list[MemoryEntry]()
     moment = from_microseconds(now)
@@ -44,11 +44,11 @@ def sealed_stats(
         found = readable(batch)
         number, opened = number + len(batch), opened + len(found)
         active += [entry for entry in found.values() if entry.is_active(moment)]
-    return SealedStats(number, number - opened, 0, active)
+    return SealedCounts(number, number - opened, 0, active)
 
 
 def statistics(
-    codec: RowCodec, states: Rows, *, types: Rows, tags: Rows, times: Rows, sealed: SealedStats
+    codec: RowCodec, states: Rows, *, types: Rows, tags: Rows, times: Rows, sealed: SealedCounts
 ) -> LongTermMemoryStats:
     """Return statistics, without figures of embedder and quota, which are not stored.
 

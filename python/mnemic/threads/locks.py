@@ -115,6 +115,6 @@ def check_no_lock_is_held() -> None:
 def busy_thread() -> BusyThreadError:
     """Return the error of a call in the midst of another one of its thread."""
     return BusyThreadError(
-        "this thread is in the midst of another call of a memory, which a signal handler or a "
-        "finalizer interrupted; use the memory after that call, or in another thread"
+        "this thread is in the midst of another call of a memory; a signal handler, a finalizer or "
+        "a progress function uses the memory after that call, or in another thread"
     )

@@ -10,6 +10,9 @@ from mnemic.reporting.habits import MEMORY, AnswersHabits, NotPickled, missing
 class _OfMemories(type):
     """Classes of memories, which answer the names of other libraries' ways to open one."""
 
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name != "__class__"]  # it is no help
+
     if not TYPE_CHECKING:  # which would take every name for an attribute
 
         def __getattr__(cls, name: str) -> object:

@@ -56,6 +56,9 @@ class HexCodec(PlainRowCodec):
             for row in _PLAIN.rows(entries)
         ]
 
+    def lookup(self, entry):
+        return [digest[::-1] for digest in _PLAIN.lookup(entry)]
+
     def decode(self, columns):
         return _PLAIN.decode(unsealed(columns))
 

@@ -193,17 +193,25 @@ def _copy_at_first_mark(monkeypatch, folder, left):
     monkeypatch.setattr(Checkpoints, "_mark", copied)
 
 
+ADD_LATE = """
+import sys
+from mnemic import Memory
+with Memory(sys.argv[1], embedder=None) as memory:
+    memory.add("written as the erasure begins")
+"""
+
+
 def test_a_kill_after_others_wrote_during_an_erasure_leaves_no_log_that_seems_foreign(
     tmp_path, monkeypatch
 ):
     path, left = tmp_path / "a.db", tmp_path / "left"
     copy = Checkpoints._copy
-    with opened(path) as eraser, opened(path) as second, opened(path) as third:
+    with opened(path) as eraser, opened(path) as third:
         erased = eraser.add("erased")
 
         def late(self, how):
-            if how == "TRUNCATE":
-                second.add("written as the erasure begins")
+            if how == "TRUNCATE":  # in another process, for memories of one share their turn
+                subprocess.run([sys.executable, "-c", ADD_LATE, path], env=ENVIRONMENT, check=True)
             return copy(self, how)
 
         monkeypatch.setattr(Checkpoints, "_copy", late)

@@ -13,7 +13,7 @@ from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ENTRIES, IS_ACTIVE, ROW, in_scope, visible_in
 from mnemic.store.postgres.stored import readable_entries, reading_stored
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.usage import STATE, SealedStats, sealed_stats, statistics
+from mnemic.store.usage import STATE, SealedCounts, sealed_stats, statistics
 
 _OF_USER = (
     f"FROM {ENTRIES} AS entry WHERE entry.agent_id = wall.agent_id "
@@ -83,7 +83,7 @@ class PostgresUsageReads(OpenedDatabase):
         return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
 
 
-def _sealed_stats(session: Session, codec: RowCodec, scope: Scope, now: int) -> SealedStats:
+def _sealed_stats(session: Session, codec: RowCodec, scope: Scope, now: int) -> SealedCounts:
     """Return figures of the sealed entries of a scope, each of which is opened."""
     where, values = in_scope(scope)
     where = f"{where} AND is_encrypted"
@@ -91,6 +91,6 @@ def _sealed_stats(session: Session, codec: RowCodec, scope: Scope, now: int) -> 
         sizes = f"coalesce(sum({codec.content_size_sql}), 0)::bigint"
         sql = f"SELECT count(*), {sizes} FROM {ENTRIES} WHERE {where}"
         ((number, size),) = session.fetch(sql, values)
-        return SealedStats(number, number, size, [])
+        return SealedCounts(number, number, size, [])
     sealed = session.batches(f"SELECT {ROW} FROM {ENTRIES} WHERE {where}", values, AT_ONCE)
     return sealed_stats(sealed, lambda rows: readable_entries(codec, rows, scope), now)

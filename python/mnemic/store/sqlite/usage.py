@@ -23,7 +23,7 @@ from mnemic.store.sqlite.sql import (
     one_moment,
     visible_in,
 )
-from mnemic.store.usage import STATE, SealedStats, sealed_stats, statistics
+from mnemic.store.usage import STATE, SealedCounts, sealed_stats, statistics
 
 _OF_USER = "entry.agent_id = wall.agent_id AND entry.user_id IS nullif(wall.user_key, '')"
 # A user's row stays when the last entry goes.
@@ -93,14 +93,14 @@ class SqliteUsageReads(SqliteFile):
 
 def _sealed_stats(
     connection: apsw.Connection, codec: RowCodec, scope: Scope, now: int
-) -> SealedStats:
+) -> SealedCounts:
     """Return figures of the sealed entries of a scope, each of which is opened."""
     where, values = in_scope(scope)
     where = f"{where} AND is_encrypted <> 0"
     if not codec.seals:
         sql = f"SELECT count(*), ifnull(sum({codec.content_size_sql}), 0) FROM agent_memory_entries"
         number, size = integers(fetch(connection, f"{sql} WHERE {where}", values)[0])
-        return SealedStats(number, number, size, [])
+        return SealedCounts(number, number, size, [])
     sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
     with closing(fetch_batches(connection, sql, values, DECODED_AT_ONCE)) as batches:
         return sealed_stats(batches, lambda rows: readable_entries(codec, scope, rows), now)
