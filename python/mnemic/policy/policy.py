@@ -1,7 +1,7 @@
 """The retrieval policy: `RetrievalPolicy`, and its awaited form."""
 
 import time
-from typing import ClassVar, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -81,7 +81,7 @@ class RetrievalSettings(_Part, frozen=True, kw_only=True, metaclass=NamedFields)
         """Check every option, and compile the patterns."""
         self._check_options()
         path = f"{self._path}.custom_redaction_patterns"
-        given: object = self.custom_redaction_patterns  # null in JSON is none
+        given = cast("object", self.custom_redaction_patterns)  # null in JSON is none
         patterns = () if given is None else tuple(validation.items(path, given))
         for at, pattern in enumerate(patterns):
             if not isinstance(pattern, str):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     class _ReentrantLock:
         def _is_owned(self) -> bool: ...
-        def acquire(self, blocking: bool, timeout: float) -> bool: ...  # noqa: FBT001 - as below
+        def acquire(self, blocking: bool, timeout: float) -> bool: ...  # noqa: FBT001 # pyright: ignore[reportUnusedParameter] - as below
         def release(self) -> None: ...
         def __enter__(self) -> bool: ...
         def __exit__(
@@ -50,7 +50,7 @@ class Lock(NotPickled, _ReentrantLock):
     # Not a method, which a KeyboardInterrupt could leave after it took the lock, and before `with`
     # would release it: the check comes before, and the taking is a function in C.
     @property
-    def __enter__(self) -> Callable[[], bool]:
+    def __enter__(self) -> Callable[[], bool]:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self._is_owned():
             raise busy_thread()
         return self._take

@@ -35,7 +35,7 @@ class MemoryHabits(AnswersHabits, NotPickled, metaclass=_OfMemories):
 
     def __copy__(self) -> Self:
         view = type(self).__new__(type(self))
-        view.__dict__.update(self.__dict__)
+        vars(view).update(vars(self))
         return view
 
     if not TYPE_CHECKING:  # which would let these through
