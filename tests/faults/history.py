@@ -158,7 +158,8 @@ _CHECKS = (
 
 def index_problems(door, living):
     """Hold what searching finds against the texts that are stored, ids and scores."""
-    wrong = [] if door.view.count() == len(living) else [f"count is {door.view.count()}"]
+    count = door.view.count()
+    wrong = [] if count == len(living) else [f"count is {count} of {len(living)}"]
     if not living:
         return wrong
     texts = list(living.values())
