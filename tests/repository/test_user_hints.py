@@ -52,6 +52,13 @@ def test_an_empty_answer_says_that_it_left_out_the_memories_of_users(memory, cal
     assert call(memory.scoped(user_id="bob")).hint is None
 
 
+def test_a_check_within_another_call_says_nothing(memory, caplog):
+    memory.add("red tea", user_id="ana-secret-name")
+    with caplog.at_level(logging.WARNING, "mnemic"):
+        memory.add("I live in Oslo", check="contradictions")
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("call", COUNTS.values(), ids=COUNTS)
 def test_an_empty_number_or_list_says_so_once_in_the_log(memory, call, caplog):
     memory.add("red tea", user_id="ana-secret-name")

@@ -339,7 +339,7 @@ class RecallEngine(Service):
             self._count({row: each.entry for row, each in surest.items()}, list(surest))
         now = Marks(partial=is_late, stale_since=self.repository.finder.stale_since)
         marks = now.united(found.marks)
-        if not candidates:
+        if not candidates and new is None:
             marks = await self._hinted(marks, "contradictions", scope)
         result = _result(tuple(surest.values()), len(scored), started, marks)
         self._telemetry.recalled(
