@@ -383,6 +383,7 @@ impl PyVectorMap {
 
 /// An argument that Python cannot convert, such as a text with half a surrogate pair or an int that
 /// is too large, is an `InvalidArgumentError`; one of a wrong type stays a `TypeError`.
+#[derive(Clone, Copy)]
 struct Checked<T>(T);
 
 impl<'a, 'py, T: FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Checked<T> {
