@@ -123,7 +123,7 @@ def test_a_memory_that_another_program_deleted_meanwhile_is_not_stored_again(
 
 
 def test_a_server_that_stays_away_leaves_the_outcome_unknown(memory, proxy, monkeypatch):
-    monkeypatch.setattr(connections, "PATIENCE", 0.0)
+    monkeypatch.setattr(connections, "PATIENCE", 0.001)
     proxy.cut_after_commit()
     with pytest.raises(OutcomeUnknownError, match="look before writing it again"):
         memory.add("an apple")

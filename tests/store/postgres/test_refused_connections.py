@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from mnemic import Memory
-from mnemic.errors import StoreError, StoreFileError, StoreUnavailableError
+from mnemic.errors import InvalidArgumentError, StoreFileError, StoreUnavailableError
 from mnemic.store.postgres.postgres_errors import typed
 from mnemic.store.postgres.session import Connection, Session, prepare
 from tests.support.postgres_server import Server, as_role, free_port
@@ -135,9 +135,8 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("url", UNREADABLE, ids=range(len(UNREADABLE)))
 def test_a_url_that_cannot_be_read_is_a_typed_error_that_nowhere_has_the_password(url):
-    with pytest.raises(StoreError) as raised:
+    with pytest.raises((StoreFileError, StoreUnavailableError, InvalidArgumentError)) as raised:
         Memory(url, embedder=None)
-    assert isinstance(raised.value, StoreFileError | StoreUnavailableError)
     said = said_by(raised.value)
     assert not [one for one in said if PASSWORD in one]
     "".join(said).encode()
