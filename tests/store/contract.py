@@ -144,6 +144,9 @@ class Taken:
     """Takes everything in parts, and keeps them apart."""
 
     def __init__(self):
+        self.restart()
+
+    def restart(self):
         self.records, self.vectors, self.order = [], [], []
 
     def add_records(self, records):

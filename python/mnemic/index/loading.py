@@ -168,6 +168,12 @@ class Loader:
         self._thread: ThreadPoolExecutor | None = None
         self._part: Future[Any] | None = None
 
+    def restart(self) -> None:
+        """Begin another index: all rows are read anew."""
+        if self._source is not None:
+            self._submit(self._source.close)
+        self._index, self._source = None, None
+
     def add_records(self, records: list[Record]) -> None:
         """Queue records for the index."""
         index = self._core_index()

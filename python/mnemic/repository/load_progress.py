@@ -68,6 +68,10 @@ class WatchedSink:
         self._sink = sink
         self._seen = seen
 
+    def restart(self) -> None:
+        """Pass on that all rows are read anew."""
+        self._sink.restart()
+
     def add_records(self, records: list[Record]) -> None:
         """Pass on records."""
         self._sink.add_records(records)

@@ -431,6 +431,10 @@ class Additions(Protocol):
 class BatchSink(Protocol):
     """Receives a full load in batches: all records, then the vectors."""
 
+    def restart(self) -> None:
+        """Forget what came before: the store reads all rows anew, in a later state."""
+        ...
+
     def add_records(self, records: list[Record]) -> None:
         """Add records of rows."""
         ...

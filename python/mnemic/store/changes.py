@@ -95,6 +95,10 @@ class CollectedBatch:
     """A sink that collects everything."""
 
     def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what came before."""
         self.records: list[Record] = []
         self.rows: list[Int64Array] = []
         self.vectors: list[Float32Array] = []

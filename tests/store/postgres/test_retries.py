@@ -8,6 +8,9 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import StoreBusyError, StoreError
+from mnemic.index.loading import Loader
+from mnemic.store.postgres import change_log
+from tests.support.embedders import WordEmbedder
 
 PATIENCE = 30.0
 
@@ -102,3 +105,35 @@ WAITING = (
     "WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
 DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+
+
+LOADING = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'idle in transaction'
+"""
+"""Ends the sessions that are in the midst of reading batches."""
+
+
+@pytest.mark.parametrize("progress", [None, lambda *_: None], ids=["quiet", "reported"])
+def test_an_index_that_is_read_anew_has_nothing_of_the_read_that_was_cut_short(
+    database, other, monkeypatch, progress
+):
+    """Without that, what was deleted in between would stay in the index."""
+    monkeypatch.setattr(change_log, "_PART", 10)
+    add_records, cut = Loader.add_records, []
+    with Memory(database, embedder=WordEmbedder()) as writer:
+        ids = [entry.id for entry in writer.add_many([f"note {at}" for at in range(30)])]
+
+        def interrupted(self, records):
+            add_records(self, records)
+            if not cut:
+                cut.append(writer.delete_many(ids[:3], permanent=True))
+                assert other.execute(LOADING).rowcount == 1
+
+        monkeypatch.setattr(Loader, "add_records", interrupted)
+        url = f"{database}&application_name=reader"
+        with Memory(url, embedder=WordEmbedder(), progress=progress) as reader:
+            assert len(reader.search("note", limit=100)) == 27
+            assert reader.repository.lister._is_loaded
+            assert reader.count() == 27
+            assert cut == [3]

@@ -154,6 +154,8 @@ class PostgresStore(
         database = self._usable()
 
         def work(on: Session) -> RowBatch:
+            if sink is not None:  # a connection may have been lost in the midst of a load
+                sink.restart()
             cached = CachedRows(change_log.position(on, agent_id))
             holds = state is State.ACTIVE
             batch = change_log.rows_since(
