@@ -215,7 +215,7 @@ class Everything:
 
     def back_up(self):
         if "postgres" not in self.kind:
-            self.memory.backup(self.folder / f"{next(self.numbers)}.db")
+            self.memory.backup(self.folder / f"backup-{next(self.numbers)}.db")
 
     def use_an_engine(self):
         async def turns():
