@@ -40,6 +40,14 @@ def test_a_replacement_that_matches_its_own_pattern_is_made_once():
     assert "[[" not in packed.text
 
 
+@pytest.mark.requirement("C045")
+@pytest.mark.parametrize("before", ["6789 ", "123-45-6789 \n\n", "6789\n"])
+@pytest.mark.parametrize("after", ["", " 6789"])
+def test_digits_that_pass_with_a_part_of_a_card_leave_none_of_it(before, after):
+    """6789 4111 1111 1111 is a card's number by its check sum."""
+    assert "1111" not in redact(f"{before}4111 1111 1111 1111{after}", REDACTION)
+
+
 PROFILE = examples(300)
 SECRETS = ["ann@example.com", "4111 1111 1111 1111", "123-45-6789", "4111111111111111"]
 HIDERS = ["", "", "\u200b", "\u00ad", "\u2060", "\x00", "\u202e"]

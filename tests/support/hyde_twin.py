@@ -245,7 +245,7 @@ class Twin:
     def head_of(self, id_, user, seen=frozenset()):
         """Return the head that stands for a memory: itself, or the newest that replaced it."""
         kept = self.memories.get(id_)
-        if kept is None or kept.user != user or id_ in seen:
+        if kept is None or kept.is_erased or kept.user != user or id_ in seen:
             return None
         if self.is_head(kept, user):
             return id_

@@ -28,17 +28,26 @@ pub(super) struct Known {
     pub(super) name: &'static str,
     pub(super) places: Places,
     pub(super) reader: Reader,
+    /// Whether a match can begin in another one, of which it leaves a part over: any digits that
+    /// stand before a card's number can pass its check with the first of its groups.
+    pub(super) overlaps: bool,
+}
+
+impl Known {
+    const fn new(name: &'static str, places: Places, reader: Reader) -> Self {
+        Self { name, places, reader, overlaps: false }
+    }
 }
 
 pub(super) const KNOWN: [Known; 8] = [
-    Known { name: "ssn", places: Places::Numbers, reader: ssn },
-    Known { name: "card", places: Places::Numbers, reader: card },
-    Known { name: "email", places: Places::AtSigns, reader: email },
-    Known { name: "phone", places: Places::Numbers, reader: phone },
-    Known { name: "iban", places: Places::Numbers, reader: iban },
-    Known { name: "ipv4", places: Places::Numbers, reader: ipv4 },
-    Known { name: "ipv6", places: Places::Colons, reader: ipv6 },
-    Known { name: "api_key", places: Places::Keys, reader: api_key },
+    Known::new("ssn", Places::Numbers, ssn),
+    Known { overlaps: true, ..Known::new("card", Places::Numbers, card) },
+    Known::new("email", Places::AtSigns, email),
+    Known::new("phone", Places::Numbers, phone),
+    Known::new("iban", Places::Numbers, iban),
+    Known::new("ipv4", Places::Numbers, ipv4),
+    Known::new("ipv6", Places::Colons, ipv6),
+    Known::new("api_key", Places::Keys, api_key),
 ];
 
 /// Names of the patterns that need no regular expression.

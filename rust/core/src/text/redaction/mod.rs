@@ -23,6 +23,7 @@ use std::ops::Range;
 use parking_lot::Mutex;
 
 use automaton::{Automaton, States};
+use characters::is_digit;
 pub use custom::RedactionCheck;
 use invisible::Visible;
 pub use known::known_patterns;
@@ -220,6 +221,7 @@ impl Redactor {
                     reading.read(Place { text, at, count, is_broken, floor: 0 }, found);
                 }
             });
+            found.extend(numbers.into_iter().filter_map(|reading| reading.beyond));
         }
         let rarer: [(_, EachPlace); 3] = [
             (Places::AtSigns, places::for_each_at_sign),
@@ -258,21 +260,38 @@ type EachPlace = fn(&str, &mut dyn FnMut(usize));
 struct Reading {
     known: &'static Known,
     floor: usize,
+    /// The longest match that begins in the last one and ends behind it.
+    beyond: Option<Range<usize>>,
 }
 
 impl Reading {
     fn new(known: &'static Known) -> Self {
-        Self { known, floor: 0 }
+        Self { known, floor: 0, beyond: None }
     }
 
     fn read(&mut self, place: Place<'_>, found: &mut Vec<Range<usize>>) {
-        if place.at < self.floor {
+        let is_inside = place.at < self.floor;
+        if is_inside && !self.known.overlaps {
             return;
         }
-        if let Some(place) = (self.known.reader)(Place { floor: self.floor, ..place }) {
-            self.floor = place.end;
-            found.push(place);
+        let text = place.text;
+        let Some(place) = (self.known.reader)(Place { floor: self.floor, ..place }) else {
+            return;
+        };
+        if is_inside {
+            let end = self.beyond.as_ref().map_or(self.floor, |beyond| beyond.end);
+            if place.end > end {
+                self.beyond = Some(place);
+            }
+            return;
         }
+        // Of two numbers, one behind the other, parts can be a third one by chance.
+        let is_covered = |beyond: &Range<usize>| {
+            beyond.end <= place.end && !text[self.floor..place.start].contains(is_digit)
+        };
+        found.extend(self.beyond.take().filter(|beyond| !is_covered(beyond)));
+        self.floor = place.end;
+        found.push(place);
     }
 }
 
