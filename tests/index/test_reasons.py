@@ -107,6 +107,7 @@ def test_the_neighbour_is_the_one_in_play_that_lifts_most(rows, question):
 @examples(150)
 @given(populations, questions(any_rankings | presets))
 @example(rows_of(1, 36), question_of(any_ranking(Random(41)), 41))  # noqa: S311 - n-grams of an earlier turn
+@example(rows_of(1, 45), question_of(any_ranking(Random(644)), 596))  # noqa: S311 - only the second turn before
 def test_words_are_those_of_the_query_and_of_the_memory(rows, question):
     hits = explained(rows, question)[1]
     twin = RankingTwin(rows)

@@ -57,15 +57,16 @@ impl Lexical {
     }
 
     /// The words of a query that a memory has, or else an earlier turn: the turns in their order, the
-    /// memory first. After them come the terms that only share n-grams with the query; of an earlier
+    /// memory first, None for one that does not count. After them come the terms that only share n-grams with the query; of an earlier
     /// turn only for words that no other term stands for.
     pub fn matched_words(
         &self,
         query: &Query,
         words: &QueryWords,
-        turns: impl IntoIterator<Item = Turn>,
+        turns: impl IntoIterator<Item = Option<Turn>>,
     ) -> Vec<MatchedWord> {
-        let turns: Vec<&[u32]> = turns.into_iter().map(|turn| self.terms(turn.docid)).collect();
+        let terms_of = |turn: Option<Turn>| turn.map_or(&[][..], |turn| self.terms(turn.docid));
+        let turns: Vec<&[u32]> = turns.into_iter().map(terms_of).collect();
         let mut matched = Vec::new();
         self.vocabulary.read(|known| {
             for word in &words.words {

@@ -161,7 +161,7 @@ impl<'a> Keywords<'a> {
             let docid = self.candidates.docids.get(at as usize).filter(|_| counts > 0.0)?;
             Some(Turn { docid: *docid, counts })
         };
-        self.lexical.matched_words(&self.query, words, turns.map_while(turn))
+        self.lexical.matched_words(&self.query, words, turns.map(turn))
     }
 
     fn deadline(&self) -> &'a Deadline {
