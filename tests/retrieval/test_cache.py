@@ -1,7 +1,5 @@
 """What the retrieval service keeps, under what, for whom and for how long."""
 
-import asyncio
-import random
 import tracemalloc
 from datetime import timedelta
 
@@ -11,15 +9,13 @@ from mnemic import MemoryFilter, MemorySortOrder
 from mnemic.model import MemoryQuery, RelevanceScores, Scope
 from mnemic.retrieval.cache import (
     ANSWER_SHARE,
-    FREED_SHARE,
     SCOPE_SHARE,
-    AnswerCache,
     CachedAnswer,
     CachedHit,
+    answer_cache,
     bytes_of,
 )
 from mnemic.retrieval.keys import Key, UserScope, key_of
-from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON, clock_of
 from tests.support.retrieval import found, record, serve
 
@@ -178,7 +174,7 @@ def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():
         for limit in range(1, 50):
             await is_known(limit)
         assert len(service._engine._cache) == 2
-        assert service._engine._cache._computing == {}
+        assert service._engine._cache._flights == {}
 
     serve(scenario, cache_size=2)
 
@@ -207,68 +203,18 @@ def answer_of(count, at=0, **fields):
 
 
 def keep(cache, key, answer):
-    async def make():
-        return answer
-
-    return run_sync(cache.get_or_compute(key, make, NOON, LONG))
-
-
-def known(cache, key):
-    return cache.get(key, NOON, LONG)
-
-
-def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
-    cache, answer = AnswerCache(4), answer_of(1)
-    here = Key(scope("a"), 1, "a")
-
-    async def main():
-        async def make():
-            return answer
-
-        async def fail():
-            raise KeyError("x")
-
-        with pytest.raises(KeyError):
-            await cache.get_or_compute(here, fail, NOON, LONG)
-        assert known(cache, here) is None
-        assert await cache.get_or_compute(here, make, NOON, LONG) == (answer, True)
-        # by one who looked before it was made
-        assert await cache.get_or_compute(here, fail, NOON, LONG) == (answer, False)
-        assert known(cache, here) is answer
-        cache.drop(here)
-        cache.drop(here)
-        assert known(cache, here) is None
-        assert (len(cache), cache.bytes) == (0, 0)
-
-    asyncio.run(main())
+    cache.put(key, answer, key.revision)
 
 
 def test_an_answer_whose_expansion_failed_is_not_kept():
-    cache, here = AnswerCache(), Key(scope("a"), 1, "a")
+    cache, here = answer_cache(), Key(scope("a"), 1, "a")
     keep(cache, here, answer_of(1, expansion_failed=True))
-    assert known(cache, here) is None
-
-
-def test_a_change_of_a_scope_ends_what_was_kept_of_it_alone():
-    cache = AnswerCache()
-    keys = {name: Key(scope(name), 5, "q") for name in "ab"}
-    for each in keys.values():
-        keep(cache, each, answer_of(3))
-    newer = Key(scope("a"), 6, "q")
-    assert known(cache, newer) is None
-    keep(cache, newer, answer_of(2))
-    assert known(cache, newer) is not None
-    assert known(cache, keys["a"]) is None
-    assert known(cache, keys["b"]) is not None
-    keep(cache, keys["a"], answer_of(3))  # one that began before the change
-    assert known(cache, keys["a"]) is None
-    assert known(cache, newer) is not None
-    assert cache.bytes == sum(bytes_of(each, known(cache, each)) for each in (newer, keys["b"]))
+    assert cache.get(here) is None
 
 
 @pytest.mark.parametrize("hits", [0, 1, 10, 1000])
 def test_the_estimate_of_bytes_is_what_answers_take(hits):
-    cache = AnswerCache(size=10**6, size_bytes=1 << 40)
+    cache = answer_cache(10**6, size_bytes=1 << 40)
     answers = max(20, 4000 // max(1, hits))
     query = "where did we put it, and when was that? " * 3
 
@@ -280,47 +226,33 @@ def test_the_estimate_of_bytes_is_what_answers_take(hits):
         return key_of(Scope("aide", "a"), asked, asked.expression, 1)
 
     keep(cache, question(-1), answer_of(hits))
-    first = cache.bytes
+    first = cache.used_bytes
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
         for at in range(answers):
             key = question(at)
-            with cache._lock:
-                cache._insert(key, answer_of(hits, at))
+            keep(cache, key, answer_of(hits, at))
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
     assert len(cache) == answers + 1
-    assert 0.85 * taken <= cache.bytes - first <= 1.25 * taken
-
-
-def test_large_answers_are_bounded_by_bytes():
-    budget = 4 * 1024 * 1024
-    cache = AnswerCache(size_bytes=budget)
-    for at in range(300):
-        key = Key(scope(f"user {at % 20}"), 1, f"question {at}")
-        keep(cache, key, answer_of(200, at))
-        assert cache.bytes <= budget
-    assert cache.bytes > budget // 2
-    assert cache.bytes == sum(kept.bytes for kept in cache._scopes.values())
-    for kept in cache._scopes.values():
-        assert kept.bytes == sum(size for _, size in kept.answers.values())
+    assert 0.85 * taken <= cache.used_bytes - first <= 1.25 * taken
 
 
 def test_one_scope_keeps_a_part_of_all_bytes_and_too_large_an_answer_is_not_kept():
     budget = 8 * 1024 * 1024
-    cache = AnswerCache(size_bytes=budget)
+    cache = answer_cache(size_bytes=budget)
     for at in range(100):
         keep(cache, Key(scope("a"), 1, at), answer_of(200, at))
-    assert budget // SCOPE_SHARE // 2 < cache.bytes <= budget // SCOPE_SHARE
+    assert budget // SCOPE_SHARE // 2 < cache.used_bytes <= budget // SCOPE_SHARE
     most = budget // SCOPE_SHARE // ANSWER_SHARE
-    before, large = cache.bytes, answer_of(1000)
+    before, large = cache.used_bytes, answer_of(1000)
     here = Key(scope("b"), 1, "large")
     assert bytes_of(here, large) > most
-    assert keep(cache, here, large) == (large, True)
-    assert known(cache, here) is None
-    assert cache.bytes == before
+    keep(cache, here, large)
+    assert cache.get(here) is None
+    assert cache.used_bytes == before
 
 
 def test_a_cache_of_no_bytes_keeps_nothing():
@@ -330,33 +262,6 @@ def test_a_cache_of_no_bytes_keeps_nothing():
             assert not (await service.retrieve(QUERY)).from_cache
 
     serve(scenario, cache_bytes=0)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_scope_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
-    """Users ask and keep in turn; what each knows is compared with what it knows alone."""
-    choose = random.Random(seed)  # noqa: S311 - repeatable
-    budget, users = 1 << 17, choose.randint(9, 12)
-    fair = (budget - budget // FREED_SHARE) // users
-    shared, alone, over = AnswerCache(size_bytes=budget), {}, set()
-    fullest = compared = 0
-    for _ in range(1200):
-        number = choose.randrange(users)
-        question = choose.randrange(60 if number < 8 else 6)  # some ask more than others
-        own = alone.setdefault(number, AnswerCache(size_bytes=budget))
-        key = Key(scope(str(number)), 1, question)
-        expected = known(own, key)
-        if number not in over:
-            assert known(shared, key) == expected
-            compared += expected is not None
-        for cache in (own, shared):
-            keep(cache, key, answer_of(question % 6, question))
-        if own.bytes > fair:
-            over.add(number)
-        fullest = max(fullest, sum(each.bytes for each in alone.values()))
-        assert shared.bytes <= budget
-    assert fullest > budget  # so that space had to be made
-    assert compared > 20
 
 
 # Between users.

@@ -62,49 +62,6 @@ def test_threads_that_ask_the_same_at_once_embed_once():
     assert sum(not result.from_cache for result in results) == 1
 
 
-def test_where_the_first_is_cancelled_another_makes_the_answer():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        embedder = memory.embedder
-        tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(5)]
-        await until(embedder.asked.is_set)
-        tasks[0].cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await tasks[0]
-        embedder.gate.set()
-        results = await asyncio.gather(*tasks[1:])
-        assert {tuple(found(result)) for result in results} == {("near 0.9",)}
-        assert embedder.queries == 2
-        assert service._engine._cache._computing == {}
-        assert (await service.retrieve(QUERY)).from_cache
-
-    serve(scenario, memory={"embedder": Gated(), "query_cache": 0})
-
-
-def test_where_one_who_waits_is_cancelled_the_others_get_the_answer():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        embedder = memory.embedder
-        tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(5)]
-        await until(embedder.asked.is_set)
-        for task in tasks[1:4]:
-            task.cancel()
-        await asyncio.sleep(0.05)
-        embedder.gate.set()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [isinstance(one, asyncio.CancelledError) for one in outcomes] == [
-            False,
-            True,
-            True,
-            True,
-            False,
-        ]
-        assert found(outcomes[0]) == found(outcomes[4]) == ["near 0.9"]
-        assert embedder.queries == 1
-
-    serve(scenario, memory={"embedder": Gated()})
-
-
 @pytest.mark.requirement("C150")
 def test_where_the_first_fails_all_fail_and_nothing_is_kept():
     async def scenario(memory, service):
@@ -117,7 +74,7 @@ def test_where_the_first_fails_all_fail_and_nothing_is_kept():
         embedder.gate.set()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(outcome, EmbeddingError) for outcome in outcomes)
-        assert service._engine._cache._computing == {}
+        assert service._engine._cache._flights == {}
         assert (await service.get_stats()).total_retrievals == 0
         embedder.error = None
         assert found(await service.retrieve(QUERY)) == ["near 0.9"]
@@ -163,38 +120,6 @@ def test_a_plain_call_waits_for_one_of_another_thread_and_a_task_for_both():
 
             asyncio.run(asyncio.wait_for(main(), 30))
     assert embedder.queries == 1
-
-
-def test_two_loops_that_ask_the_same_at_once_share_the_answer():
-    embedder = Gated()
-    with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
-        memory.add(embedder.near("one", 0.9))
-        service = AsyncRetrievalService(memory)
-
-        def in_a_loop():
-            return asyncio.run(asyncio.wait_for(service.retrieve(QUERY), 30))
-
-        with ThreadPoolExecutor(4) as pool:
-            asked = [pool.submit(in_a_loop) for _ in range(4)]
-            assert embedder.asked.wait(30)
-            time.sleep(0.1)
-            embedder.gate.set()
-            assert [found(each.result(30)) for each in asked] == [["one"]] * 4
-    assert embedder.queries == 1
-
-
-def test_a_call_left_behind_in_a_closed_loop_is_not_waited_for():
-    embedder = Gated()
-    with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
-        memory.add(embedder.near("one", 0.9))
-        service = AsyncRetrievalService(memory)
-        loop = asyncio.new_event_loop()
-        left = loop.create_task(service.retrieve(QUERY))
-        loop.run_until_complete(until(embedder.asked.is_set))
-        loop.close()
-        embedder.gate.set()
-        assert not left.done()
-        assert found(asyncio.run(asyncio.wait_for(service.retrieve(QUERY), 5))) == ["one"]
 
 
 @pytest.mark.requirement("C006")

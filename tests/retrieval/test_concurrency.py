@@ -88,7 +88,7 @@ def test_two_hundred_tasks_beside_writers_see_their_users_memories_alone(tmp_pat
             stats = await service.get_stats()
             assert stats.total_retrievals == 400
             assert stats.context_augmentations == 200
-            assert service._engine._cache._computing == {}
+            assert service._engine._cache._flights == {}
 
     asyncio.run(asyncio.wait_for(main(), 120))
 
@@ -189,7 +189,7 @@ def test_cancelled_anywhere_a_retrieval_ends_and_spoils_nothing(tmp_path, seed):
             ]
             assert wrong == []
             assert any(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
-            assert service._engine._cache._computing == {}
+            assert service._engine._cache._flights == {}
             for number in range(len(QUERIES)):
                 check(await service.retrieve(QUERIES[number], user_id="alice"), "alice")
 
@@ -230,7 +230,7 @@ def test_cancelled_at_every_step_the_next_call_is_answered():
                 cancelled += await stepped.run(
                     service.retrieve_to_context(query, ContextWindow(1000), user_id="alice")
                 )
-                assert service._engine._cache._computing == {}
+                assert service._engine._cache._flights == {}
                 check(await service.retrieve(query, user_id="alice"), "alice")
             assert 0 < cancelled <= 30
 

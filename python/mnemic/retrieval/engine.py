@@ -52,9 +52,9 @@ from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import (
     CACHED_ANSWERS,
     CACHED_BYTES,
-    AnswerCache,
     CachedAnswer,
     CachedHit,
+    answer_cache,
 )
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
 from mnemic.retrieval.given_expanders import expansion_of
@@ -129,7 +129,7 @@ class RetrievalEngine(Service):
             else validation.fraction("similarity_floor", similarity_floor)
         )
         self._min_confidence = validation.fraction("min_confidence", min_confidence)
-        self._cache = AnswerCache(
+        self._cache = answer_cache(
             validation.whole("cache_size", cache_size, minimum=1),
             validation.whole("cache_bytes", cache_bytes, minimum=0),
         )
@@ -312,11 +312,12 @@ class RetrievalEngine(Service):
             return await self._compute(scope, query, time_limit)
         position, revision = stands
         key = key_of(scope, query, expression, revision)
-        answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
-        given = None if answer is None else self._from_cache(scope, key, answer, position)
+        answer, given = self._cache.get(key), None
+        if answer is not None and answer.is_valid(self.repository.now(), query.cache_ttl):
+            given = self._from_cache(scope, key, answer, position)
         if given is None and time_limit.deadline is not None:
             given = await self._compute(scope, query, time_limit)
-            self._cache.put(key, given.answer)
+            self._cache.put(key, given.answer, revision)
         elif given is None:
             given = await self._compute_once(scope, query, key, position)
         self._statistics.record_lookup(is_hit=given.from_cache)
@@ -335,8 +336,13 @@ class RetrievalEngine(Service):
             return made[0].answer
 
         now = self.repository.now()
-        answer, is_mine = await self._cache.get_or_compute(key, make, now, query.cache_ttl)
-        if is_mine:
+        answer = await self._cache.get_or_compute(
+            key,
+            make,
+            is_valid=lambda kept: kept.is_valid(now, query.cache_ttl),
+            revision=key.revision,
+        )
+        if made:
             return made[0]
         # Its memories are read as those of a kept one.
         given = self._from_cache(scope, key, answer, position)
@@ -350,7 +356,7 @@ class RetrievalEngine(Service):
         rows = [hit.row for hit in answer.hits]
         entries = self.repository.finder.entries(scope, rows, position, now)
         if len(entries) < len(rows):
-            self._cache.drop(key)
+            self._cache.drop([key])
             return None
         self.repository.note_returned(entries)
         return CacheLookup(answer, entries, from_cache=True)

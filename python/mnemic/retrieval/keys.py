@@ -7,6 +7,7 @@ from typing import NamedTuple
 from mnemic.model import Expression, MemoryQuery, MemorySortOrder, Scope
 from mnemic.model.canonical_filter import canonical
 from mnemic.model.filter import references
+from mnemic.reporting.description import hidden
 
 _BY_ACCESSES = (MemorySortOrder.ACCESSED_DESCENDING, MemorySortOrder.ACCESS_COUNT_DESCENDING)
 
@@ -31,6 +32,9 @@ class Key(NamedTuple):
     scope: UserScope
     revision: int
     question: Hashable
+
+    def __repr__(self) -> str:
+        return f"Key({self.scope!r}, {self.revision}, {hidden(self.question)})"
 
 
 def key_of(scope: Scope, query: MemoryQuery, expression: Expression, revision: int) -> Key:
