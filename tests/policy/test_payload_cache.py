@@ -40,7 +40,7 @@ def test_a_payload_is_returned_for_sixty_seconds_and_no_longer():
     for age in (timedelta(), 59 * SECOND, MINUTE):
         assert cache.get(key, NOON + age, revision=1).payload == "payload of q"
     assert cache.get(key, NOON + MINUTE + MICROSECOND) is None
-    assert len(cache) == cache.bytes == 0
+    assert len(cache) == cache._payloads.used_bytes == 0
 
 
 def test_a_clock_that_goes_back_returns_nothing():
@@ -70,16 +70,15 @@ def test_a_change_drops_the_payloads_of_its_user_and_no_others():
     cache.drop_users([ALICE, ("aide", None)])
     assert [cache.get(key, NOON) for key in (mine, also)] == [None, None]
     assert cache.get(theirs, NOON)
-    assert cache.bytes == 100
+    assert cache._payloads.used_bytes == 100
 
 
 def test_what_was_computed_during_a_change_is_not_kept():
     cache = made()
     with cache.computing(ALICE) as outdated, cache.computing(BOB) as other:
         cache.drop_users([ALICE])
-        for computation in (outdated, other):
-            key = PayloadKey(computation.user, "q")
-            cache.put(computation, key, CachedPayload("p", 1, NOON, None, 1))
+        for computation, user in ((outdated, ALICE), (other, BOB)):
+            cache.put(computation, PayloadKey(user, "q"), CachedPayload("p", 1, NOON, None, 1))
     assert cache.get(PayloadKey(ALICE, "q"), NOON) is None
     assert cache.get(PayloadKey(BOB, "q"), NOON)
 
@@ -100,30 +99,13 @@ def test_nothing_is_remembered_of_searches_that_ended():
     assert cache._computing == {}
 
 
-def test_one_user_has_an_eighth_and_the_oldest_go_first():
+def test_one_user_has_an_eighth_and_all_have_a_bound():
     cache = made(size=16)
     keys = [put(cache, number) for number in range(5)]
     assert [cache.get(key, NOON) is not None for key in keys] == [False] * 3 + [True] * 2
-
-
-def test_many_payloads_of_one_user_displace_none_of_another():
-    cache = made(size=64, max_bytes=8000)
-    first = put(cache, "first", BOB, size=800)
-    for number in range(100):
-        put(cache, number, ALICE, size=400)
-        put(cache, number, ("aide", f"user {number % 7}"), size=300)
-    assert cache.get(first, NOON)
-    assert len(cache) <= 64
-    assert cache.bytes <= 8000
-
-
-def test_users_without_end_leave_it_bounded():
-    cache = made(size=50, max_bytes=10_000)
-    for number in range(500):
-        put(cache, "q", ("aide", f"user {number}"), size=number)
-    assert len(cache) <= 50
-    assert cache.bytes <= 10_000
-    assert len(cache._users) == len(cache)
+    for number in range(40):
+        put(cache, "q", ("aide", f"user {number}"))
+    assert len(cache) <= 16
 
 
 def test_a_payload_larger_than_a_users_part_is_not_kept():
@@ -136,6 +118,11 @@ def test_old_payloads_are_dropped_without_being_looked_up():
     cache = made()
     put(cache, "old")
     put(cache, "new", BOB, at=NOON + HOUR)
+    assert len(cache) == 1
+    key = put(cache, "newer", at=NOON + HOUR + SECOND)
+    assert cache.get(key, NOON + HOUR + MINUTE)
+    assert len(cache) == 2
+    assert cache.get(key, NOON + HOUR + MINUTE + SECOND)
     assert len(cache) == 1
 
 
@@ -164,7 +151,12 @@ def test_threads_may_put_get_and_drop_together():
 
     run_together(*[lambda name=name: work(name) for name in ("a", "b", "a", None)])
     cache.drop_users([("aide", name) for name in ("a", "b", None)])
-    assert (len(cache), cache.bytes, cache._users, cache._computing) == (0, 0, {}, {})
+    assert (len(cache), cache._payloads.used_bytes, cache._payloads._parts, cache._computing) == (
+        0,
+        0,
+        {},
+        {},
+    )
 
 
 def sized(*contents, **fields):

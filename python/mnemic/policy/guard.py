@@ -26,7 +26,6 @@ from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalPayload
 from mnemic.policy.payload_cache import (
     CachedPayload,
-    Computation,
     PayloadCache,
     PayloadKey,
     bytes_of,
@@ -56,27 +55,18 @@ class Outcome(NamedTuple):
     age: float | None = None
 
 
-class _Attempt(NamedTuple):
-    """The outcome of one call of the back end.
+class _Validity(NamedTuple):
+    """Of when a payload is.
 
     Attributes:
-        payload: None if the user has no memories.
-        began: The time before anything was read.
         revision: Number of the user's last change then; None if the store could not be read.
+        began: The time before anything was read.
         expires_at: Time at which a memory of the user expires next.
-        cached: The entry of the cache, if the payload is an earlier one.
     """
 
-    payload: RetrievalPayload | None
-    began: datetime
     revision: int | None
-    expires_at: datetime | None = None
-    cached: CachedPayload[RetrievalPayload] | None = None
-
-    @property
-    def is_search(self) -> bool:
-        """Whether a search was made."""
-        return self.payload is not None and self.cached is None
+    began: datetime
+    expires_at: datetime | None
 
 
 class Guard(Service):
@@ -111,7 +101,7 @@ class Guard(Service):
         self._telemetry = telemetry
         self._limiter = limiter
         self._breaker = breaker
-        self._cache = PayloadCache[RetrievalPayload](timedelta(seconds=config.cache_ttl))
+        self._cache = PayloadCache(timedelta(seconds=config.cache_ttl))
         repository.watch(self._cache.drop_users)
         breaker.watch(telemetry.circuit_changed)
 
@@ -164,12 +154,12 @@ class Guard(Service):
     async def _search(
         self,
         key: PayloadKey | None,
-        work: Callable[[], _Attempt],
+        work: Callable[[], tuple[Outcome, _Validity | None]],
         permit: Permit,
-        computation: Computation,
+        computation: object,
     ) -> Outcome:
         try:
-            attempt = await run_blocking(work, self.repository)
+            outcome, validity = await run_blocking(work, self.repository)
         except Exception as failure:
             error = error_of(failure, self._config.timeout)
             if error is None:
@@ -180,46 +170,45 @@ class Guard(Service):
             else:
                 permit.failed()
             return self._fallback(key, error)
-        if attempt.is_search:  # else the embedder was not called, and may be down still
-            permit.succeeded()
-        return self._outcome(key, attempt, computation)
+        if outcome.payload is not None and validity is not None:
+            permit.succeeded()  # else the embedder was not called, and may be down still
+            self._keep(computation, key, outcome.payload, validity)
+        return outcome
 
     def _attempt(
         self, key: PayloadKey | None, scope: Scope, search: SearchCall, deadline: float | None
-    ) -> _Attempt:
-        """Read the cache, then search; runs in the caller's thread."""
+    ) -> tuple[Outcome, _Validity | None]:
+        """Read the cache, then search; runs in the caller's thread.
+
+        Returns:
+            The outcome, and of when it is if a search was made.
+        """
         by_meaning = self._config.search_type != "keyword"
         self._require(by_meaning=by_meaning and self.repository.embedder is not None)
         finder, now = self.repository.finder, self.repository.now()
         stands = finder.position_and_revision(scope, deadline)
         revision = None if stands is None else stands[1]
-        cached = None
         if key is not None and revision is not None:
             cached = self._cache.get(key, now, revision)
-        if cached is not None:
-            return _Attempt(cached.payload, now, revision, cached=cached)
+            if cached is not None:
+                return Outcome(cached.payload, age=cached.age(now)), None
         payload = search()
         # Only now the index contains all the memories of the payload.
-        return _Attempt(payload, now, revision, finder.next_expiry(scope, now))
+        validity = _Validity(revision, now, finder.next_expiry(scope, now))
+        return Outcome(payload, NO_MEMORIES if payload is None else MET), validity
 
-    def _outcome(
-        self, key: PayloadKey | None, attempt: _Attempt, computation: Computation
-    ) -> Outcome:
-        payload = attempt.payload
-        if payload is None:
-            return Outcome(trigger=NO_MEMORIES)
-        if attempt.cached is not None:
-            age = (attempt.began - attempt.cached.computed_at).total_seconds()
-            return Outcome(payload, age=age)
-        if (
-            key is not None
-            and attempt.revision is not None
-            and Marks.read(payload.metadata).is_lasting
-        ):
+    def _keep(
+        self,
+        computation: object,
+        key: PayloadKey | None,
+        payload: RetrievalPayload,
+        validity: _Validity,
+    ) -> None:
+        revision, began, expires_at = validity
+        if key is not None and revision is not None and Marks.read(payload.metadata).is_lasting:
             size = bytes_of(payload) + sum(map(getsizeof, key.request))
-            validity = attempt.revision, attempt.began, attempt.expires_at
-            self._cache.put(computation, key, CachedPayload(payload, *validity, size))
-        return Outcome(payload)
+            cached = CachedPayload(payload, revision, began, expires_at, size)
+            self._cache.put(computation, key, cached)
 
     def _fallback(self, key: PayloadKey | None, error: RetrievalError) -> Outcome:
         """Return an earlier payload of the identical request; the error alone if there is none.
@@ -232,8 +221,7 @@ class Guard(Service):
         cached = None if key is None or is_gone else self._cache.get(key, now)
         if cached is None:
             return Outcome(trigger=trigger, error=error)
-        age = (now - cached.computed_at).total_seconds()
-        return Outcome(cached.payload, trigger, error, age)
+        return Outcome(cached.payload, trigger, error, cached.age(now))
 
     def _limit_error(self, scope: Scope) -> RetrievalError | None:
         if self._limiter is None:

@@ -1,19 +1,20 @@
 """Cache of payloads: for identical requests within a minute, and for when the search fails."""
 
-from collections import OrderedDict
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from sys import getsizeof
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from mnemic.model.payload import PayloadMemory
 from mnemic.policy.payload import RetrievalPayload
 from mnemic.reporting.description import hidden
 from mnemic.store.change_listeners import ChangedUser
 from mnemic.threads.locks import InnerLock
+from mnemic.threads.single_flight import Bounds, SingleFlightCache
 
-Payload = TypeVar("Payload")
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 CACHED_PAYLOADS = 1024
 """Maximum number of cached payloads."""
@@ -40,7 +41,7 @@ class PayloadKey(NamedTuple):
         return f"PayloadKey({self.user!r}, {hidden(self.request)})"
 
 
-class CachedPayload(NamedTuple, Generic[Payload]):
+class CachedPayload(NamedTuple):
     """A payload with its validity.
 
     Attributes:
@@ -51,42 +52,28 @@ class CachedPayload(NamedTuple, Generic[Payload]):
         size: Estimated bytes.
     """
 
-    payload: Payload
+    payload: RetrievalPayload
     revision: int
     computed_at: datetime
     expires_at: datetime | None
     size: int
 
+    def age(self, now: datetime) -> float:
+        """Return the seconds since the search began."""
+        return (now - self.computed_at).total_seconds()
+
     def __repr__(self) -> str:
         return f"CachedPayload({self.size} bytes of {self.computed_at.isoformat()})"
 
 
-class Computation:
-    """A search in progress.
-
-    Attributes:
-        user: Agent and user.
-        is_outdated: Whether the user's memories have changed since it began.
-    """
-
-    __slots__ = ("is_outdated", "user")
-
-    def __init__(self, user: ChangedUser) -> None:
-        self.user = user
-        self.is_outdated = False
-
-
-class PayloadCache(Generic[Payload]):
+class PayloadCache:
     """Caches payloads for a time, until any memory of their user is changed by this process.
 
     A change by this process drops the payloads of its user at once, also without a lookup, and
     keeps out those that are being computed. A change by another process is seen by its number, the
     revision, which takes a read of the store; a lookup without one may return a payload that
     another process has outdated, never one older than the time to live. A payload is dropped when
-    a memory of its user expires.
-
-    The oldest payloads make space. No user's are dropped for another's as long as they are less
-    than the largest part. Safe for threads and event loops.
+    a memory of its user expires. Safe for threads and event loops.
 
     Args:
         ttl: Maximum age.
@@ -97,30 +84,28 @@ class PayloadCache(Generic[Payload]):
     def __init__(
         self, ttl: timedelta, size: int = CACHED_PAYLOADS, max_bytes: int = CACHED_BYTES
     ) -> None:
+        of_user = max_bytes // USER_SHARE
         self._ttl = ttl
-        self._size = size
-        self._max_bytes = max_bytes
+        self._payloads = SingleFlightCache[PayloadKey, CachedPayload](
+            Bounds(max(1, size // USER_SHARE), of_user, of_user, size, max_bytes),
+            lambda _, cached: cached.size,
+            owner_of=attrgetter("user"),
+            is_kept=lambda _: ttl > timedelta(),
+        )
         self._lock = InnerLock()
-        self._entries: OrderedDict[PayloadKey, CachedPayload[Payload]] = OrderedDict()
-        self._users: dict[ChangedUser, _Part] = {}
-        self._bytes = 0
-        self._computing: dict[ChangedUser, list[Computation]] = {}
+        self._computing: dict[object, ChangedUser] = {}
+        self._oldest = NEVER
 
     def __len__(self) -> int:
         """Return the number of cached payloads, outdated ones included."""
-        return len(self._entries)
+        return len(self._payloads)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} payloads, {self._bytes} bytes)"
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the cached payloads, by estimate."""
-        return self._bytes
+        return f"{type(self).__name__}({len(self)} payloads, {self._payloads.used_bytes} bytes)"
 
     def get(
         self, key: PayloadKey, now: datetime, revision: int | None = None
-    ) -> CachedPayload[Payload] | None:
+    ) -> CachedPayload | None:
         """Return the payload of a key, if it is valid at a time.
 
         Args:
@@ -129,103 +114,56 @@ class PayloadCache(Generic[Payload]):
             revision: Number of the user's last change, if known; a payload of another one is
                 dropped.
         """
-        with self._lock:
-            self._drop_old(now)
-            cached = self._entries.get(key)
-            if cached is None:
-                return None
-            is_changed = revision is not None and cached.revision != revision
-            if is_changed or not self._is_valid(cached, now):
-                self._drop(key)
-                return None
-            return cached
+        self._drop_old(now)
+        cached = self._payloads.get(key)
+        if cached is None:
+            return None
+        is_changed = revision is not None and cached.revision != revision
+        if is_changed or not self._is_valid(cached, now):
+            self._payloads.replace(key, cached, None)
+            return None
+        return cached
 
     @contextmanager
-    def computing(self, user: ChangedUser) -> Generator[Computation, None, None]:
+    def computing(self, user: ChangedUser) -> Generator[object, None, None]:
         """Track changes of a user's memories during a search, which begins after this call."""
-        computation = Computation(user)
-        with self._lock:
-            self._computing.setdefault(user, []).append(computation)
+        computation = object()
+        self._computing[computation] = user
         try:
             yield computation
         finally:
-            with self._lock:
-                left = [each for each in self._computing[user] if each is not computation]
-                self._computing[user] = left
-                if not left:
-                    del self._computing[user]
+            self._computing.pop(computation, None)
 
-    def put(
-        self, computation: Computation, key: PayloadKey, cached: CachedPayload[Payload]
-    ) -> None:
-        """Insert the payload of a search, unless it is outdated or too large."""
+    def put(self, computation: object, key: PayloadKey, cached: CachedPayload) -> None:
+        """Insert the payload of a search, unless a change has outdated it or it is too large."""
+        self._drop_old(cached.computed_at)
         with self._lock:
-            self._drop_old(cached.computed_at)
-            is_too_large = cached.size > self._max_bytes // USER_SHARE
-            if computation.is_outdated or is_too_large or self._ttl <= timedelta():
-                return
-            self._drop(key)
-            self._entries[key] = cached
-            part = self._users.setdefault(key.user, _Part())
-            part.keys[key] = None
-            part.bytes += cached.size
-            self._bytes += cached.size
-            self._evict_others(part)
+            if computation in self._computing:
+                self._payloads.put(key, cached)
+                self._oldest = min(self._oldest, cached.computed_at)
 
     def drop_users(self, changed: Collection[ChangedUser]) -> None:
         """Drop the payloads of users whose memories have changed; a listener of the store."""
         with self._lock:
+            for computation, user in list(self._computing.items()):
+                if user in changed:
+                    self._computing.pop(computation, None)
             for user in changed:
-                for computation in self._computing.get(user, ()):
-                    computation.is_outdated = True
-                part = self._users.get(user)
-                for key in [] if part is None else list(part.keys):
-                    self._drop(key)
+                self._payloads.drop_owner(user)
 
-    def _is_valid(self, cached: CachedPayload[Payload], now: datetime) -> bool:
+    def _is_valid(self, cached: CachedPayload, now: datetime) -> bool:
         is_young = timedelta() <= now - cached.computed_at <= self._ttl
         return is_young and (cached.expires_at is None or now < cached.expires_at)
 
     def _drop_old(self, now: datetime) -> None:
         """Drop payloads that are too old, so that no content stays for longer than it serves."""
-        while self._entries:
-            key, oldest = next(iter(self._entries.items()))
-            if now - oldest.computed_at <= self._ttl:
-                return
-            self._drop(key)
-
-    def _evict_others(self, part: "_Part") -> None:
-        max_count, max_bytes = max(1, self._size // USER_SHARE), self._max_bytes // USER_SHARE
-        while len(part.keys) > max_count or part.bytes > max_bytes:
-            self._drop(next(iter(part.keys)))
-        while len(self._entries) > self._size:
-            self._drop_first(max(self._users.values(), key=lambda each: len(each.keys)))
-        while self._bytes > self._max_bytes:
-            self._drop_first(max(self._users.values(), key=lambda each: each.bytes))
-
-    def _drop_first(self, part: "_Part") -> None:
-        self._drop(next(iter(part.keys)))
-
-    def _drop(self, key: PayloadKey) -> None:
-        cached = self._entries.pop(key, None)
-        if cached is None:
+        if now - self._oldest <= self._ttl:
             return
-        part = self._users[key.user]
-        del part.keys[key]
-        part.bytes -= cached.size
-        self._bytes -= cached.size
-        if not part.keys:
-            del self._users[key.user]
-
-
-class _Part:
-    """The payloads of one user, oldest first."""
-
-    __slots__ = ("bytes", "keys")
-
-    def __init__(self) -> None:
-        self.keys: OrderedDict[PayloadKey, None] = OrderedDict()
-        self.bytes = 0
+        with self._lock:
+            times = {key: cached.computed_at for key, cached in self._payloads.items()}
+            old = [key for key, at in times.items() if now - at > self._ttl]
+            self._payloads.drop(old)
+            self._oldest = min((times[key] for key in times.keys() - old), default=NEVER)
 
 
 def bytes_of(payload: RetrievalPayload) -> int:
