@@ -1,6 +1,7 @@
 """The kept result of one turn, and the flights that calls share."""
 
 import asyncio
+import math
 import threading
 
 import pytest
@@ -8,10 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import errors
-from mnemic.hyde.turn_cache import Outcome, TurnCache
+from mnemic.hyde.flow import NOT_CACHED, CachedTurn
+from mnemic.hyde.turn_cache import TurnCache
 from tests.support.tiers import examples
 
 SECONDS = 20
+
+
+def turn_of(text, **fields):
+    return CachedTurn((text,), **fields)
+
+
+def text_of(turn):
+    return None if turn is None else turn.memories[0]
+
+
+async def shared(turns, *given):
+    return text_of(await turns.shared(*given, SECONDS))
 
 
 class Source:
@@ -31,7 +45,7 @@ class Source:
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        return Outcome(f"result {number}")
+        return turn_of(f"result {number}")
 
 
 async def settled(rounds=10):
@@ -43,7 +57,7 @@ async def settled(rounds=10):
 def test_200_concurrent_calls_for_a_turn_share_one_flight():
     async def run():
         turns, source = TurnCache(), Source()
-        calls = [turns.shared("1", source.compute, SECONDS) for _ in range(200)]
+        calls = [shared(turns, "1", source.compute) for _ in range(200)]
         return set(await asyncio.gather(*calls)), source.started
 
     assert asyncio.run(run()) == ({"result 1"}, 1)
@@ -60,9 +74,9 @@ def test_calls_of_many_event_loops_share_one_flight():
         return await source.compute()
 
     async def call():
-        made = asyncio.ensure_future(turns.shared("1", compute, SECONDS))
+        made = asyncio.ensure_future(shared(turns, "1", compute))
         await settled()
-        if turns._flights["1"].task not in asyncio.all_tasks():
+        if turns._flights["1"][0]._loop is not asyncio.get_running_loop():
             await asyncio.to_thread(all_wait.wait)
         found.append(await made)
 
@@ -81,7 +95,7 @@ def test_a_cancelled_caller_cancels_nothing_for_the_others():
         turns, source = TurnCache(), Source()
         source.gate = asyncio.Event()
         first, second = (
-            asyncio.ensure_future(turns.shared("1", source.compute, SECONDS)) for _ in range(2)
+            asyncio.ensure_future(shared(turns, "1", source.compute)) for _ in range(2)
         )
         await settled()
         first.cancel()
@@ -90,7 +104,7 @@ def test_a_cancelled_caller_cancels_nothing_for_the_others():
         assert await second == "result 1"
         assert first.cancelled()
         assert source.started == 1
-        assert turns.cached("1") == "result 1"
+        assert text_of(turns.cached("1")) == "result 1"
 
     asyncio.run(run())
 
@@ -100,9 +114,7 @@ def test_a_flight_that_all_callers_left_is_cancelled_and_not_kept():
     async def run():
         turns, source = TurnCache(), Source()
         source.gate = asyncio.Event()
-        calls = [
-            asyncio.ensure_future(turns.shared("1", source.compute, SECONDS)) for _ in range(3)
-        ]
+        calls = [asyncio.ensure_future(shared(turns, "1", source.compute)) for _ in range(3)]
         await settled()
         for call in calls:
             call.cancel()
@@ -110,7 +122,7 @@ def test_a_flight_that_all_callers_left_is_cancelled_and_not_kept():
         assert source.cancelled == 1
         assert turns.cached("1") is None
         source.gate.set()
-        assert await turns.shared("1", source.compute, SECONDS) == "result 2"
+        assert await shared(turns, "1", source.compute) == "result 2"
 
     asyncio.run(run())
 
@@ -125,9 +137,9 @@ def test_a_result_that_comes_after_all_callers_left_is_not_kept():
                     await gate.wait()
                 except asyncio.CancelledError:
                     continue
-            return Outcome("late")
+            return turn_of("late")
 
-        call = asyncio.ensure_future(turns.shared("1", stubborn, SECONDS))
+        call = asyncio.ensure_future(shared(turns, "1", stubborn))
         await settled()
         call.cancel()
         await settled()
@@ -149,11 +161,11 @@ def test_calls_go_on_where_the_event_loop_of_the_first_one_ends():
         return await source.compute()
 
     async def lead():
-        asyncio.ensure_future(turns.shared("1", compute, SECONDS))  # noqa: RUF006 - it ends with the loop
+        asyncio.ensure_future(shared(turns, "1", compute))  # noqa: RUF006 - it ends with the loop
         await asyncio.to_thread(joined.wait, SECONDS)
 
     async def join():
-        made = asyncio.ensure_future(turns.shared("1", compute, SECONDS))
+        made = asyncio.ensure_future(shared(turns, "1", compute))
         await settled()
         joined.set()
         return await made
@@ -172,7 +184,7 @@ def test_calls_give_up_on_a_flight_whose_event_loop_stands_still():
     async def compute():
         await asyncio.Event().wait()
 
-    lead = loop.create_task(turns.shared("1", compute, SECONDS))
+    lead = loop.create_task(shared(turns, "1", compute))
     loop.run_until_complete(settled())
     with pytest.raises(errors.DeadlineExceededError):
         asyncio.run(turns.shared("1", compute, 0.01))
@@ -187,12 +199,12 @@ def test_a_turn_that_began_earlier_never_replaces_a_later_one():
     async def run():
         turns, early, late = TurnCache(), Source(), Source()
         early.gate = asyncio.Event()
-        first = asyncio.ensure_future(turns.shared("1", early.compute, SECONDS))
+        first = asyncio.ensure_future(shared(turns, "1", early.compute))
         await settled()
-        await turns.shared("2", late.compute, SECONDS)
+        await shared(turns, "2", late.compute)
         early.gate.set()
         assert await first == "result 1"
-        assert (turns.cached("1"), turns.cached("2")) == (None, "result 1")
+        assert (text_of(turns.cached("1")), text_of(turns.cached("2"))) == (None, "result 1")
 
     asyncio.run(run())
 
@@ -203,11 +215,11 @@ def test_a_result_is_kept_for_its_seconds():
     turns = TurnCache(timer=lambda: now[0])
 
     async def compute():
-        return Outcome("failure", seconds=5)
+        return turn_of("failure", seconds=5)
 
-    asyncio.run(turns.shared("1", compute, SECONDS))
+    asyncio.run(shared(turns, "1", compute))
     now[0] = 4.9
-    assert turns.cached("1") == "failure"
+    assert text_of(turns.cached("1")) == "failure"
     now[0] = 5.0
     assert turns.cached("1") is None
 
@@ -219,7 +231,7 @@ def test_an_error_reaches_every_caller_and_is_not_kept():
         async def fail():
             raise KeyError("1")
 
-        calls = [turns.shared("1", fail, SECONDS) for _ in range(3)]
+        calls = [shared(turns, "1", fail) for _ in range(3)]
         ended = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(each) for each in ended] == [KeyError] * 3
         assert turns.cached("1") is None
@@ -231,13 +243,13 @@ def test_closing_ends_the_calls_that_wait():
     async def run():
         turns, source = TurnCache(), Source()
         source.gate = asyncio.Event()
-        call = asyncio.ensure_future(turns.shared("1", source.compute, SECONDS))
+        call = asyncio.ensure_future(shared(turns, "1", source.compute))
         await settled()
         turns.close()
         with pytest.raises(errors.StoreClosedError):
             await call
         with pytest.raises(errors.StoreClosedError):
-            await turns.shared("2", source.compute, SECONDS)
+            await shared(turns, "2", source.compute)
         await settled()
         assert source.cancelled == 1
 
@@ -248,11 +260,13 @@ def test_a_kept_result_is_replaced_only_by_whoever_saw_it():
     async def run():
         turns, source = TurnCache(), Source()
         before = await turns.shared("1", source.compute, SECONDS)
-        turns.replace("1", before, "fresh")
-        assert turns.cached("1") == "fresh"
-        turns.replace("1", before, "stale")
-        turns.replace("2", "fresh", "stale")
-        assert turns.cached("1") == "fresh"
+        turns.replace("1", before, turn_of("fresh"))
+        assert text_of(turns.cached("1")) == "fresh"
+        turns.replace("1", before, turn_of("stale"))
+        turns.replace("1", before, None)
+        assert text_of(turns.cached("1")) == "fresh"
+        turns.replace("1", turns.cached("1"), None)
+        assert turns.cached("1") is None
 
     asyncio.run(run())
 
@@ -269,7 +283,7 @@ class Twin:
     def get(self, turn):
         if self.kept is None or self.kept[0] != turn:
             return None
-        return None if self.kept[3] is not None and self.now >= self.kept[3] else self.kept[2]
+        return None if self.now >= self.kept[3] else self.kept[2]
 
     def call(self, turn, caller):
         """The result that is kept; None for a call that waits."""
@@ -284,7 +298,7 @@ class Twin:
     def land(self, turn, *, is_cacheable, seconds):
         number, callers = self.flights.pop(turn)
         if is_cacheable and (self.kept is None or self.kept[1] < number):
-            until = None if seconds is None else self.now + seconds
+            until = self.now + seconds
             self.kept = (turn, number, f"{turn} {number}", until)
         return dict.fromkeys(callers, f"{turn} {number}")
 
@@ -300,7 +314,7 @@ TURNS = st.sampled_from("abc")
 STEPS = st.one_of(
     st.tuples(st.just("call"), TURNS),
     st.tuples(st.just("call"), TURNS),
-    st.tuples(st.just("land"), TURNS, st.booleans(), st.sampled_from([None, 1, 3])),
+    st.tuples(st.just("land"), TURNS, st.booleans(), st.sampled_from([math.inf, 0, 1, 3])),
     st.tuples(st.just("leave"), st.integers(0, 20)),
     st.tuples(st.just("wait"), st.integers(1, 2)),
 )
@@ -321,9 +335,9 @@ async def compared(steps):
         async def compute():
             gate = asyncio.get_running_loop().create_future()
             gates[turn] = gate
-            number = turns._flights[turn].number
+            text = f"{turn} {twin.flights[turn][0]}"
             is_cacheable, seconds = await gate
-            return Outcome(f"{turn} {number}", is_cacheable=is_cacheable, seconds=seconds)
+            return turn_of(text, seconds=seconds if is_cacheable else NOT_CACHED.seconds)
 
         return compute
 
@@ -333,7 +347,7 @@ async def compared(steps):
             found = twin.call(turn, len(calls))
             if found is not None:
                 expected[len(calls)] = found
-            calls.append(asyncio.ensure_future(turns.shared(turn, compute_of(turn), SECONDS)))
+            calls.append(asyncio.ensure_future(shared(turns, turn, compute_of(turn))))
         elif step == "land" and given_[0] in twin.flights:
             turn, is_cacheable, seconds = given_
             expected |= twin.land(turn, is_cacheable=is_cacheable, seconds=seconds)
@@ -350,7 +364,7 @@ async def compared(steps):
             if call.done() and not call.cancelled()
         }
         assert done == expected
-        assert {turn: turns.cached(turn) for turn in "abc"} == {
+        assert {turn: text_of(turns.cached(turn)) for turn in "abc"} == {
             turn: twin.get(turn) for turn in "abc"
         }
     turns.close()

@@ -1,6 +1,7 @@
 """The way of one turn: a ready index, hypotheses, then the pipeline."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
@@ -14,7 +15,6 @@ from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
 from mnemic.hyde.telemetry import Stage
 from mnemic.hyde.threads import CallThreads, ThreadedModel
-from mnemic.hyde.turn_cache import Outcome
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
@@ -33,12 +33,16 @@ class CachedTurn(NamedTuple):
         seq: Number of the store's last change before they were read.
         expires_at: When the first of them expires; None if none does.
         marks: What holds of all of them.
+        seconds: How long later calls for the turn get them; a negative number is not at all.
+        until: The end of that, in seconds of a `TurnCache`.
     """
 
     memories: tuple[TurnMemory, ...] = ()
     seq: int = -1
     expires_at: datetime | None = None
     marks: Marks = UNMARKED
+    seconds: float = math.inf
+    until: float = math.inf
 
     @classmethod
     def of(cls, memories: Sequence[TurnMemory], seq: int, marks: Marks) -> "CachedTurn":
@@ -53,7 +57,7 @@ class CachedTurn(NamedTuple):
 
 
 NO_MEMORIES = CachedTurn()
-NOT_CACHED = Outcome(NO_MEMORIES, is_cacheable=False)
+NOT_CACHED = CachedTurn(seconds=-math.inf)
 """The result of a turn that could not be tried."""
 
 
@@ -104,7 +108,7 @@ class Flow:
         self._tasks = tasks
         self._searchable_at: int | None = None  # number of a change of the store
 
-    async def run(self, window: list[str], deadline: float) -> Outcome[CachedTurn]:
+    async def run(self, window: list[str], deadline: float) -> CachedTurn:
         """Return the result of a turn, and publish its end; no failure raises.
 
         Args:
@@ -114,17 +118,15 @@ class Flow:
         started, progress = time.perf_counter(), Progress()
         failed: Stage | None = None
         try:
-            outcome = await self._outcome(window, deadline, progress)
+            turn = await self._outcome(window, deadline, progress)
             failed = progress.failed_stage
         except Exception as error:  # noqa: BLE001 - the turn gets no memories
-            outcome, failed = self._failed(error)
+            turn, failed = self._failed(error)
         seconds = time.perf_counter() - started
-        event = self._telemetry.ended(
-            len(outcome.value.memories), failed, seconds, outcome.value.marks.stale_since
-        )
+        event = self._telemetry.ended(len(turn.memories), failed, seconds, turn.marks.stale_since)
         if event is not None:
             await self._published(event, deadline)
-        return outcome
+        return turn
 
     def refreshed(self, cached: CachedTurn, now: datetime) -> CachedTurn:
         """Return a result with the present state of its memories."""
@@ -132,9 +134,7 @@ class Flow:
         present = self._pipeline.present(cached.memories, now)
         return CachedTurn.of(present, seq, Marks(stale_since=self._repository.finder.stale_since))
 
-    async def _outcome(
-        self, window: list[str], deadline: float, progress: Progress
-    ) -> Outcome[CachedTurn]:
+    async def _outcome(self, window: list[str], deadline: float, progress: Progress) -> CachedTurn:
         if not window:
             return NOT_CACHED
         if not await self._stage("ready", self._is_searchable(deadline), deadline):
@@ -143,10 +143,9 @@ class Flow:
         made = self._tasks.result(generate_hypotheses(self._model, window, count), deadline)
         hypotheses = await self._stage("hypotheses", made, deadline)
         if not hypotheses:
-            return Outcome(NO_MEMORIES)
+            return NO_MEMORIES
         await self._searched(hypotheses, deadline, progress)
-        found = CachedTurn.of(progress.memories or (), progress.seq, progress.marks)
-        return Outcome(found)
+        return CachedTurn.of(progress.memories or (), progress.seq, progress.marks)
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
         """Return the result of a stage.
@@ -208,7 +207,7 @@ class Flow:
             progress.failed_stage = progress.failed_stage or stage
             self._telemetry.failed(progress.failed_stage, cause)
 
-    def _failed(self, error: Exception) -> tuple[Outcome[CachedTurn], Stage]:
+    def _failed(self, error: Exception) -> tuple[CachedTurn, Stage]:
         stage: Stage = "turn"
         cause: Exception | None = error
         if isinstance(error, _StageFailedError):
@@ -216,7 +215,8 @@ class Flow:
         self._telemetry.failed(stage, cause)
         if stage == "ready":
             return NOT_CACHED, stage
-        return Outcome(NO_MEMORIES, seconds=self._config.failure_backoff), stage
+        backoff = self._config.failure_backoff
+        return NO_MEMORIES if backoff is None else CachedTurn(seconds=backoff), stage
 
     async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:
         """Publish the end of a turn; a listener that hangs is left at the deadline."""

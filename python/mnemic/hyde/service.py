@@ -64,7 +64,7 @@ class _ProcessParts(NamedTuple):
     """
 
     process: int
-    turns: TurnCache[CachedTurn]
+    turns: TurnCache
     tasks: LimitedTasks
     worker: BuildWorker | None
     flow: Flow | None
@@ -217,7 +217,7 @@ class HydeService:
         return parts
 
     def _started(self) -> _ProcessParts:
-        turns, tasks = TurnCache[CachedTurn](), LimitedTasks()
+        turns, tasks = TurnCache(), LimitedTasks()
         loop = EventLoopThread("hyde")
         if self.embedder is None:
             return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
@@ -238,7 +238,7 @@ class HydeService:
 
     async def _retrieved(
         self,
-        turns: TurnCache[CachedTurn],
+        turns: TurnCache,
         flow: Flow,
         name: str,
         window: list[str],
@@ -246,11 +246,11 @@ class HydeService:
     ) -> CachedTurn:
         self._telemetry.started()
         if not name:
-            return (await flow.run(window, deadline)).value
+            return await flow.run(window, deadline)
         seconds = seconds_left(deadline) + GRACE_SECONDS
         return await turns.shared(name, lambda: flow.run(window, deadline), seconds)
 
-    def _cached(self, turns: TurnCache[CachedTurn], name: str) -> CachedTurn | None:
+    def _cached(self, turns: TurnCache, name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
         cached = turns.cached(name) if name else None
         if (
@@ -259,7 +259,7 @@ class HydeService:
             or self._repository.finder.stale_since
         ):
             return cached
-        turns.forget(name, cached)
+        turns.replace(name, cached, None)
         return None
 
     def _is_stale(self, cached: CachedTurn) -> bool:
@@ -270,9 +270,7 @@ class HydeService:
             return True
         return self._repository.finder.latest_position().seq != cached.seq
 
-    def _current(
-        self, turns: TurnCache[CachedTurn], flow: Flow, name: str, cached: CachedTurn
-    ) -> CachedTurn:
+    def _current(self, turns: TurnCache, flow: Flow, name: str, cached: CachedTurn) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
 
         What is known while the store cannot be read is not kept.

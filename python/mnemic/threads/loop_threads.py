@@ -240,6 +240,14 @@ class LoopThreads:
         with suppress(RuntimeError):  # the event loop was closed: no waiter is left
             self.loop.call_soon_threadsafe(self.wake)
 
+    def wake_after(self, work: Callable[[], object]) -> None:
+        """Do work that ends futures, in the loop: a call from another thread takes far longer."""
+        self._is_scheduled = True  # by the end of this
+        try:
+            work()
+        finally:
+            self.wake()
+
     def wake(self) -> None:
         """Wake the waiters that are due; runs in the loop."""
         self._is_scheduled = False  # before the queue is read: later waiters schedule it again
