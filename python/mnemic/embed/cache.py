@@ -4,16 +4,11 @@
 in front of the embedder, so that it serves every memory and service that embeds with it.
 """
 
-import asyncio
-import os
 import secrets
 import sys
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from hashlib import blake2b
-from threading import get_ident
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -24,7 +19,8 @@ from mnemic.embed.functions import Steps, is_awaitable, run
 from mnemic.errors import EmbedderResultError
 from mnemic.model.validation import whole
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.threads.locks import InnerLock
+from mnemic.threads.single_flight import AbandonedError, Bounds, Flight, SingleFlightCache
+from mnemic.threads.sync_bridge import arrived
 
 MAX_BYTES: Final = 64 * 2**20
 """Bytes of kept vectors, unless a cache is made with another number: 40,000 of 384 dimensions."""
@@ -72,7 +68,9 @@ class CachedEmbedder(AdaptedEmbedder):
         inner = as_embedder(embedder, model=model)
         vars(self).update(vars(inner))
         self._inner = inner
-        self._cache = _VectorCache(whole("max_bytes", max_bytes, minimum=0))
+        most = whole("max_bytes", max_bytes, minimum=0)
+        bounds = Bounds(bytes=most, entry_bytes=most // LARGEST_SHARE)
+        self._cache = SingleFlightCache[_Key, bytes](bounds, _size, is_kept=_is_finite)
         self._hash_key = secrets.token_bytes(32)
         self._is_awaited: bool | None = None
 
@@ -109,7 +107,7 @@ class CachedEmbedder(AdaptedEmbedder):
             queries: Whether they are queries, not documents.
         """
         side = _QUERY if queries and self.has_queries else _DOCUMENT
-        return all(self._cache.has(self._key(text, side)) for text in texts)
+        return all(self._cache.peek(self._key(text, side)) is not None for text in texts)
 
     @property
     def hits(self) -> int:
@@ -161,32 +159,26 @@ class CachedEmbedder(AdaptedEmbedder):
 
     def _vectors(self, texts: list[str], side: bytes, embed: _Embed) -> Steps[Array]:
         keys = [self._key(text, side) for text in texts]
-        here = None if self._is_awaited else get_ident()
-        claim = self._cache.claim(keys, may_wait=self._may_wait, here=here)
-        blobs, by_key = claim.found, dict(zip(keys, texts, strict=True))
-        if claim.own:
+        found, own, awaited = self._cache.claim(keys, blocks=not self._is_awaited)
+        by_key: dict[Hashable, str] = {}
+        if own or awaited:
+            by_key.update(zip(keys, texts, strict=True))
+        if own:
             try:
-                own = yield from self._embedded([by_key[key] for key in claim.own], embed)
+                vectors = yield from self._embedded([by_key[each.key] for each in own], embed)
             except BaseException as error:
-                self._cache.release(claim.own, error)
+                self._cache.fail(own, error if len(own) == 1 else None)
                 raise
-            blobs |= self._cache.settle(claim.own, own)
-        for key, arrival in claim.awaited.items():
-            blob = yield from self._arrived(arrival)
-            if blob is None:
-                (vector,) = yield from self._embedded([by_key[key]], embed)
-                blob = vector.tobytes()
-            blobs[key] = blob
-        return _stacked([blobs[key] for key in keys], self.dimensions)
-
-    @property
-    def _may_wait(self) -> bool:
-        """Whether a call may wait for another one.
-
-        Before the first call has returned an embedder that is awaited cannot be recognised. Waiting
-        for one in its own event loop would never end.
-        """
-        return self._is_awaited is not None or not _runs_loop()
+            blobs = [vector.tobytes() for vector in vectors]
+            self._cache.settle(own, blobs)
+            found.update(zip((each.key for each in own), blobs, strict=True))
+        for flight in awaited:
+            try:
+                found[flight.key] = yield from self._arrived(flight)
+            except AbandonedError:
+                (vector,) = yield from self._embedded([by_key[flight.key]], embed)
+                found[flight.key] = vector.tobytes()
+        return _stacked([found[key] for key in keys], self.dimensions)
 
     def _embedded(self, texts: list[str], embed: _Embed) -> Steps[Float32Array]:
         returned = embed(texts)
@@ -202,194 +194,22 @@ class CachedEmbedder(AdaptedEmbedder):
             )
         return vectors
 
-    def _arrived(self, arrival: Future[bytes | None]) -> Steps[bytes | None]:
+    def _arrived(self, flight: Flight[bytes]) -> Steps[bytes]:
         if not self._is_awaited:
-            return arrival.result()
-        blob: bytes | None = yield _awaited(arrival)
+            return flight.result()
+        blob: bytes = yield arrived(flight)
         return blob
 
 
 _SIDES: Final = (_DOCUMENT, _QUERY)
 
 
-class _Arrival(Future[bytes | None]):
-    """The vector of a key that a call embeds.
-
-    Attributes:
-        thread: The thread of that call.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.thread = get_ident()
-
-
-class _Claim(NamedTuple):
-    """The distinct keys of a call.
-
-    Attributes:
-        found: Kept vectors.
-        own: Keys that this call has to embed, for others too.
-        awaited: Keys that another call embeds: their vectors, or None if that call was cancelled or
-            failed by another text.
-    """
-
-    found: dict[_Key, bytes]
-    own: list[_Key]
-    awaited: dict[_Key, "_Arrival"]
-
-
-class _VectorCache:
-    """Vectors by key, least recently used first out, and the keys that calls are embedding.
-
-    Args:
-        max_bytes: Maximum bytes.
-
-    Attributes:
-        hits: Number of texts without a call.
-        misses: Number of texts with one.
-        used_bytes: Bytes in use.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._begin()
-
-    def _begin(self) -> None:
-        """Begin empty: in a forked process no thread ends the calls of the first one."""
-        self._process = os.getpid()
-        self._lock = InnerLock()
-        self._vectors: OrderedDict[_Key, bytes] = OrderedDict()
-        self._running: dict[_Key, _Arrival] = {}
-        self.used_bytes = self.hits = self.misses = 0
-
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    def has(self, key: _Key) -> bool:
-        """Return whether a vector is kept."""
-        return key in self._vectors
-
-    def claim(self, keys: Sequence[_Key], *, may_wait: bool, here: int | None = None) -> _Claim:
-        """Return kept vectors; the other keys are embedded by this call or by a running one.
-
-        Args:
-            keys: The keys.
-            may_wait: Whether the call may wait for another one.
-            here: The thread whose own calls it does not wait for: a signal handler interrupted one.
-        """
-        if os.getpid() != self._process:
-            self._begin()
-        claim = _Claim({}, [], {})
-        with self._lock:
-            for key in dict.fromkeys(keys):
-                self._claim_one(key, claim, may_wait=may_wait, here=here)
-            self.misses += len(claim.own)
-            self.hits += len(keys) - len(claim.own)
-        return claim
-
-    def _claim_one(self, key: _Key, claim: _Claim, *, may_wait: bool, here: int | None) -> None:
-        blob = self._vectors.get(key)
-        if blob is not None:
-            self._vectors.move_to_end(key)
-            claim.found[key] = blob
-        elif may_wait and key in self._running and self._running[key].thread != here:
-            claim.awaited[key] = self._running[key]
-        else:
-            claim.own.append(key)
-            self._running.setdefault(key, _Arrival())
-
-    def settle(self, keys: Sequence[_Key], vectors: Float32Array) -> dict[_Key, bytes]:
-        """Keep the vectors of claimed keys, except those that were dropped meanwhile.
-
-        Returns:
-            The bytes of each.
-        """
-        blobs = {key: vector.tobytes() for key, vector in zip(keys, vectors, strict=True)}
-        is_sound = [bool(np.isfinite(vector).all()) for vector in vectors]
-        with self._lock:
-            arrivals = [self._running.pop(key, None) for key in keys]
-            for key, arrival, is_kept in zip(keys, arrivals, is_sound, strict=True):
-                if arrival is not None and is_kept:
-                    self._put(key, blobs[key])
-        for key, arrival in zip(keys, arrivals, strict=True):
-            _give(arrival, blobs[key])
-        return blobs
-
-    def release(self, keys: Sequence[_Key], error: BaseException) -> None:
-        """Give up claimed keys; calls that wait for the only text of a call fail with it."""
-        with self._lock:
-            arrivals = [self._running.pop(key, None) for key in keys]
-        for arrival in arrivals:
-            _give(arrival, error if len(keys) == 1 and isinstance(error, Exception) else None)
-
-    def clear(self) -> None:
-        """Drop all."""
-        with self._lock:
-            self._vectors.clear()
-            self.used_bytes = 0
-            arrivals = list(self._running.values())
-            self._running.clear()
-        _give_up(arrivals)
-
-    def drop(self, keys: Sequence[_Key]) -> int:
-        """Drop vectors; return their number."""
-        with self._lock:
-            before = len(self._vectors)
-            for key in keys:
-                self._drop(key)
-            arrivals = [self._running.pop(key, None) for key in keys]
-            number = before - len(self._vectors)
-        _give_up(arrivals)
-        return number
-
-    def _put(self, key: _Key, blob: bytes) -> None:
-        size = _size(key, blob)
-        if size * LARGEST_SHARE > self._max_bytes:
-            return
-        self._drop(key)
-        self._vectors[key] = blob
-        self.used_bytes += size
-        while self.used_bytes > self._max_bytes:
-            self._drop(next(iter(self._vectors)))
-
-    def _drop(self, key: _Key) -> None:
-        blob = self._vectors.pop(key, None)
-        if blob is not None:
-            self.used_bytes -= _size(key, blob)
-
-
 def _size(key: _Key, blob: bytes) -> int:
     return sys.getsizeof(key) + sys.getsizeof(blob) + _ENTRY_BYTES
 
 
-def _give_up(arrivals: Iterable[Future[bytes | None] | None]) -> None:
-    """Let the calls that wait for dropped keys embed for themselves."""
-    for arrival in arrivals:
-        _give(arrival, None)
-
-
-def _give(arrival: Future[bytes | None] | None, result: bytes | BaseException | None) -> None:
-    if arrival is None or arrival.done():  # its key was dropped meanwhile
-        return
-    if isinstance(result, BaseException):
-        arrival.set_exception(result)
-    else:
-        arrival.set_result(result)
-
-
-async def _awaited(arrival: Future[bytes | None]) -> bytes | None:
-    # Shielded: a cancelled caller does not cancel the call of others.
-    return await asyncio.shield(asyncio.wrap_future(arrival))
-
-
-def _runs_loop() -> bool:
-    """Return whether an event loop runs in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+def _is_finite(blob: bytes) -> bool:
+    return bool(np.isfinite(np.frombuffer(blob, dtype="<f4")).all())
 
 
 def _stacked(blobs: list[bytes], dimensions: int | None) -> Float32Array:

@@ -1,11 +1,10 @@
 """A bounded cache of the vectors of queries."""
 
-from collections import OrderedDict
 from typing import TypeAlias
 
 from mnemic.arrays import Float32Array
 from mnemic.model import Scope
-from mnemic.threads.locks import InnerLock
+from mnemic.threads.single_flight import Bounds, SingleFlightCache
 
 QUERY_CACHE = 1024
 """Queries whose vectors are kept, unless a memory is opened with another number."""
@@ -25,10 +24,10 @@ def key_of(scope: Scope, text: str) -> Key:
     return scope.user_id, scope.all_users, text
 
 
-class QueryCache:
-    """Keeps the vectors of the queries used last, by user and text.
+class QueryCache(SingleFlightCache[Key, Float32Array]):
+    """Keeps the vectors of the queries used last, shape (chunks, dimensions), by user and text.
 
-    Thread-safe. The arrays are shared and read-only.
+    The arrays are shared and read-only.
 
     Args:
         size: Maximum number of queries; 0 keeps none.
@@ -36,47 +35,13 @@ class QueryCache:
     """
 
     def __init__(self, size: int = QUERY_CACHE, max_bytes: int = MAX_BYTES) -> None:
-        self._size = size
-        self._max_bytes = max_bytes
-        self._lock = InnerLock()
-        self._vectors: OrderedDict[Key, Float32Array] = OrderedDict()
-        self._bytes = 0
+        super().__init__(Bounds(size, max_bytes, max_bytes), _bytes_of)
 
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    @property
-    def used_bytes(self) -> int:
-        """Estimate of the bytes in use."""
-        return self._bytes
-
-    def get(self, key: Key) -> Float32Array | None:
-        """Return the vectors of a query, shape (chunks, dimensions), or None."""
-        if not self._size:
-            return None
-        with self._lock:
-            found = self._vectors.get(key)
-            if found is not None:
-                self._vectors.move_to_end(key)
-            return found
-
-    def put(self, key: Key, vectors: Float32Array) -> None:
-        """Keep a copy of the vectors of a query; the least recently used ones make space."""
-        if not self._size or _bytes_of(key, vectors) > self._max_bytes:
-            return
-        kept = vectors.copy()
+    def put(self, key: Key, value: Float32Array, revision: int = 0) -> None:
+        """Keep a copy of the vectors of a query."""
+        kept = value.copy()
         kept.flags.writeable = False
-        with self._lock:
-            self._drop(key)
-            self._vectors[key] = kept
-            self._bytes += _bytes_of(key, kept)
-            while len(self._vectors) > self._size or self._bytes > self._max_bytes:
-                self._drop(next(iter(self._vectors)))
-
-    def _drop(self, key: Key) -> None:
-        vectors = self._vectors.pop(key, None)
-        if vectors is not None:
-            self._bytes -= _bytes_of(key, vectors)
+        super().put(key, kept, revision)
 
 
 def _bytes_of(key: Key, vectors: Float32Array) -> int:
