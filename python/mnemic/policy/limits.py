@@ -32,6 +32,10 @@ class Allowance(NamedTuple):
 GRANTED = Allowance(is_granted=True)
 
 
+def _allowance(wait: float) -> Allowance:
+    return Allowance(is_granted=False, retry_after=wait) if wait > 0 else GRANTED
+
+
 class RateLimiter(Protocol):
     """Decides whether a user may cause one more search. Must be thread-safe and must not wait."""
 
@@ -46,6 +50,8 @@ class RateLimiter(Protocol):
 
 class _PerUser:
     """State of each user, until it is the same as that of a user never seen.
+
+    A limiter says how long a user waits for a search, and what one takes.
 
     Only such users are forgotten, so nobody's allowance comes back early. If all the remembered
     users, as many as there may be, are still in the midst of theirs, a further user is refused
@@ -67,6 +73,31 @@ class _PerUser:
         """Return the number of remembered users."""
         with self._lock:
             return len(self._free_at)
+
+    def acquire(self, user: str | None, /) -> Allowance:
+        """Take one search from a user's allowance; see `RateLimiter.acquire`."""
+        with self._lock:
+            now = self._now()
+            wait = self._wait(user, now) or self._wait_for_capacity(user, now)
+            if not wait:
+                self._take(user, now)
+            return _allowance(wait)
+
+    def check(self, user: str | None, /) -> Allowance:
+        """Return whether a user's allowance has a search left, and take none.
+
+        Args:
+            user: The user; None is the memories without a user.
+        """
+        with self._lock:
+            return _allowance(self._wait(user, self._now()))
+
+    def _wait(self, user: str | None, now: float) -> float:
+        """Return the seconds until a user's allowance has a search; 0 if it has one."""
+        raise NotImplementedError
+
+    def _take(self, user: str | None, now: float) -> None:
+        raise NotImplementedError
 
     def _wait_for_capacity(self, user: str | None, now: float) -> float:
         """Return the seconds until another user can be remembered, 0 if one can now."""
@@ -133,36 +164,15 @@ class FixedWindow(_PerUser):
         self.seconds = positive("seconds", seconds)
         self._taken: dict[str | None, int] = {}
 
-    def acquire(self, user: str | None, /) -> Allowance:
-        """Take one search from a user's window; see `RateLimiter.acquire`."""
-        with self._lock:
-            now = self._now()
-            ends_at = self._free_at.get(user)
-            if ends_at is None or ends_at <= now:
-                return self._begin(user, now)
-            if self._taken[user] >= self.limit:
-                return Allowance(is_granted=False, retry_after=ends_at - now)
-            self._taken[user] += 1
-            return GRANTED
+    def _wait(self, user: str | None, now: float) -> float:
+        left = self._free_at.get(user, now) - now
+        return left if left > 0 and self._taken[user] >= self.limit else 0.0
 
-    def check(self, user: str | None, /) -> Allowance:
-        """Return whether a user's window has a search left, and take none.
-
-        Args:
-            user: The user; None is the memories without a user.
-        """
-        with self._lock:
-            left = self._free_at.get(user, 0.0) - self._now()
-            is_refused = left > 0 and self._taken.get(user, 0) >= self.limit
-            return Allowance(is_granted=False, retry_after=left) if is_refused else GRANTED
-
-    def _begin(self, user: str | None, now: float) -> Allowance:
-        wait = self._wait_for_capacity(user, now)
-        if wait > 0:
-            return Allowance(is_granted=False, retry_after=wait)
-        self._keep(user, now + self.seconds)
-        self._taken[user] = 1
-        return GRANTED
+    def _take(self, user: str | None, now: float) -> None:
+        if self._free_at.get(user, now) <= now:
+            self._keep(user, now + self.seconds)
+            self._taken[user] = 0
+        self._taken[user] += 1
 
     def _drop(self, user: str | None) -> None:
         super()._drop(user)
@@ -202,35 +212,17 @@ class TokenBucket(_PerUser):
         self.rate = positive("rate", rate)
         self.burst = whole("burst", burst, minimum=1)
 
-    def acquire(self, user: str | None, /) -> Allowance:
-        """Take one search from a user's bucket; see `RateLimiter.acquire`."""
-        with self._lock:
-            now = self._now()
-            missing = self._missing(user, now)
-            wait = self._wait(missing) or self._wait_for_capacity(user, now)
-            if wait > 0:
-                return Allowance(is_granted=False, retry_after=wait)
-            self._keep(user, now + missing + 1 / self.rate)
-            return GRANTED
+    def _wait(self, user: str | None, now: float) -> float:
+        missing = self._missing(user, now)
+        wait = missing - (self.burst - 1) / self.rate
+        return wait if wait > _ROUNDING * missing else 0.0
 
-    def check(self, user: str | None, /) -> Allowance:
-        """Return whether a user's bucket has a search left, and take none.
-
-        Args:
-            user: The user; None is the memories without a user.
-        """
-        with self._lock:
-            wait = self._wait(self._missing(user, self._now()))
-            return Allowance(is_granted=False, retry_after=wait) if wait > 0 else GRANTED
+    def _take(self, user: str | None, now: float) -> None:
+        self._keep(user, now + self._missing(user, now) + 1 / self.rate)
 
     def _missing(self, user: str | None, now: float) -> float:
         """Return the seconds until a bucket is full."""
         return max(0.0, self._free_at.get(user, now) - now)
-
-    def _wait(self, missing: float) -> float:
-        """Return the seconds until a bucket holds a search."""
-        wait = missing - (self.burst - 1) / self.rate
-        return wait if wait > _ROUNDING * missing else 0.0
 
 
 _ROUNDING = 1e-9
