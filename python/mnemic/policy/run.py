@@ -1,7 +1,6 @@
 """The steps of one retrieval: search, boost, candidates, packing."""
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,10 +18,7 @@ from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.ranges import AUTO
 from mnemic.policy.request import RetrievalRequest
 from mnemic.protocols import TokenCounter
-from mnemic.repository import Repository, SearchOutcome, Service
-
-Find: TypeAlias = Callable[[Scope, Search], SearchOutcome]
-"""Finds memories of a scope."""
+from mnemic.repository import Find, Repository, SearchOutcome, Service
 
 MAX_RANKED = 256
 """Memories that are ranked at most before those of the session are ranked by themselves."""

@@ -1,9 +1,9 @@
 """The steps of a recall: ranking, access counts, telemetry."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar
 from uuid import UUID
 
@@ -184,10 +184,19 @@ class RecallEngine(Service):
                 "mode temporal needs a time range: give recall since= or until=, or call "
                 "AsyncMemoryRetriever.recall_temporal"
             )
-        started, limit = time.perf_counter(), options.time_limit
-        self._require()
+        started = self._begin()
         search = self._search(query, options, times)
-        result = await self._recalled(scope, search, mode, started, limit)
+        if not search.uses_accesses:
+            await self._write_accesses()
+        found = await self._found(scope, search)
+        now = self.repository.now()
+        memories = [
+            ScoredMemory(entry, *reasons.scored(mode, self._explained(hit, entry, now)))
+            for hit, entry in found.memories
+        ]
+        self._count(found.entries, [hit.row for hit in found.hits])
+        marks = found.marks if memories else await self._hinted(found.marks, "recall", scope)
+        result = _result(memories, found.matches, started, marks)
         milliseconds = milliseconds_since(started)
         if mode is RecallMode.TEMPORAL:
             self._telemetry.recalled_temporal(len(result), times.start, times.end, milliseconds)
@@ -210,7 +219,10 @@ class RecallEngine(Service):
                 )
             weights = Weights(relevance=given.similarity_weight, salience=given.salience_weight)
             ranking = msgspec.structs.replace(ranking, weights=weights)
-        search = search_of(options, *times.tests, order=_ORDERS.get(mode), ranking=ranking)
+        search = msgspec.structs.replace(
+            search_of(options, *times.tests, order=_ORDERS.get(mode), ranking=ranking),
+            **options.time_limit._asdict(),
+        )
         if mode not in _BY_QUERY or not query.strip():
             return search
         return msgspec.structs.replace(search, text=query, min_similarity=self._floor())
@@ -226,9 +238,9 @@ class RecallEngine(Service):
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first; None and [] are all types."""
-        started, limit = time.perf_counter(), options.time_limit
-        self._require()
-        _check_depth(depth)
+        started, limit = self._begin(), options.time_limit
+        if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
+            raise must_be("depth", f"an int from 1 to {MAX_DEPTH}", depth, show=quoted)
         word("direction", direction, _DIRECTIONS)
         named = () if types is None else items("types", types)
         kinds = {LinkType.parse(kind) for kind in named} or None
@@ -249,10 +261,10 @@ class RecallEngine(Service):
             found = LinkedOutcome([], {}, 0, Marks(partial=True))
         if found is None:
             raise not_found(entry_id, scope)
-        memories = tuple(
+        memories = [
             ScoredMemory(found.entries[hit.row], hit.strength, reasons.linked_reason(hit.kinds))
             for hit in found.hits
-        )
+        ]
         self._count(found.entries, [hit.row for hit in found.hits])
         self.repository.note_returned(found.entries)
         marks = found.marks._replace(stale_since=self.repository.finder.stale_since)
@@ -310,8 +322,7 @@ class RecallEngine(Service):
             new: The memory of this text, which is about to be stored. What it replaces is omitted,
                 the log shows no sensitive text, and nothing counts as recalled.
         """
-        started, time_limit = time.perf_counter(), options.time_limit
-        self._require()
+        started, time_limit = self._begin(), options.time_limit
         least = fraction("min_confidence", min_confidence)
         exclude = () if new is None or new.supersedes is None else (new.supersedes,)
         is_sensitive = new is not None and new.sensitive
@@ -341,7 +352,7 @@ class RecallEngine(Service):
         marks = now.united(found.marks)
         if not candidates and new is None:
             marks = await self._hinted(marks, "contradictions", scope)
-        result = _result(tuple(surest.values()), len(scored), started, marks)
+        result = _result(surest.values(), len(scored), started, marks)
         self._telemetry.recalled(
             "Contradictions",
             content,
@@ -373,9 +384,7 @@ class RecallEngine(Service):
             keeps_vectors=False,
             **time_limit._asdict(),
         )
-        return await run_blocking(
-            lambda: self._find(scope, search, is_returned=False), self.repository
-        )
+        return await self._found(scope, search, partial(self._find, is_returned=False))
 
     async def _judged(self, content: str, others: Sequence[str]) -> Sequence[Judgement]:
         if not others:
@@ -439,7 +448,7 @@ class RecallEngine(Service):
         options: SalienceOptions | None,
     ) -> SalienceBreakdown:
         """Return the parts of a memory's current salience."""
-        self._require()
+        self._begin()
         check_record("weights", weights, SalienceWeights)
         check_record("options", options, SalienceOptions)
         if query is not None:
@@ -470,7 +479,7 @@ class RecallEngine(Service):
         self, scope: Scope, entry_id: UUID, reason: object, options: SalienceOptions | None
     ) -> MemoryEntry:
         """Raise a memory's importance; return its new state."""
-        self._require()
+        self._begin()
         check_record("options", options, SalienceOptions)
         boosts = (SalienceOptions() if options is None else options).boosts
         boost = boosts.get(ReinforcementReason.parse(reason).value, 0.0)
@@ -481,31 +490,8 @@ class RecallEngine(Service):
 
     async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of used memories."""
-        self._require()
+        self._begin()
         await self.repository.touch(scope, ids)
-
-    async def _recalled(
-        self, scope: Scope, search: Search, mode: RecallMode, started: float, limit: TimeLimit
-    ) -> MemoryRecallResult:
-        search = msgspec.structs.replace(search, **limit._asdict())
-        if not search.uses_accesses:
-            await self._write_accesses()
-        found = await run_blocking(
-            lambda: self._find(scope, search),
-            self.repository,
-            announced=self.repository.finder.announced(scope, search),
-        )
-        now = self.repository.now()
-        reason = reasons.REASONS[mode]
-        memories = tuple(
-            ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
-            for hit, entry in found.memories
-        )
-        self._count(found.entries, [hit.row for hit in found.hits])
-        marks = found.marks
-        if not memories:
-            marks = await self._hinted(marks, "recall", scope)
-        return _result(memories, found.matches, started, marks)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
@@ -536,18 +522,13 @@ class RecallEngine(Service):
 
 
 def _result(
-    memories: tuple[ScoredMemory, ...], total: int, started: float, marks: Marks
+    memories: Iterable[ScoredMemory], total: int, started: float, marks: Marks
 ) -> MemoryRecallResult:
     took = timedelta(milliseconds=milliseconds_since(started))
-    return MemoryRecallResult(memories, total, took, **marks.of(MemoryRecallResult))
+    return MemoryRecallResult(tuple(memories), total, took, **marks.of(MemoryRecallResult))
 
 
 def _by_confidence(of_row: tuple[int, ScoredMemory]) -> tuple[float, float, UUID, str]:
     scored = of_row[1]
     memory = scored.memory
     return -scored.score, -memory.created_at.timestamp(), memory.id, memory.user_id or ""
-
-
-def _check_depth(depth: object) -> None:
-    if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-        raise must_be("depth", f"an int from 1 to {MAX_DEPTH}", depth, show=quoted)

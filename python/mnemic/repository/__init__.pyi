@@ -3,6 +3,7 @@ from mnemic.repository.arguments import required_uuid as required_uuid
 from mnemic.repository.arguments import required_uuids as required_uuids
 from mnemic.repository.arguments import unlimited as unlimited
 from mnemic.repository.found import Expansion as Expansion
+from mnemic.repository.found import Find as Find
 from mnemic.repository.found import Follow as Follow
 from mnemic.repository.found import LinkedOutcome as LinkedOutcome
 from mnemic.repository.found import SearchOutcome as SearchOutcome

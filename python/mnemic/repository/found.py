@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mnemic.index import LinkedRow, NeighbourRow, RankedRow
-from mnemic.model import LinkType, MemoryEntry, SearchHit, SearchResults, Why
+from mnemic.model import LinkType, MemoryEntry, Scope, SearchHit, SearchResults, Why
 from mnemic.model.hops import Hops
 from mnemic.model.link import Direction
 from mnemic.model.marks import UNMARKED, Marks
+from mnemic.model.search import Search
 
 
 class Follow(NamedTuple):
@@ -105,6 +106,9 @@ class SearchOutcome(NamedTuple):
         )
         return SearchResults(hits, share=self.share, **self.marks.of(SearchResults))
 
+
+Find: TypeAlias = Callable[[Scope, Search], SearchOutcome]
+"""Finds memories of a scope, in the caller's thread."""
 
 NOTHING = SearchOutcome([], {}, 0)
 """The answer of a search by a vector among memories without any."""

@@ -57,7 +57,7 @@ from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
 from mnemic.repository.find import Finder
-from mnemic.repository.found import Expansion, SearchOutcome
+from mnemic.repository.found import Expansion, Find, SearchOutcome
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.index_sync import IndexSettings
@@ -425,13 +425,25 @@ class Repository:
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""
         started = time.perf_counter()
+        found = await self.found(
+            scope, search, lambda *asked: self.find(*asked, SEARCHING_BY_MEANING)
+        )
+        return found.results(), milliseconds_since(started)
+
+    async def found(self, scope: Scope, search: Search, find: Find) -> SearchOutcome:
+        """Return what a function finds, without blocking an event loop; see `find`.
+
+        Args:
+            scope: The scope.
+            search: The request, which those that are awaited together know of each other.
+            find: Finds the memories.
+        """
         # One piece of work: each change to another thread takes as long as a short search.
-        found = await run_blocking(
-            lambda: self.find(scope, search, SEARCHING_BY_MEANING),
+        return await run_blocking(
+            lambda: find(scope, search),
             self._store,
             announced=self.finder.announced(scope, search),
         )
-        return found.results(), milliseconds_since(started)
 
     def find(
         self,

@@ -1,9 +1,12 @@
 """Service: the steps that retrieval, recall, policies and turns go through alike.
 
-License, search, accesses, hint: in this order, as far as a service has them. What it finds goes on
-with its `Marks`, which its result gets as a whole.
+`_begin` checks the license and looks at the clock, `_found` and `_find` find, and note what is
+returned, `_count` counts accesses, `_hinted` completes the marks: in this order, as far as a
+service has them. What it finds goes on with its `Marks`, which its result gets as a whole; its
+telemetry emits that.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -13,7 +16,7 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.marks import Marks
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import Publisher
-from mnemic.repository.found import SearchOutcome
+from mnemic.repository.found import Find, SearchOutcome
 from mnemic.repository.repository import Repository
 
 
@@ -59,13 +62,18 @@ class Service:
         self._track_access = track_access
         self._access_interval = access_interval
 
-    def _require(self, *, by_meaning: bool = False) -> None:
-        """Check the license of a call."""
+    def _begin(self, *, by_meaning: bool = False) -> float:
+        """Check the license of a call; return when it began, for `milliseconds_since`."""
         self.repository.limits.require(*self._needs, *(self._by_meaning if by_meaning else ()))
+        return time.perf_counter()
 
     def _find(self, scope: Scope, search: Search, **options: Any) -> SearchOutcome:
         """Return the best memories of a scope, in the caller's thread; see `Repository.find`."""
         return self.repository.find(scope, search, *self._by_meaning, **options)
+
+    async def _found(self, scope: Scope, search: Search, find: Find | None = None) -> SearchOutcome:
+        """Return what `_find`, or another function, finds; see `Repository.found`."""
+        return await self.repository.found(scope, search, find or self._find)
 
     def _count(self, returned: Mapping[int, MemoryEntry], rows: Sequence[int]) -> None:
         """Count an access of returned memories, which are not deleted.

@@ -1,6 +1,5 @@
 """The steps of a retrieval: cache lookup, expansion, ranking, telemetry."""
 
-import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +11,6 @@ from mnemic.context import ContextWindow
 from mnemic.errors import (
     DeadlineExceededError,
     ExpanderError,
-    InvalidArgumentError,
     StoreError,
 )
 from mnemic.index import RankedRow
@@ -56,11 +54,16 @@ from mnemic.retrieval.cache import (
     CachedHit,
     answer_cache,
 )
-from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
-from mnemic.retrieval.given_expanders import expansion_of
+from mnemic.retrieval.expansion import (
+    MIN_CONFIDENCE,
+    Expander,
+    Related,
+    answer_of,
+    with_terms,
+)
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
 from mnemic.retrieval.statistics import Statistics
-from mnemic.retrieval.suggestions import Suggester, suggested_by
+from mnemic.retrieval.suggestions import Suggester
 from mnemic.retrieval.telemetry import RetrievalTelemetry
 from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
@@ -143,10 +146,9 @@ class RetrievalEngine(Service):
         self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
-        started = time.perf_counter()
         if not isinstance(query, MemoryQuery):
             raise must_be("query", "a MemoryQuery", query)
-        self._check_license(query)  # before the cache lookup
+        started = self._begin_query(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         hits, marks = given.answer.hits, given.answer.marks
         entries = given.entries
@@ -189,7 +191,7 @@ class RetrievalEngine(Service):
         self, scope: Scope, query: str, time_limit: TimeLimit = NO_LIMIT
     ) -> ExpandedQuery:
         """Return a query with related terms."""
-        self._require(by_meaning=self.repository.embedder is not None)
+        self._begin(by_meaning=self.repository.embedder is not None)
         expansion = await self._expanded(scope, query, time_limit)
         if expansion.failed:
             return expansion
@@ -208,30 +210,28 @@ class RetrievalEngine(Service):
             )
 
         try:
-            return _checked(await expansion_of(self._expander, query, find_related))
+            return _checked(await answer_of(self._expander.expand, query, callback=find_related))
         except (StoreError, ExpanderError):  # later reads would fail too, and so would later calls
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
             if isinstance(error, DeadlineExceededError):  # that of an expander may be its own
                 check_deadline(time_limit.deadline)
             self._telemetry.expansion_failed(error)
-            return ExpandedQuery(
-                original=query, expanded=query, added_terms=(), confidence=0.0, failed=True
-            )
+            return msgspec.structs.replace(with_terms(query, (), 0.0), failed=True)
 
     async def similar(
         self, scope: Scope, entry_id: UUID, limit: int, exclude: tuple[UUID, ...]
     ) -> list[MemorySearchResult] | None:
         """Return the memories most similar to one of a scope; None if the scope has none such."""
         repository = self.repository
-        self._require(by_meaning=True)
+        self._begin(by_meaning=True)
         repository.check_embedder()
         validation.limit("limit", limit)
         search = Search(text=None, limit=limit, ranking=SEMANTIC, exclude=exclude)
         like = await repository.like(scope, entry_id, search)
         if like is None:
             return None
-        found = await run_blocking(lambda: self._find(scope, like.search), self.repository)
+        found = await self._found(scope, like.search)
         self._count(found.entries, [hit.row for hit in found.hits])
         return [
             MemorySearchResult(entry, hit.shown_score, rank)
@@ -245,7 +245,7 @@ class RetrievalEngine(Service):
 
         The list is empty if the suggester fails.
         """
-        self._require()
+        self._begin()
         validation.limit("limit", limit)
         if not isinstance(context, str):
             raise must_be("conversation_context", "a text", context)
@@ -259,9 +259,8 @@ class RetrievalEngine(Service):
             )
 
         try:
-            suggested = validation.items(
-                "suggestions", await suggested_by(suggester, recent, limit, find_phrases)
-            )
+            answer = await answer_of(suggester.suggest, recent, limit, callback=find_phrases)
+            suggested = validation.items("suggestions", answer)
             return Suggestions(validation.text("a suggestion", each) for each in suggested[:limit])
         except StoreError:
             raise
@@ -273,12 +272,13 @@ class RetrievalEngine(Service):
         """Return the statistics so far."""
         return self._statistics.read()
 
-    def _check_license(self, query: MemoryQuery) -> None:
+    def _begin_query(self, query: MemoryQuery) -> float:
         compares_query = query.query is not None and query.search_type != "keyword"
         by_meaning = compares_query or query.context_boost is not None
-        self._require(by_meaning=by_meaning)
+        started = self._begin(by_meaning=by_meaning)
         if by_meaning:
             self.repository.check_embedder()
+        return started
 
     def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
         """Return the words of the best matching memories: pseudo-relevance feedback.
@@ -378,10 +378,8 @@ class RetrievalEngine(Service):
                     also, expanded = (expansion.expanded,), expansion.expanded
         started = self.repository.now()
         search = _search(query, *self._floors(query), also, time_limit)
-        found = await run_blocking(
-            lambda: self._rank(scope, query, search, time_limit),
-            self.repository,
-            announced=self.repository.finder.announced(scope, search),
+        found = await self._found(
+            scope, search, lambda *asked: self._ranked(query, time_limit, *asked)
         )
         expires_at = None
         if query.use_cache:
@@ -399,8 +397,8 @@ class RetrievalEngine(Service):
         )
         return CacheLookup(answer, found.entries, from_cache=False)
 
-    def _rank(
-        self, scope: Scope, query: MemoryQuery, search: Search, time_limit: TimeLimit
+    def _ranked(
+        self, query: MemoryQuery, time_limit: TimeLimit, scope: Scope, search: Search
     ) -> SearchOutcome:
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             found = self._by_access(scope, search)
@@ -464,8 +462,7 @@ class RetrievalEngine(Service):
 
 def _checked(expansion: object) -> ExpandedQuery:
     if not isinstance(expansion, ExpandedQuery):
-        kind = type(expansion).__name__
-        raise InvalidArgumentError(f"an expander must return an ExpandedQuery, got a {kind}")
+        raise must_be("an expansion", "an ExpandedQuery", expansion)
     return expansion
 
 

@@ -9,6 +9,7 @@ from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.model import ExpandedQuery, validation
 from mnemic.reporting.near_names import checks_arguments
 from mnemic.retrieval.abbreviations import ABBREVIATIONS
+from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import awaited
 
 MIN_CONFIDENCE = 0.5
@@ -47,7 +48,30 @@ class Expander(Protocol):
         ...
 
 
-class CorpusExpander:
+class Ours:
+    """An expander or a suggester whose coroutine needs neither an event loop nor a thread."""
+
+
+async def answer_of(
+    method: Callable[..., Any], *values: object, callback: Callable[..., Awaitable[Any]]
+) -> Any:
+    """Return what an expander or a suggester, plain or awaited, answers."""
+    if isinstance(getattr(method, "__self__", None), Ours):
+        return await method(*values, callback)
+    return await called(method, *values, callback=callback)
+
+
+def with_terms(query: str, added: Sequence[str], confidence: float) -> ExpandedQuery:
+    """Return a query with added terms."""
+    return ExpandedQuery(
+        original=query,
+        expanded=" ".join([query, *added]),
+        added_terms=tuple(added),
+        confidence=confidence,
+    )
+
+
+class CorpusExpander(Ours):
     """Adds the meaning of abbreviations, and words of the best matching memories.
 
     This is pseudo-relevance feedback: the best few memories of a hybrid search are assumed to be
@@ -76,15 +100,10 @@ class CorpusExpander:
         confidence = max(
             related.support if found else 0.0, ABBREVIATION_CONFIDENCE if meanings else 0.0
         )
-        return ExpandedQuery(
-            original=query,
-            expanded=" ".join([query, *added]),
-            added_terms=added,
-            confidence=confidence,
-        )
+        return with_terms(query, added, confidence)
 
 
-class LanguageModelExpander:
+class LanguageModelExpander(Ours):
     """Adds related terms proposed by a language model.
 
     Args:
@@ -108,12 +127,7 @@ class LanguageModelExpander:
         system = _INSTRUCTION.format(self._terms, hints)
         answer = await awaited(self._llm.complete(query, system=system))
         added = tuple(terms_of(answer, query)[: self._terms])
-        return ExpandedQuery(
-            original=query,
-            expanded=" ".join([query, *added]),
-            added_terms=added,
-            confidence=self._confidence if added else 0.0,
-        )
+        return with_terms(query, added, self._confidence if added else 0.0)
 
 
 def terms_of(answer: str, query: str) -> list[str]:

@@ -14,8 +14,9 @@ from mnemic.retrieval.expansion import (
     CorpusExpander,
     Expander,
     FindRelated,
-    LanguageModelExpander,
+    Ours,
     spaced_words,
+    with_terms,
 )
 from mnemic.threads.calling import called
 
@@ -56,15 +57,7 @@ def expander_of(given: AnyExpander | None) -> Expander:
     )
 
 
-async def expansion_of(expander: Expander, query: str, find_related: FindRelated) -> ExpandedQuery:
-    """Return a query with the terms that an expander, plain or awaited, adds."""
-    if isinstance(expander, _OWN):  # which need no event loop, and no thread
-        return await expander.expand(query, find_related)
-    made: ExpandedQuery = await called(expander.expand, query, callback=find_related)
-    return made
-
-
-class FunctionExpander:
+class FunctionExpander(Ours):
     """Adds the texts that a function returns for a query.
 
     A plain function runs in another thread if an event loop waits for it.
@@ -86,7 +79,7 @@ class FunctionExpander:
         return _expanded(query, _checked_texts(await called(self._function, query)))
 
 
-class SynonymExpander:
+class SynonymExpander(Ours):
     """Adds the synonyms of the words and phrases of a query.
 
     Case and width of characters are ignored. In scripts without spaces a key is found anywhere;
@@ -167,15 +160,8 @@ def _expanded(query: str, texts: Iterable[str]) -> ExpandedQuery:
         if words.strip() and words not in known and fits and len(added) < MAX_TEXTS:
             added.append(text)
             known, length = f"{known}\n{words}", length + 1 + len(text)
-    return ExpandedQuery(
-        original=query,
-        expanded=" ".join([query, *added]),
-        added_terms=tuple(added),
-        confidence=1.0 if added else 0.0,
-    )
+    return with_terms(query, added, 1.0 if added else 0.0)
 
-
-_OWN = CorpusExpander, LanguageModelExpander, FunctionExpander, SynonymExpander
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"

@@ -5,8 +5,7 @@ from typing import Any, Protocol, TypeAlias
 
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.retrieval.expansion import without_marker
-from mnemic.threads.calling import called
+from mnemic.retrieval.expansion import Ours, without_marker
 from mnemic.threads.sync_bridge import awaited
 
 FindPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
@@ -30,7 +29,7 @@ class Suggester(Protocol):
         ...
 
 
-class CorpusSuggester:
+class CorpusSuggester(Ours):
     """Suggests the key phrases of a conversation that occur in the memories.
 
     A phrase's weight is that of its words, by their rarity among the memories; recent text weighs
@@ -42,7 +41,7 @@ class CorpusSuggester:
         return [phrase for phrase, _ in await find_phrases(context, limit)]
 
 
-class LanguageModelSuggester:
+class LanguageModelSuggester(Ours):
     """Suggests questions of a language model; key phrases if it gives none.
 
     Args:
@@ -62,18 +61,6 @@ class LanguageModelSuggester:
             without_marker(line.strip().lstrip("-*\u2022")) for line in answer.splitlines()
         ]
         return list(dict.fromkeys(each for each in questions if each))[:limit] or phrases
-
-
-_OWN = CorpusSuggester, LanguageModelSuggester
-
-
-async def suggested_by(
-    suggester: Suggester, context: str, limit: int, find_phrases: FindPhrases
-) -> object:
-    """Return what a suggester, plain or awaited, suggests."""
-    if isinstance(suggester, _OWN):  # which need no event loop, and no thread
-        return await suggester.suggest(context, limit, find_phrases)
-    return await called(suggester.suggest, context, limit, callback=find_phrases)
 
 
 _INSTRUCTION = (
