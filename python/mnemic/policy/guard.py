@@ -1,16 +1,16 @@
 """The guard around a search: rate limit, circuit breaker, cache, errors and their fallbacks."""
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from sys import getsizeof
 from typing import NamedTuple
 
+from mnemic.errors import EntryNotFoundError
 from mnemic.model import Scope
 from mnemic.model.canonical_filter import canonical
 from mnemic.model.filter import references
 from mnemic.model.marks import Marks
-from mnemic.policy.breaker import CircuitBreaker, CircuitState, Permit
+from mnemic.policy.breaker import CircuitBreaker, CircuitState
 from mnemic.policy.conditions import MET, NO_MEMORIES, Trigger
 from mnemic.policy.conditions import RATE_LIMITED as IS_LIMITED
 from mnemic.policy.config import RetrievalConfig
@@ -31,12 +31,27 @@ from mnemic.policy.payload_cache import (
     bytes_of,
 )
 from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.run import Retriever
 from mnemic.policy.telemetry import PolicyTelemetry
-from mnemic.repository import Repository, Service
+from mnemic.protocols import TokenCounter
+from mnemic.repository import Repository
 from mnemic.threads.sync_bridge import run_blocking
 
-SearchCall = Callable[[], RetrievalPayload | None]
-"""Searches and packs, in the caller's thread; None if the user has no memories."""
+
+class PolicyRun(NamedTuple):
+    """One request on its way.
+
+    Attributes:
+        request: The request.
+        scope: The scope of its user and project, within that of the policy.
+        started: When it began, by the policy's timer.
+        deadline: When its search gives up, in seconds of `time.monotonic()`; None is never.
+    """
+
+    request: RetrievalRequest
+    scope: Scope
+    started: float
+    deadline: float | None
 
 
 class Outcome(NamedTuple):
@@ -55,21 +70,7 @@ class Outcome(NamedTuple):
     age: float | None = None
 
 
-class _Validity(NamedTuple):
-    """Of when a payload is.
-
-    Attributes:
-        revision: Number of the user's last change then; None if the store could not be read.
-        began: The time before anything was read.
-        expires_at: Time at which a memory of the user expires next.
-    """
-
-    revision: int | None
-    began: datetime
-    expires_at: datetime | None
-
-
-class Guard(Service):
+class Guard(Retriever):
     """Admits searches, and returns a fallback for those that fail or are not admitted.
 
     The steps: query, rate limit, circuit breaker, cache, search. A failure is an error of the
@@ -81,7 +82,8 @@ class Guard(Service):
 
     Args:
         repository: The agent's memories.
-        config: The configuration.
+        config: The configuration, with the administrator's settings.
+        counter: Token counter; an estimate by script unless given.
         telemetry: Reports causes of errors, and changes of the circuit breaker.
         limiter: Limits the searches of each user; None is no limit.
         breaker: Refuses searches after repeated failures.
@@ -91,13 +93,13 @@ class Guard(Service):
         self,
         repository: Repository,
         config: RetrievalConfig,
+        counter: TokenCounter | None,
         telemetry: PolicyTelemetry,
         *,
         limiter: RateLimiter | None,
         breaker: CircuitBreaker,
     ) -> None:
-        super().__init__(repository)
-        self._config = config
+        super().__init__(repository, config, counter)
         self._telemetry = telemetry
         self._limiter = limiter
         self._breaker = breaker
@@ -115,128 +117,114 @@ class Guard(Service):
         check = getattr(self._limiter, "check", None)
         return check is not None and not check(scope.user_id)
 
-    async def run(
-        self,
-        request: RetrievalRequest,
-        scope: Scope,
-        search: SearchCall,
-        deadline: float | None = None,
-    ) -> Outcome:
+    def search_scope(self, run: PolicyRun) -> Scope:
+        """Return the memories that are ranked: those of a session, where only these are wanted."""
+        is_bound = self._config.same_session_only or run.scope.session_id is not None
+        return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
+
+    async def run(self, run: PolicyRun) -> Outcome:
         """Return the outcome of a search.
 
         Args:
-            request: The request.
-            scope: The scope of its user and project.
-            search: Searches for it.
-            deadline: Time limit of the reads before the search, in seconds of `time.monotonic()`;
-                None is no limit.
+            run: The request, with the scope of its user and project.
 
         Raises:
             InvalidArgumentError: If an argument of the program is wrong; see `error_of`.
         """
-        error = query_error(request.message, self._config.max_query_length)
+        ranked = self.search_scope(run)
+        error = query_error(run.request.message, self._config.max_query_length)
         if error is not None:
-            self._telemetry.failed(error, None)
-            return Outcome(error=error)
-        key = self._key(request, scope)
-        error = self._limit_error(scope)
-        if error is not None:
-            return self._fallback(key, error)
+            return self._fallback(None, error)
+        key = self._key(run.request, run.scope)
+        limited = self._limited(key, run.scope)
+        if limited is not None:
+            return limited
         permit = self._breaker.admit()
         if permit is None:
-            self._telemetry.failed(UNAVAILABLE, None)
             return self._fallback(key, UNAVAILABLE)
-        user = (scope.agent_id, scope.user_id)
-        with permit, self._cache.computing(user) as computation:
-            work = partial(self._attempt, key, scope, search, deadline)
-            return await self._search(key, work, permit, computation)
-
-    async def _search(
-        self,
-        key: PayloadKey | None,
-        work: Callable[[], tuple[Outcome, _Validity | None]],
-        permit: Permit,
-        computation: object,
-    ) -> Outcome:
-        try:
-            outcome, validity = await run_blocking(work, self.repository)
-        except Exception as failure:
-            error = error_of(failure, self._config.timeout)
-            if error is None:
-                raise
-            self._telemetry.failed(error, failure)
-            if error is COLLECTION_NOT_FOUND:
-                permit.succeeded()
-            else:
-                permit.failed()
-            return self._fallback(key, error)
-        if outcome.payload is not None and validity is not None:
-            permit.succeeded()  # else the embedder was not called, and may be down still
-            self._keep(computation, key, outcome.payload, validity)
-        return outcome
+        with permit, self._cache.computing((run.scope.agent_id, run.scope.user_id)) as computation:
+            work = partial(self._attempt, computation, key, run, ranked)
+            try:
+                outcome = await run_blocking(work, self.repository)
+            except Exception as failure:
+                error = error_of(failure, self._config.timeout)
+                if error is None:
+                    raise
+                if error is COLLECTION_NOT_FOUND:
+                    permit.succeeded()
+                else:
+                    permit.failed()
+                return self._fallback(key, error, failure)
+            if outcome.payload is not None and outcome.age is None:
+                permit.succeeded()  # else the embedder was not called, and may be down still
+            return outcome
 
     def _attempt(
-        self, key: PayloadKey | None, scope: Scope, search: SearchCall, deadline: float | None
-    ) -> tuple[Outcome, _Validity | None]:
-        """Read the cache, then search; runs in the caller's thread.
-
-        Returns:
-            The outcome, and of when it is if a search was made.
-        """
+        self, computation: object, key: PayloadKey | None, run: PolicyRun, ranked: Scope
+    ) -> Outcome:
+        """Read the cache, then search, and keep what is found; runs in the caller's thread."""
         by_meaning = self._config.search_type != "keyword"
-        self._require(by_meaning=by_meaning and self.repository.embedder is not None)
+        self._begin(by_meaning=by_meaning and self.repository.embedder is not None)
         finder, now = self.repository.finder, self.repository.now()
-        stands = finder.position_and_revision(scope, deadline)
+        stands = finder.position_and_revision(run.scope, run.deadline)
         revision = None if stands is None else stands[1]
         if key is not None and revision is not None:
             cached = self._cache.get(key, now, revision)
             if cached is not None:
-                return Outcome(cached.payload, age=cached.age(now)), None
-        payload = search()
+                return Outcome(cached.payload, age=cached.age(now))
+        payload = self._searched(run, ranked)
+        if payload is None:
+            return Outcome(trigger=NO_MEMORIES)
         # Only now the index contains all the memories of the payload.
-        validity = _Validity(revision, now, finder.next_expiry(scope, now))
-        return Outcome(payload, NO_MEMORIES if payload is None else MET), validity
-
-    def _keep(
-        self,
-        computation: object,
-        key: PayloadKey | None,
-        payload: RetrievalPayload,
-        validity: _Validity,
-    ) -> None:
-        revision, began, expires_at = validity
+        expires_at = finder.next_expiry(run.scope, now)
         if key is not None and revision is not None and Marks.read(payload.metadata).is_lasting:
             size = bytes_of(payload) + sum(map(getsizeof, key.request))
-            cached = CachedPayload(payload, revision, began, expires_at, size)
-            self._cache.put(computation, key, cached)
+            made = CachedPayload(payload, revision, now, expires_at, size)
+            self._cache.put(computation, key, made)
+        return Outcome(payload)
 
-    def _fallback(self, key: PayloadKey | None, error: RetrievalError) -> Outcome:
-        """Return an earlier payload of the identical request; the error alone if there is none.
+    def _searched(self, run: PolicyRun, ranked: Scope) -> RetrievalPayload | None:
+        """Search and pack; None if the user has no memories.
+
+        Raises:
+            EntryNotFoundError: If the last of them was deleted meanwhile.
+        """
+        finder = self.repository.finder
+        if not finder.has_memories(run.scope, run.deadline):
+            return None
+        payload = self.retrieve(ranked, run.request, run.deadline)
+        is_empty = not payload.metadata.total_results
+        if is_empty and not finder.has_memories(run.scope, run.deadline):
+            raise EntryNotFoundError("the user's last memory was deleted during the search")
+        return payload
+
+    def _fallback(
+        self, key: PayloadKey | None, error: RetrievalError, cause: Exception | None = None
+    ) -> Outcome:
+        """Report an error; return an earlier payload of the identical request, or the error alone.
 
         Nothing is read but memory. A collection that is gone has no earlier payload.
         """
+        self._telemetry.failed(error, cause)
         trigger = IS_LIMITED if error is RATE_LIMITED else MET
         now = self.repository.now()
-        is_gone = key is None or error is COLLECTION_NOT_FOUND
-        cached = None if key is None or is_gone else self._cache.get(key, now)
+        has_none = key is None or error is COLLECTION_NOT_FOUND
+        cached = None if key is None or has_none else self._cache.get(key, now)
         if cached is None:
             return Outcome(trigger=trigger, error=error)
         return Outcome(cached.payload, trigger, error, cached.age(now))
 
-    def _limit_error(self, scope: Scope) -> RetrievalError | None:
-        if self._limiter is None:
-            return None
+    def _limited(self, key: PayloadKey | None, scope: Scope) -> Outcome | None:
+        """Return the fallback of a search that the limiter refuses."""
         try:
-            if self._limiter.acquire(scope.user_id):
+            if self._limiter is None or self._limiter.acquire(scope.user_id):
                 return None
         except Exception as failure:
             error = error_of(failure)
             if error is None:
                 raise
-            self._telemetry.failed(error, failure)
-            return error
-        self._telemetry.failed(RATE_LIMITED, None)
-        return RATE_LIMITED
+            return self._fallback(key, error, failure)
+        return self._fallback(key, RATE_LIMITED)
 
     def _key(self, request: RetrievalRequest, scope: Scope) -> PayloadKey | None:
         """Return the key of a request; None if its payload must not be cached.

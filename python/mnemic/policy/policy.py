@@ -1,15 +1,15 @@
 """The retrieval policy: `RetrievalPolicy`, and its awaited form."""
 
 import time
-from typing import ClassVar, Literal, NamedTuple, TypeVar, cast
+from typing import ClassVar, Literal, TypeVar, cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.redaction import Redaction
-from mnemic.errors import EntryNotFoundError, InvalidArgumentError
-from mnemic.model import Scope, validation
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import validation
 from mnemic.model.deadline import TimeLimit
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
@@ -17,13 +17,11 @@ from mnemic.model.timestamps import checked_timer
 from mnemic.policy.breaker import CircuitBreaker, Timer
 from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, unmet_condition
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.errors import RetrievalError
-from mnemic.policy.guard import Guard, Outcome
+from mnemic.policy.guard import Guard, Outcome, PolicyRun
 from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.policy.request import RetrievalRequest
-from mnemic.policy.run import Retriever
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
@@ -181,22 +179,6 @@ def _part(kind: type[Part], given: object) -> Part:
     return given if isinstance(given, kind) else kind(**fields_of(kind, given, kind._path))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - of this module
 
 
-class PolicyRun(NamedTuple):
-    """One request on its way.
-
-    Attributes:
-        request: The request.
-        scope: The scope of its user and project, within that of the policy.
-        started: When it began, by the policy's timer.
-        deadline: When its search gives up, in seconds of `time.monotonic()`; None is never.
-    """
-
-    request: RetrievalRequest
-    scope: Scope
-    started: float
-    deadline: float | None
-
-
 @names_arguments
 class PolicyBase(Twin):
     """The parts of both forms; for the arguments see `RetrievalPolicy`."""
@@ -217,16 +199,19 @@ class PolicyBase(Twin):
             validation.capable("counter", counter, "count")
         if limiter is not None:
             validation.capable("limiter", limiter, "acquire")
-        _check_breaker(breaker)
-        repository = self._repository = memory.repository
+        if breaker is not None and not isinstance(breaker, CircuitBreaker):
+            raise must_be("breaker", "a mnemic.policy.CircuitBreaker or None", breaker)
         self._scope = memory.scope
         self._config = _active(config, settings)
         self._clock = time.monotonic if clock is None else checked_timer(clock)
-        self._retriever = Retriever(repository, self._config, counter)
-        self._telemetry = PolicyTelemetry(repository)
-        breaker = CircuitBreaker(clock=self._clock) if breaker is None else breaker
+        self._telemetry = PolicyTelemetry(memory.repository)
         self._guard = Guard(
-            repository, self._config, self._telemetry, limiter=limiter, breaker=breaker
+            memory.repository,
+            self._config,
+            counter,
+            self._telemetry,
+            limiter=limiter,
+            breaker=CircuitBreaker(clock=self._clock) if breaker is None else breaker,
         )
 
     @property
@@ -245,58 +230,26 @@ class PolicyBase(Twin):
         scope = self._scope.narrowed(request.user_id, request.project_id)
         return PolicyRun(request, scope, started, deadline)
 
-    def _search(self, run: PolicyRun, scope: Scope) -> RetrievalPayload | None:
-        """Search and pack, in the caller's thread; None if the user has no memories.
-
-        Args:
-            run: The run.
-            scope: The memories that are ranked: those of a session, where only these are wanted.
-
-        Raises:
-            EntryNotFoundError: If the last of them was deleted meanwhile.
-        """
-        finder = self._repository.finder
-        if not finder.has_memories(run.scope, run.deadline):
-            return None
-        payload = self._retriever.retrieve(scope, run.request, run.deadline)
-        is_empty = not payload.metadata.total_results
-        if is_empty and not finder.has_memories(run.scope, run.deadline):
-            raise EntryNotFoundError("the user's last memory was deleted during the search")
-        return payload
-
-    def _search_scope(self, run: PolicyRun) -> Scope:
-        is_bound = self._config.same_session_only or run.scope.session_id is not None
-        return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
-
     def _payload_of(self, run: PolicyRun, outcome: Outcome) -> RetrievalPayload:
-        """Return the payload of an outcome, with the figures of this run."""
-        given = outcome.payload
-        if given is None:
-            return self._without_memories(run, outcome.trigger, outcome.error)
+        """Return the payload of an outcome, or an empty one, with the figures of this run."""
+        payload = outcome.payload
+        if payload is None:
+            finder = self._guard.repository.finder
+            metadata = RetrievalMetadata(
+                trigger=outcome.trigger,
+                config=self._guard.active_config(),
+                stale_since=finder.stale_since if outcome.trigger is NO_MEMORIES else None,
+            )
+            payload = RetrievalPayload(memories=(), metadata=metadata)
         metadata = msgspec.structs.replace(
-            given.metadata,
+            payload.metadata,
             trigger=outcome.trigger,
-            query_time=self._milliseconds(run),
+            query_time=(self._clock() - run.started) * 1000,
             error=outcome.error,
             from_cache=outcome.age is not None,
             age=outcome.age,
         )
-        return msgspec.structs.replace(given, metadata=metadata)
-
-    def _without_memories(
-        self, run: PolicyRun, trigger: Trigger, error: RetrievalError | None = None
-    ) -> RetrievalPayload:
-        metadata = RetrievalMetadata(
-            trigger=trigger,
-            config=self._retriever.active_config(),
-            query_time=self._milliseconds(run),
-            error=error,
-            stale_since=self._repository.finder.stale_since if trigger is NO_MEMORIES else None,
-        )
-        return RetrievalPayload(memories=(), metadata=metadata)
-
-    def _milliseconds(self, run: PolicyRun) -> float:
-        return (self._clock() - run.started) * 1000
+        return msgspec.structs.replace(payload, metadata=metadata)
 
 
 @names_arguments
@@ -332,11 +285,8 @@ class AsyncRetrievalPolicy(PolicyBase):
         run = self._started(request)
         unmet = unmet_condition(request)
         if unmet is not None:
-            return self._without_memories(run, unmet)
-        scope = self._search_scope(run)
-        outcome = await self._guard.run(
-            request, run.scope, lambda: self._search(run, scope), run.deadline
-        )
+            return self._payload_of(run, Outcome(trigger=unmet))
+        outcome = await self._guard.run(run)
         payload = self._payload_of(run, outcome)
         if outcome.trigger is not NO_MEMORIES:
             await self._telemetry.ran(request.message, payload.metadata)
@@ -348,11 +298,12 @@ class AsyncRetrievalPolicy(PolicyBase):
         unmet = unmet_condition(run.request)
         if unmet is not None:
             return unmet
-        self._search_scope(run)  # it refuses another session than a bound one
+        self._guard.search_scope(run)  # it refuses another session than a bound one
         if self._guard.is_limited(run.scope):
             return RATE_LIMITED
+        repository = self._guard.repository
         has_memories = await run_blocking(
-            lambda: self._repository.finder.has_memories(run.scope, run.deadline), self._repository
+            lambda: repository.finder.has_memories(run.scope, run.deadline), repository
         )
         return MET if has_memories else NO_MEMORIES
 
@@ -401,11 +352,6 @@ class RetrievalPolicy(PolicyBase):
     run = sync_method(AsyncRetrievalPolicy.run)
     trigger = sync_method(AsyncRetrievalPolicy.trigger)
     stats = sync_method(AsyncRetrievalPolicy.stats)
-
-
-def _check_breaker(breaker: object) -> None:
-    if breaker is not None and not isinstance(breaker, CircuitBreaker):
-        raise must_be("breaker", "a mnemic.policy.CircuitBreaker or None", breaker)
 
 
 def _active(config: object, settings: object) -> RetrievalConfig:
