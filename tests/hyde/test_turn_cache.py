@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import errors
-from mnemic.hyde.flow import NOT_CACHED, CachedTurn
-from mnemic.hyde.turn_cache import TurnCache
+from mnemic.hyde.turn_cache import NOT_CACHED, CachedTurn, TurnCache
 from tests.support.tiers import examples
 
 SECONDS = 20

@@ -13,6 +13,7 @@ from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event
 from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import Call, threads_of
+from mnemic.threads.sync_bridge import runs_sync, sync_method
 
 _log = logger("mnemic.hyde")
 
@@ -96,21 +97,11 @@ class BuildWorker:
             running = self._running
             if running is None or (only_first and self.builds):
                 break
-            try:
-                async with asyncio.timeout(max(0.0, end - time.monotonic())):
-                    await threads_of(asyncio.get_running_loop()).wait(running)
-            except TimeoutError:
+            if not await _has_ended(running, max(0.0, end - time.monotonic())):
                 break
         return self.is_ready and not self._stop.is_set()
 
-    def ready_sync(self, seconds: float) -> bool:
-        """Do the same in this thread."""
-        end = time.monotonic() + seconds
-        while not self.is_ready and not self._stop.is_set():
-            running = self._running
-            if running is None or not wait([running], max(0.0, end - time.monotonic())).done:
-                break
-        return self.is_ready and not self._stop.is_set()
+    ready_sync = sync_method(ready)
 
     def stop(self) -> None:
         """Begin no further build, and cancel a coroutine embedder. May be repeated."""
@@ -180,6 +171,18 @@ class BuildWorker:
             self._running = following
         running.set_result(is_built)
         return following
+
+
+async def _has_ended(running: "Future[bool]", seconds: float) -> bool:
+    """Wait for a build; return whether it ended in time."""
+    if runs_sync():
+        return bool(wait([running], seconds).done)
+    try:
+        async with asyncio.timeout(seconds):
+            await threads_of(asyncio.get_running_loop()).wait(running)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _started() -> "Future[bool]":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 from uuid import UUID, uuid4
 
 import mnemic  # noqa: TC001 - annotations name its classes
@@ -172,20 +172,6 @@ def _window(
         return []
 
 
-class EngineParts(NamedTuple):
-    """The parts that an engine is made of.
-
-    Attributes:
-        embedder: The embedder; None disables.
-        llm: The language model; None disables.
-        made: Those of them that were made here, and are to be closed.
-    """
-
-    embedder: "AnyEmbedder | None" = None
-    llm: "AnyLanguageModel | None" = None
-    made: tuple[Closable, ...] = ()
-
-
 def checked_config(config: object) -> HydeConfig:
     """Return a configuration.
 
@@ -197,15 +183,23 @@ def checked_config(config: object) -> HydeConfig:
     return config
 
 
-def parts_of(
+def _parts(
     repository: Repository,
     config: HydeConfig,
-    embedder: "AnyEmbedder | None",
-    llm: "AnyLanguageModel | None",
-) -> EngineParts:
-    """Return the parts of an engine: the given ones, else those that the configuration names.
+    embedder: AnyEmbedder | None,
+    llm: AnyLanguageModel | None,
+    made: list[Closable],
+) -> tuple[AnyEmbedder | None, AnyLanguageModel | None]:
+    """Return the given embedder and model, else those that the configuration names.
 
     Nothing is made unless there are both; one alone is named by a warning in the log.
+
+    Args:
+        repository: Has an embedder of its own.
+        config: Names them.
+        embedder: The given one.
+        llm: The given one.
+        made: Gets those that are made here, and are to be closed.
     """
     has_embedder = embedder is not None or bool(config.embedding_model)
     has_llm = llm is not None or bool(config.hypothesis_model)
@@ -216,8 +210,7 @@ def parts_of(
                 "both be set, and %s is not",
                 "hypothesis_model" if has_embedder else "embedding_model",
             )
-        return EngineParts()
-    made: list[Closable] = []
+        return None, None
     if embedder is None:
         embedder = _embedder(repository, config, made)
     if llm is None:
@@ -225,7 +218,7 @@ def parts_of(
 
         llm = client = HttpLanguageModel(config.hypothesis_model)
         made.append(client)
-    return EngineParts(embedder, llm, tuple(made))
+    return embedder, llm
 
 
 def _embedder(repository: Repository, config: HydeConfig, made: list[Closable]) -> "AnyEmbedder":
@@ -311,16 +304,11 @@ class HydeBase(Twin, Generic[Turn]):
         checked = checked_config(config)
         if not checked.enabled:
             return None
-        parts = parts_of(checked_memory(memory).repository, checked, embedder, llm)
-        engine = cls(
-            memory,
-            parts.embedder,
-            parts.llm,
-            checked,
-            clock=clock,
-            include_sensitive=include_sensitive,
-        )
-        for client in parts.made:
+        made: list[Closable] = []
+        repository = checked_memory(memory).repository
+        parts = _parts(repository, checked, embedder, llm, made)
+        engine = cls(memory, *parts, checked, clock=clock, include_sensitive=include_sensitive)
+        for client in made:
             engine._service.own(client)
         return engine
 

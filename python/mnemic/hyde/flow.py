@@ -1,64 +1,62 @@
-"""The way of one turn: a ready index, hypotheses, then the pipeline."""
+"""The way of one turn: a ready index, hypotheses, their vectors, search, links, versions."""
 
 import asyncio
-import math
 import time
-from collections.abc import Awaitable, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from mnemic.errors import DeadlineExceededError
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.build import BuildWorker
 from mnemic.hyde.hypotheses import generate_hypotheses
 from mnemic.hyde.limited import LimitedTasks
-from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
-from mnemic.hyde.telemetry import Stage
+from mnemic.hyde.search import TurnSearch, TurnSearchOutcome, ranked, together
+from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.threads import CallThreads, ThreadedModel
+from mnemic.hyde.turn_cache import NO_MEMORIES, NOT_CACHED, CachedTurn, TurnCache
 from mnemic.hyde.turn_memory import TurnMemory
-from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
 from mnemic.model.marks import UNMARKED, Marks
 from mnemic.observability.events import HypothesesRetrievedEvent
+from mnemic.protocols import Clock
 from mnemic.threads.sync_bridge import run_blocking
 
 Value = TypeVar("Value")
 
+GRACE_SECONDS = 0.025
+"""Seconds that a call waits for a flight beyond the deadline, which the flight itself keeps."""
 
-class CachedTurn(NamedTuple):
-    """The memories of a turn.
+READ_SECONDS, READ_SHARE = 0.01, 0.1
+"""A search ends so long before the deadline, or by this share of the turn's time."""
+
+MIN_NORM = 1e-10
+"""A vector shorter than this has no direction."""
+
+
+class Progress:
+    """How far the work of a turn has come; read while it goes on.
 
     Attributes:
-        memories: Best first.
-        seq: Number of the store's last change before they were read.
-        expires_at: When the first of them expires; None if none does.
-        marks: What holds of all of them.
-        seconds: How long later calls for the turn get them; a negative number is not at all.
-        until: The end of that, in seconds of a `TurnCache`.
+        memories: The result of the last complete stage; None before the search is complete.
+        seq: Number of the store's last change before the search.
+        marks: What holds of the search.
+        stage: The stage that is under way; None after the last one.
+        failed_stage: The first stage after the search that failed.
+        is_left: Whether the turn was not waited for any longer.
     """
 
-    memories: tuple[TurnMemory, ...] = ()
-    seq: int = -1
-    expires_at: datetime | None = None
-    marks: Marks = UNMARKED
-    seconds: float = math.inf
-    until: float = math.inf
-
-    @classmethod
-    def of(cls, memories: Sequence[TurnMemory], seq: int, marks: Marks) -> "CachedTurn":
-        """Return the result of memories as they were after a change of the store."""
-        times = [
-            entry.expires_at
-            for each in memories
-            for entry in entries_of(each)
-            if entry.expires_at is not None
-        ]
-        return cls(tuple(memories), seq, min(times, default=None), marks)
-
-
-NO_MEMORIES = CachedTurn()
-NOT_CACHED = CachedTurn(seconds=-math.inf)
-"""The result of a turn that could not be tried."""
+    def __init__(self) -> None:
+        self.memories: Sequence[TurnMemory] | None = None
+        self.seq = -1
+        self.marks = UNMARKED
+        self.stage: Stage | None = None
+        self.failed_stage: Stage | None = None
+        self.is_left = False
 
 
 class _StageFailedError(Exception):
@@ -76,45 +74,99 @@ class _StageFailedError(Exception):
 
 
 class Flow:
-    """Runs the stages of turns, each within the deadline of its turn.
+    """Runs the stages of turns, each within the deadline of its turn, and keeps their results.
 
     Args:
-        repository: The agent's memories.
-        config: The configuration.
+        search: Finds memories, follows links, and reads versions.
+        embedder: Embeds hypotheses; of the model of the memories.
         model: Writes hypotheses.
         worker: Builds the index.
-        pipeline: Embeds hypotheses, searches, and follows links.
         telemetry: Counts failures.
         threads: Has threads for plain functions of callers.
+        clock: Gives the time at which kept memories may have expired.
+
+    Attributes:
+        turns: Keeps the result of one turn.
         tasks: Runs coroutines of callers.
     """
 
     def __init__(
         self,
+        search: TurnSearch,
+        embedder: ValidatedEmbedder,
         model: ThreadedModel,
-        pipeline: Pipeline,
-        *,
         worker: BuildWorker,
+        *,
+        telemetry: HydeTelemetry,
         threads: CallThreads,
-        tasks: LimitedTasks,
+        clock: Clock,
     ) -> None:
-        self._repository = pipeline.repository
-        self._config = pipeline.config
-        self._telemetry = pipeline.telemetry
+        self.turns = TurnCache()
+        self.tasks = LimitedTasks()
+        self._search = search
+        self._repository = search.repository
+        self._config = search.config
+        self._embedder = embedder
         self._model = model
         self._worker = worker
-        self._pipeline = pipeline
+        self._telemetry = telemetry
         self._threads = threads
-        self._tasks = tasks
+        self._now = clock
         self._searchable_at: int | None = None  # number of a change of the store
 
-    async def run(self, window: list[str], deadline: float) -> CachedTurn:
-        """Return the result of a turn, and publish its end; no failure raises.
+    def cached(self, name: str) -> CachedTurn | None:
+        """Return the kept result of a turn; none that was stale once the store can be read."""
+        turn = self.turns.cached(name) if name else None
+        if turn is None or turn.marks.stale_since is None or self._repository.finder.stale_since:
+            return turn
+        self.turns.replace(name, turn, None)
+        return None
+
+    async def current(self, name: str, turn: CachedTurn) -> CachedTurn:
+        """Return a kept result with the present state of its memories, and keep that.
+
+        What is known while the store cannot be read is not kept.
+        """
+        self._telemetry.hit()
+        if not (self._repository.finder.is_remote or self._is_stale(turn)):
+            return turn
+        return await run_blocking(partial(self._refreshed, name, turn), self._repository)
+
+    async def retrieved(self, name: str, window: list[str], deadline: float) -> CachedTurn:
+        """Return the result of a turn, for all that call for it meanwhile.
 
         Args:
+            name: Name of the turn; a blank one shares nothing.
             window: The lines of the conversation.
             deadline: In seconds of `time.monotonic()`.
         """
+        self._telemetry.started()
+        if not name:
+            return await self._run(window, deadline)
+        seconds = seconds_left(deadline) + GRACE_SECONDS
+        return await self.turns.shared(name, lambda: self._run(window, deadline), seconds)
+
+    def _is_stale(self, turn: CachedTurn) -> bool:
+        """Return whether memories of a kept result may be deleted, changed or expired."""
+        if not turn.memories:
+            return False
+        if turn.expires_at is not None and self._now() >= turn.expires_at:
+            return True
+        return self._repository.finder.latest_position().seq != turn.seq
+
+    def _refreshed(self, name: str, turn: CachedTurn) -> CachedTurn:
+        if not self._is_stale(turn):
+            return turn
+        finder, now = self._repository.finder, self._now()
+        seq = finder.position().seq
+        present = self._search.present(turn.memories, now)
+        fresh = CachedTurn.of(present, seq, Marks(stale_since=finder.stale_since))
+        if fresh.marks.stale_since is None:
+            self.turns.replace(name, turn, fresh)
+        return fresh
+
+    async def _run(self, window: list[str], deadline: float) -> CachedTurn:
+        """Return the result of a turn, and publish its end; no failure raises."""
         started, progress = time.perf_counter(), Progress()
         failed: Stage | None = None
         try:
@@ -128,19 +180,13 @@ class Flow:
             await self._published(event, deadline)
         return turn
 
-    def refreshed(self, cached: CachedTurn, now: datetime) -> CachedTurn:
-        """Return a result with the present state of its memories."""
-        seq = self._repository.finder.position().seq
-        present = self._pipeline.present(cached.memories, now)
-        return CachedTurn.of(present, seq, Marks(stale_since=self._repository.finder.stale_since))
-
     async def _outcome(self, window: list[str], deadline: float, progress: Progress) -> CachedTurn:
         if not window:
             return NOT_CACHED
         if not await self._stage("ready", self._is_searchable(deadline), deadline):
             return NOT_CACHED
         count = self._config.retrieval_hypothesis_count
-        made = self._tasks.result(generate_hypotheses(self._model, window, count), deadline)
+        made = self.tasks.result(generate_hypotheses(self._model, window, count), deadline)
         hypotheses = await self._stage("hypotheses", made, deadline)
         if not hypotheses:
             return NO_MEMORIES
@@ -153,59 +199,124 @@ class Flow:
         Raises:
             _StageFailedError: If it fails, or is not done by the deadline.
         """
-        started = time.perf_counter()
         try:
-            async with asyncio.timeout(seconds_left(deadline)):
-                return await work
+            with self._timed(stage):
+                async with asyncio.timeout(seconds_left(deadline)):
+                    return await work
         except _StageFailedError:
             raise
         except Exception as error:
-            is_late = isinstance(error, TimeoutError | DeadlineExceededError)
-            cause = None if is_late and time.monotonic() >= deadline else error
-            raise _StageFailedError(stage, cause) from error
-        finally:
-            self._telemetry.took(stage, time.perf_counter() - started)
+            raise _StageFailedError(stage, _cause(error, deadline)) from error
 
     async def _is_searchable(self, deadline: float) -> bool:
         """Wait for the first build; return whether any memory of the scope can be found."""
-        if not self._worker.was_triggered:
-            self._worker.trigger()
-        self._repository.limits.require(STORING, SEARCHING_BY_MEANING)
-        await self._wait_until_built(deadline)
+        worker = self._worker
+        if not worker.was_triggered:
+            worker.trigger()
+        self._search.begin(by_meaning=True)
+        if not (worker.is_ready or await worker.ready(seconds_left(deadline), only_first=True)):
+            worker.trigger()
+            raise _StageFailedError("ready", None)
         seq = self._repository.finder.position().seq
         if seq == self._searchable_at:  # without another thread, which takes longer
             return True
-        has_vectors = partial(self._pipeline.has_vectors, deadline)
+        has_vectors = partial(self._search.has_vectors, deadline)
         if not await run_blocking(has_vectors, self._repository):
             return False
         self._searchable_at = seq
         return True
-
-    async def _wait_until_built(self, deadline: float) -> None:
-        if self._worker.is_ready:
-            return
-        if not await self._worker.ready(seconds_left(deadline), only_first=True):
-            self._worker.trigger()
-            raise _StageFailedError("ready", None)
 
     async def _searched(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
         """Embed and search in one thread; what is complete at the deadline counts.
 
         The thread is the engine's own: a hanging embedder keeps it.
         """
-        work = partial(self._pipeline.run, hypotheses, deadline, progress)
+        work = partial(self._search_in_stages, hypotheses, deadline, progress)
         try:
             async with asyncio.timeout(seconds_left(deadline)):
                 await self._threads.run(work)
         except Exception as error:
             progress.is_left = True
-            stage = progress.stage or "embedding"
-            is_late = isinstance(error, TimeoutError | DeadlineExceededError)
-            cause = None if is_late and time.monotonic() >= deadline else error
+            stage, cause = progress.stage or "embedding", _cause(error, deadline)
             if progress.memories is None:
                 raise _StageFailedError(stage, cause) from error
             progress.failed_stage = progress.failed_stage or stage
             self._telemetry.failed(progress.failed_stage, cause)
+
+    def _search_in_stages(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
+        """Embed hypotheses, search, then follow links, then read earlier versions.
+
+        A failure after the search leaves the result of the stage before.
+
+        Args:
+            hypotheses: Embedded by one call.
+            deadline: In seconds of `time.monotonic()`.
+            progress: Gets the result of each stage.
+        """
+        with self._timed("embedding", progress):
+            vectors = self._embedded(hypotheses)
+        if progress.is_left:
+            return
+        with self._timed("search", progress):  # its deadline leaves time for reading what it found
+            read_for = min(READ_SECONDS, READ_SHARE * self._config.timeout)
+            found = self._search.found(vectors, deadline - read_for)
+        progress.seq, progress.marks = found.seq, found.marks
+        progress.memories = ranked(found.candidates)
+        if not found.candidates:
+            return
+        self._then("expansion", progress, lambda _: self._expanded(found, deadline))
+        if self._config.max_versions:
+            self._then(
+                "lineages", progress, lambda known: self._search.with_versions(known, deadline)
+            )
+        progress.stage = None
+
+    def _then(
+        self,
+        stage: Stage,
+        progress: Progress,
+        work: Callable[[Sequence[TurnMemory]], Sequence[TurnMemory]],
+    ) -> None:
+        """Run a stage that only adds to the search."""
+        if progress.is_left:
+            return
+        try:
+            with self._timed(stage, progress):
+                progress.memories = work(progress.memories or ())
+        except Exception as error:
+            if progress.is_left:
+                raise
+            progress.failed_stage = progress.failed_stage or stage
+            is_late = isinstance(error, DeadlineExceededError)
+            self._telemetry.failed(stage, None if is_late else error)
+
+    @contextmanager
+    def _timed(self, stage: Stage, progress: Progress | None = None) -> Generator[None, None, None]:
+        if progress is not None:
+            progress.stage = stage
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._telemetry.took(stage, time.perf_counter() - started)
+
+    def _embedded(self, hypotheses: list[str]) -> NDArray[np.float32]:
+        """Return the vectors with a direction of all hypotheses, float32, shape (m, d)."""
+        vectors = np.concatenate(self._embedder.embed_chunked(hypotheses))
+        directed: NDArray[np.float32] = vectors[np.linalg.norm(vectors, axis=1) >= MIN_NORM]
+        if not len(directed):
+            raise EmbeddingError("no hypothesis has a vector with a direction")
+        return directed
+
+    def _expanded(self, searched: TurnSearchOutcome, deadline: float) -> list[TurnMemory]:
+        config, found = self._config, searched.candidates
+        if searched.error is not None:
+            raise searched.error
+        if searched.neighbours is not None:
+            return together(found, searched.neighbours)
+        if not (config.retrieval_hop_depth and config.max_neighbours):
+            return ranked(found)
+        return self._search.expanded(found, deadline)
 
     def _failed(self, error: Exception) -> tuple[CachedTurn, Stage]:
         stage: Stage = "turn"
@@ -221,6 +332,12 @@ class Flow:
     async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:
         """Publish the end of a turn; a listener that hangs is left at the deadline."""
         try:
-            await self._tasks.result(self._repository.events.publish(event), deadline)
+            await self.tasks.result(self._repository.events.publish(event), deadline)
         except Exception as error:  # noqa: BLE001 - the turn has its result
             self._telemetry.failed("turn", error)
+
+
+def _cause(error: Exception, deadline: float) -> Exception | None:
+    """Return the error of a stage; None if it was not done in time."""
+    is_late = isinstance(error, TimeoutError | DeadlineExceededError)
+    return None if is_late and time.monotonic() >= deadline else error

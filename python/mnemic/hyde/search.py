@@ -1,6 +1,7 @@
 """Stages of a turn after the embedding: search by hypotheses, neighbours by links, versions."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.turn_memory import TurnMemory
+from mnemic.hyde.turn_memory import TurnMemory, entries_of
 from mnemic.index import NeighbourRow, RankedRow
 from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, Scope
 from mnemic.model.hops import Hops
@@ -58,9 +59,10 @@ class TurnSearch(Service):
     Args:
         repository: The agent's memories.
         scope: Only its memories are found.
-        config: What is found, and how much of it.
+        config: What is found, and how much of it; an attribute too.
         model: Model of the vectors; None is that of the memories.
         filters: Only memories and neighbours that match.
+        include_sensitive: Whether sensitive memories are shown as earlier versions, and once found.
     """
 
     def __init__(
@@ -71,12 +73,14 @@ class TurnSearch(Service):
         *,
         model: str | None = None,
         filters: Expression | None = None,
+        include_sensitive: bool = True,
     ) -> None:
         super().__init__(repository)
+        self.config = config
         self._scope = scope
-        self._config = config
         self._model = model
         self._filters = filters
+        self._include_sensitive = include_sensitive
         self._hops = Hops(
             config.retrieval_hop_depth, config.decays, config.follow_incoming, config.max_neighbours
         )
@@ -99,7 +103,7 @@ class TurnSearch(Service):
             DeadlineExceededError: If the deadline passes before any memory is found.
             EmbeddingModelMismatchError: If the memories have vectors of another model.
         """
-        limit, alone = self._config.retrieval_top_k, self._config.candidates_per_hypothesis
+        limit, alone = self.config.retrieval_top_k, self.config.candidates_per_hypothesis
         search = Search(
             text=None,
             vectors=vectors,
@@ -107,7 +111,7 @@ class TurnSearch(Service):
             limit=limit,
             ranking=SEMANTIC,
             filters=self._filters,
-            min_similarity=self._config.min_similarity,
+            min_similarity=self.config.min_similarity,
             deadline=deadline,
             takes_partial=True,
         )
@@ -160,21 +164,60 @@ class TurnSearch(Service):
         """
         entries = [each.entry for each in memories]
         lineages = self.repository.lineages(
-            self._scope, entries, self._config.max_versions, deadline
+            self._scope, entries, self.config.max_versions, deadline
         )
         return [
             msgspec.structs.replace(
-                each, versions=lineage.versions, contradicting=lineage.contradicting
+                each,
+                versions=tuple(filter(self._shows, lineage.versions)),
+                contradicting=tuple(filter(self._shows, lineage.contradicting)),
             )
             if lineage.versions or lineage.contradicting
             else each
             for each, lineage in zip(memories, lineages, strict=True)
         ]
 
+    def has_vectors(self, deadline: float) -> bool:
+        """Return whether any memory of the scope can be found.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
+        return self.repository.readiness.has_vectors(self._scope, deadline)
+
+    def present(self, memories: Sequence[TurnMemory], now: datetime) -> tuple[TurnMemory, ...]:
+        """Return memories in their present state, without those deleted, expired or now sensitive.
+
+        Args:
+            memories: As they were found.
+            now: The time.
+        """
+        entries = [entry for each in memories for entry in entries_of(each)]
+        found = self.repository.readiness.present(self._scope, entries, now)
+        shown = {key: entry for key, entry in found.items() if self._shows(entry)}
+
+        def fresh(entries: Sequence[MemoryEntry]) -> tuple[MemoryEntry, ...]:
+            keys = [(entry.user_id, entry.id) for entry in entries]
+            return tuple(shown[key] for key in keys if key in shown)
+
+        return tuple(
+            msgspec.structs.replace(
+                each,
+                entry=shown[each.entry.user_id, each.id],
+                versions=fresh(each.versions),
+                contradicting=fresh(each.contradicting),
+            )
+            for each in memories
+            if (each.entry.user_id, each.id) in shown
+        )
+
+    def _shows(self, entry: MemoryEntry) -> bool:
+        return self._include_sensitive or not entry.sensitive
+
     def _best_first(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Return the best candidates in the order of `found`, without far worse ones."""
         ordered = sorted(candidates, key=lambda each: (-each.score, *_tie(each.entry)))
-        best, drop_off = ordered[: self._config.retrieval_top_k], self._config.drop_off
+        best, drop_off = ordered[: self.config.retrieval_top_k], self.config.drop_off
         if not best or drop_off is None:
             return best
         return [candidate for candidate in best if candidate.score >= best[0].score - drop_off]
@@ -197,9 +240,9 @@ class TurnSearch(Service):
     def _starts(self, hits: Sequence[RankedRow]) -> list[tuple[int, float]]:
         """Return the rows and scores of hits, without those that `_best_first` leaves out."""
         starts = [(hit.row, hit.shown_score) for hit in hits]
-        if not starts or self._config.drop_off is None:
+        if not starts or self.config.drop_off is None:
             return starts
-        floor = max(score for _, score in starts) - self._config.drop_off
+        floor = max(score for _, score in starts) - self.config.drop_off
         return [(row, score) for row, score in starts if score >= floor]
 
 

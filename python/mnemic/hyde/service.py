@@ -1,9 +1,8 @@
 """The service behind both interfaces of a HyDE engine."""
 
-import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -14,23 +13,19 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.flow import CachedTurn, Flow
-from mnemic.hyde.limited import LimitedTasks
-from mnemic.hyde.pipeline import Pipeline
+from mnemic.hyde.flow import GRACE_SECONDS, Flow
+from mnemic.hyde.search import TurnSearch
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
 from mnemic.hyde.threads import CallThreads, ThreadedModel
-from mnemic.hyde.turn_cache import TurnCache
 from mnemic.hyde.turn_memory import TurnMemories
-from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
+from mnemic.model.filter import IS_NOT_SENSITIVE
 from mnemic.protocols import Clock
 from mnemic.reporting.description import described, must_be
-from mnemic.repository import Repository
-from mnemic.threads.background import start_thread, thread_of
+from mnemic.repository import Repository, Service
 from mnemic.threads.event_loop_thread import EventLoopThread
-from mnemic.threads.loop_threads import threads_of
-from mnemic.threads.sync_bridge import run_blocking, runs_sync
+from mnemic.threads.sync_bridge import runs_sync
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
@@ -38,9 +33,6 @@ if TYPE_CHECKING:
 
 MAX_WAIT = 3600.0
 """Most seconds that `ready` waits."""
-
-GRACE_SECONDS = 0.025
-"""Seconds that a call waits for a flight beyond the deadline, which the flight itself keeps."""
 
 
 class Closable(Protocol):
@@ -56,22 +48,18 @@ class _ProcessParts(NamedTuple):
 
     Attributes:
         process: Its id.
-        turns: Keeps the result of one turn.
-        tasks: Runs coroutines of callers.
         worker: Builds the index; None without an embedder.
-        flow: Runs the stages; None for a disabled engine.
+        flow: Runs turns, and keeps their results; None for a disabled engine.
         loop: The event loop of the plain interface.
     """
 
     process: int
-    turns: TurnCache
-    tasks: LimitedTasks
     worker: BuildWorker | None
     flow: Flow | None
     loop: EventLoopThread
 
 
-class HydeService:
+class HydeService(Service):
     """Retrieves the memories of turns, for coroutines of any event loop and for threads.
 
     Args:
@@ -95,16 +83,16 @@ class HydeService:
         clock: Clock,
         include_sensitive: bool,
     ) -> None:
+        super().__init__(repository)
         self.config = config
         self.scope = scope
-        self._repository = repository
         self._now = clock
         self._owned: list[Closable] = []
         self._threads = CallThreads("hyde-call")
         self.model = None if llm is None else ThreadedModel(llm, self._threads)
         self.embedder = None if embedder is None else self._validated(embedder)
         if self.is_enabled:
-            repository.limits.require(STORING, SEARCHING_BY_MEANING)
+            self.begin(by_meaning=True)
         self._telemetry = HydeTelemetry(repository)
         self._include_sensitive = include_sensitive
         self._is_closed = False
@@ -136,7 +124,7 @@ class HydeService:
         worker = self._parts().worker
         if worker is None:
             return False
-        return worker.ready_sync(seconds) if runs_sync() else await worker.ready(seconds)
+        return await worker.ready(seconds)
 
     async def retrieve(self, turn_id: object, window: object) -> TurnMemories:
         """Return the memories of a turn; no failure raises.
@@ -146,23 +134,21 @@ class HydeService:
         """
         name, lines = _checked(turn_id, window)
         parts = self._parts()
-        if parts.flow is None or self._is_closed:
+        flow = parts.flow
+        if flow is None or self._is_closed:
             return TurnMemories()
         deadline = time.monotonic() + self.config.timeout
         try:
-            cached = self._cached(parts.turns, name)
-            if cached is None and runs_sync():
+            turn = flow.cached(name)
+            if turn is not None:
+                turn = await flow.current(name, turn)
+            elif runs_sync():
                 seconds = self.config.timeout + 2 * GRACE_SECONDS
                 return parts.loop.run(self.retrieve(turn_id, window), seconds)
-            if cached is None:
-                cached = await self._retrieved(parts.turns, parts.flow, name, lines, deadline)
             else:
-                self._telemetry.hit()
-                if self._repository.finder.is_remote or self._is_stale(cached):
-                    current = partial(self._current, parts.turns, parts.flow, name, cached)
-                    cached = await run_blocking(current, self._repository)
-            stale_since = cached.marks.stale_since or self._repository.finder.stale_since
-            return TurnMemories(cached.memories, stale_since=stale_since)
+                turn = await flow.retrieved(name, lines, deadline)
+            stale_since = turn.marks.stale_since or self.repository.finder.stale_since
+            return TurnMemories(turn.memories, stale_since=stale_since)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             if not self._is_closed:
                 self._telemetry.failed("turn", error)
@@ -180,23 +166,20 @@ class HydeService:
 
         A synchronous call leaves tasks of event loops to end by themselves.
         """
-        parts = self._stopped()
-        if parts is None:
-            return
-        if runs_sync():
-            self._end(parts)
-        else:
-            await parts.tasks.end(CLOSE_SECONDS)
-            await _in_thread(partial(self._end, parts))
-
-    def _stopped(self) -> _ProcessParts | None:
-        """Begin nothing any more; return what runs in this process."""
         self._is_closed = True
         parts = self._in_process
         if parts.process != os.getpid():
-            return None
-        parts.turns.close()
-        return parts
+            return
+        if parts.flow is not None:
+            parts.flow.turns.close()
+        if runs_sync():
+            self._end(parts)
+            return
+        if parts.flow is not None:
+            await parts.flow.tasks.end(CLOSE_SECONDS)
+        closing = CallThreads("hyde-close")
+        await closing.run(partial(self._end, parts))
+        closing.join(CLOSE_SECONDS)
 
     def _end(self, parts: _ProcessParts) -> None:
         """Wait for the end of all threads, together for a bounded time."""
@@ -217,70 +200,31 @@ class HydeService:
         return parts
 
     def _started(self) -> _ProcessParts:
-        turns, tasks = TurnCache(), LimitedTasks()
+        repository, embedder = self.repository, self.embedder
         loop = EventLoopThread("hyde")
-        if self.embedder is None:
-            return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
-        build = partial(self._repository.readiness.build, self.embedder)
-        worker = BuildWorker(build, self._repository.agent_id)
+        if embedder is None:
+            return _ProcessParts(os.getpid(), None, None, loop)
+        worker = BuildWorker(partial(repository.readiness.build, embedder), repository.agent_id)
         flow = None
         if self.model is not None:
-            pipeline = Pipeline(
-                self._repository,
+            search = TurnSearch(
+                repository,
                 self.scope,
-                self.embedder,
                 self.config,
-                self._telemetry,
+                model=embedder.model,
+                filters=None if self._include_sensitive else IS_NOT_SENSITIVE,
                 include_sensitive=self._include_sensitive,
             )
-            flow = Flow(self.model, pipeline, worker=worker, threads=self._threads, tasks=tasks)
-        return _ProcessParts(os.getpid(), turns, tasks, worker, flow, loop)
-
-    async def _retrieved(
-        self,
-        turns: TurnCache,
-        flow: Flow,
-        name: str,
-        window: list[str],
-        deadline: float,
-    ) -> CachedTurn:
-        self._telemetry.started()
-        if not name:
-            return await flow.run(window, deadline)
-        seconds = seconds_left(deadline) + GRACE_SECONDS
-        return await turns.shared(name, lambda: flow.run(window, deadline), seconds)
-
-    def _cached(self, turns: TurnCache, name: str) -> CachedTurn | None:
-        """Return the kept result of a turn; none that was stale once the store can be read."""
-        cached = turns.cached(name) if name else None
-        if (
-            cached is None
-            or cached.marks.stale_since is None
-            or self._repository.finder.stale_since
-        ):
-            return cached
-        turns.replace(name, cached, None)
-        return None
-
-    def _is_stale(self, cached: CachedTurn) -> bool:
-        """Return whether memories of a kept result may be deleted, changed or expired."""
-        if not cached.memories:
-            return False
-        if cached.expires_at is not None and self._now() >= cached.expires_at:
-            return True
-        return self._repository.finder.latest_position().seq != cached.seq
-
-    def _current(self, turns: TurnCache, flow: Flow, name: str, cached: CachedTurn) -> CachedTurn:
-        """Return a kept result with the present state of its memories, and keep that.
-
-        What is known while the store cannot be read is not kept.
-        """
-        if not self._is_stale(cached):
-            return cached
-        fresh = flow.refreshed(cached, self._now())
-        if fresh.marks.stale_since is None:
-            turns.replace(name, cached, fresh)
-        return fresh
+            flow = Flow(
+                search,
+                embedder,
+                self.model,
+                worker,
+                telemetry=self._telemetry,
+                threads=self._threads,
+                clock=self._now,
+            )
+        return _ProcessParts(os.getpid(), worker, flow, loop)
 
     def _validated(self, given: "AnyEmbedder") -> ValidatedEmbedder:
         """Return the memory's own embedder where that is given, else another one of its model.
@@ -288,7 +232,7 @@ class HydeService:
         Raises:
             EmbeddingModelMismatchError: If it is of another model.
         """
-        readiness = self._repository.readiness
+        readiness = self.repository.readiness
         own = readiness.embedder
         if own is not None and (given is own.embedder or given is own.given):
             return own
@@ -296,24 +240,6 @@ class HydeService:
         readiness.check_model(validated.model)
         self._owned.append(validated)
         return validated
-
-
-async def _in_thread(work: Callable[[], None]) -> None:
-    """Do blocking work in a thread that has ended afterwards."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    threads = threads_of(loop)
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            threads.arrive(done)
-
-    thread = thread_of("hyde-close", run)
-    start_thread(thread)
-    await done
-    thread.join()
 
 
 def _checked(turn_id: object, window: object) -> tuple[str, list[str]]:

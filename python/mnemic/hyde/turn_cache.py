@@ -5,16 +5,55 @@ first caller; the others are woken in their own loops.
 """
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from mnemic.errors import DeadlineExceededError, StoreClosedError
-from mnemic.hyde.flow import CachedTurn
+from mnemic.hyde.turn_memory import TurnMemory, entries_of
+from mnemic.model.marks import UNMARKED, Marks
 from mnemic.threads.loop_threads import threads_of
 from mnemic.threads.single_flight import AbandonedError, Bounds, Flight, SingleFlightCache
+
+
+class CachedTurn(NamedTuple):
+    """The memories of a turn.
+
+    Attributes:
+        memories: Best first.
+        seq: Number of the store's last change before they were read.
+        expires_at: When the first of them expires; None if none does.
+        marks: What holds of all of them.
+        seconds: How long later calls for the turn get them; a negative number is not at all.
+        until: The end of that, in seconds of a `TurnCache`.
+    """
+
+    memories: tuple[TurnMemory, ...] = ()
+    seq: int = -1
+    expires_at: datetime | None = None
+    marks: Marks = UNMARKED
+    seconds: float = math.inf
+    until: float = math.inf
+
+    @classmethod
+    def of(cls, memories: Sequence[TurnMemory], seq: int, marks: Marks) -> "CachedTurn":
+        """Return the result of memories as they were after a change of the store."""
+        times = [
+            entry.expires_at
+            for each in memories
+            for entry in entries_of(each)
+            if entry.expires_at is not None
+        ]
+        return cls(tuple(memories), seq, min(times, default=None), marks)
+
+
+NO_MEMORIES = CachedTurn()
+NOT_CACHED = CachedTurn(seconds=-math.inf)
+"""The result of a turn that could not be tried."""
 
 
 class TurnCache(SingleFlightCache[str, CachedTurn]):

@@ -35,6 +35,11 @@ class TurnMemory(Hit, frozen=True, kw_only=True):
         return self.entry
 
 
+def entries_of(memory: TurnMemory) -> tuple[MemoryEntry, ...]:
+    """Return a memory's entry, its earlier versions, and those that contradict it."""
+    return memory.entry, *memory.versions, *memory.contradicting
+
+
 class TurnMemories(RecordList[TurnMemory]):
     """The memories of a turn, best first.
 

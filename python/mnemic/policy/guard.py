@@ -164,7 +164,7 @@ class Guard(Retriever):
     ) -> Outcome:
         """Read the cache, then search, and keep what is found; runs in the caller's thread."""
         by_meaning = self._config.search_type != "keyword"
-        self._begin(by_meaning=by_meaning and self.repository.embedder is not None)
+        self.begin(by_meaning=by_meaning and self.repository.embedder is not None)
         finder, now = self.repository.finder, self.repository.now()
         stands = finder.position_and_revision(run.scope, run.deadline)
         revision = None if stands is None else stands[1]

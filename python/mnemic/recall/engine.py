@@ -184,7 +184,7 @@ class RecallEngine(Service):
                 "mode temporal needs a time range: give recall since= or until=, or call "
                 "AsyncMemoryRetriever.recall_temporal"
             )
-        started = self._begin()
+        started = self.begin()
         search = self._search(query, options, times)
         if not search.uses_accesses:
             await self._write_accesses()
@@ -238,7 +238,7 @@ class RecallEngine(Service):
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first; None and [] are all types."""
-        started, limit = self._begin(), options.time_limit
+        started, limit = self.begin(), options.time_limit
         if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
             raise must_be("depth", f"an int from 1 to {MAX_DEPTH}", depth, show=quoted)
         word("direction", direction, _DIRECTIONS)
@@ -322,7 +322,7 @@ class RecallEngine(Service):
             new: The memory of this text, which is about to be stored. What it replaces is omitted,
                 the log shows no sensitive text, and nothing counts as recalled.
         """
-        started, time_limit = self._begin(), options.time_limit
+        started, time_limit = self.begin(), options.time_limit
         least = fraction("min_confidence", min_confidence)
         exclude = () if new is None or new.supersedes is None else (new.supersedes,)
         is_sensitive = new is not None and new.sensitive
@@ -448,7 +448,7 @@ class RecallEngine(Service):
         options: SalienceOptions | None,
     ) -> SalienceBreakdown:
         """Return the parts of a memory's current salience."""
-        self._begin()
+        self.begin()
         check_record("weights", weights, SalienceWeights)
         check_record("options", options, SalienceOptions)
         if query is not None:
@@ -479,7 +479,7 @@ class RecallEngine(Service):
         self, scope: Scope, entry_id: UUID, reason: object, options: SalienceOptions | None
     ) -> MemoryEntry:
         """Raise a memory's importance; return its new state."""
-        self._begin()
+        self.begin()
         check_record("options", options, SalienceOptions)
         boosts = (SalienceOptions() if options is None else options).boosts
         boost = boosts.get(ReinforcementReason.parse(reason).value, 0.0)
@@ -490,7 +490,7 @@ class RecallEngine(Service):
 
     async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of used memories."""
-        self._begin()
+        self.begin()
         await self.repository.touch(scope, ids)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:

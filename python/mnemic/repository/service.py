@@ -1,6 +1,6 @@
 """Service: the steps that retrieval, recall, policies and turns go through alike.
 
-`_begin` checks the license and looks at the clock, `_found` and `_find` find, and note what is
+`begin` checks the license and looks at the clock, `_found` and `_find` find, and note what is
 returned, `_count` counts accesses, `_hinted` completes the marks: in this order, as far as a
 service has them. What it finds goes on with its `Marks`, which its result gets as a whole; its
 telemetry emits that.
@@ -62,7 +62,7 @@ class Service:
         self._track_access = track_access
         self._access_interval = access_interval
 
-    def _begin(self, *, by_meaning: bool = False) -> float:
+    def begin(self, *, by_meaning: bool = False) -> float:
         """Check the license of a call; return when it began, for `milliseconds_since`."""
         self.repository.limits.require(*self._needs, *(self._by_meaning if by_meaning else ()))
         return time.perf_counter()

@@ -191,7 +191,7 @@ class RetrievalEngine(Service):
         self, scope: Scope, query: str, time_limit: TimeLimit = NO_LIMIT
     ) -> ExpandedQuery:
         """Return a query with related terms."""
-        self._begin(by_meaning=self.repository.embedder is not None)
+        self.begin(by_meaning=self.repository.embedder is not None)
         expansion = await self._expanded(scope, query, time_limit)
         if expansion.failed:
             return expansion
@@ -224,7 +224,7 @@ class RetrievalEngine(Service):
     ) -> list[MemorySearchResult] | None:
         """Return the memories most similar to one of a scope; None if the scope has none such."""
         repository = self.repository
-        self._begin(by_meaning=True)
+        self.begin(by_meaning=True)
         repository.check_embedder()
         validation.limit("limit", limit)
         search = Search(text=None, limit=limit, ranking=SEMANTIC, exclude=exclude)
@@ -245,7 +245,7 @@ class RetrievalEngine(Service):
 
         The list is empty if the suggester fails.
         """
-        self._begin()
+        self.begin()
         validation.limit("limit", limit)
         if not isinstance(context, str):
             raise must_be("conversation_context", "a text", context)
@@ -275,7 +275,7 @@ class RetrievalEngine(Service):
     def _begin_query(self, query: MemoryQuery) -> float:
         compares_query = query.query is not None and query.search_type != "keyword"
         by_meaning = compares_query or query.context_boost is not None
-        started = self._begin(by_meaning=by_meaning)
+        started = self.begin(by_meaning=by_meaning)
         if by_meaning:
             self.repository.check_embedder()
         return started
