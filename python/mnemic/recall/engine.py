@@ -189,9 +189,9 @@ class RecallEngine(Service):
         if not search.uses_accesses:
             await self._write_accesses()
         found = await self._found(scope, search)
-        now = self.repository.now()
+        now, reason = self.repository.now(), reasons.REASONS[mode]
         memories = [
-            ScoredMemory(entry, *reasons.scored(mode, self._explained(hit, entry, now)))
+            ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
             for hit, entry in found.memories
         ]
         self._count(found.entries, [hit.row for hit in found.hits])
