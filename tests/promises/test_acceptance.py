@@ -16,7 +16,8 @@ from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryQuery, MemoryType
 from mnemic.observability.events import Events, MemoryRetrievedEvent, MemoryStoredEvent
-from mnemic.observability.telemetry import Telemetry
+from mnemic.observability.metrics import Meter
+from mnemic.observability.telemetry import MemoryTelemetry
 from mnemic.repository.settings import Settings
 from tests.support.clock import NOON
 from tests.support.doors import run
@@ -341,10 +342,11 @@ def test_an_agent_reaches_only_its_own_memory_by_whatever_method(files):
 @pytest.mark.requirement("R095")
 def test_embedding_is_slow_from_half_a_second_on(caplog):
     slow = Settings.of(":memory:", "aide", embedder=None).slow_embedding
-    sink = Telemetry("aide", Events(), lambda: NOON, logs_content=False, slow_embedding=slow)
+    meter = Meter("aide", lambda: NOON)
+    sink = MemoryTelemetry("aide", Events(), lambda: NOON, meter, shows_queries=False)
     one = entry()
     embedded = {(one.user_id, one.id)}
-    asyncio.run(sink.stored([one], embedded, 499))
+    asyncio.run(sink.stored([one], embedded, 499, slow))
     assert caplog.messages == []
-    asyncio.run(sink.stored([one], embedded, 501))
+    asyncio.run(sink.stored([one], embedded, 501, slow))
     assert caplog.messages == [f"Embedding generation slow: 501ms for entry {one.id}"]

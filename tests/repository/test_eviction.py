@@ -4,6 +4,7 @@ import asyncio
 import io
 import logging
 import pickle
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -99,7 +100,9 @@ def test_an_import_names_what_went():
 
 def test_each_that_went_is_an_event_and_all_are_counted_and_logged(caplog, monkeypatch):
     counted = []
-    monkeypatch.setattr(metrics.Meter, "evicted", lambda _, number: counted.append(number))
+    instruments = defaultdict(lambda: lambda *_: None)
+    instruments["agents.memory.longterm.evictions"] = lambda number, _: counted.append(number)
+    monkeypatch.setattr(metrics._process, "instruments", lambda: instruments)
     with full(clock=Clock()) as memory, caplog.at_level(logging.INFO, "mnemic"):
         ids = [memory.add(f"{TEXT} {at}", importance=at / 10).id for at in (1, 2, 3)]
         events = heard(memory)

@@ -22,8 +22,9 @@ from mnemic.hyde.turn_cache import NO_MEMORIES, NOT_CACHED, CachedTurn, TurnCach
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model.deadline import seconds_left
 from mnemic.model.marks import UNMARKED, Marks
-from mnemic.observability.events import HypothesesRetrievedEvent
+from mnemic.observability.table import TURN_KEPT, TURN_STARTED
 from mnemic.protocols import Clock
+from mnemic.records import Record
 from mnemic.threads.sync_bridge import run_blocking
 
 Value = TypeVar("Value")
@@ -127,7 +128,7 @@ class Flow:
 
         What is known while the store cannot be read is not kept.
         """
-        self._telemetry.hit()
+        self._telemetry.note(TURN_KEPT)
         if not (self._repository.finder.is_remote or self._is_stale(turn)):
             return turn
         return await run_blocking(partial(self._refreshed, name, turn), self._repository)
@@ -140,7 +141,7 @@ class Flow:
             window: The lines of the conversation.
             deadline: In seconds of `time.monotonic()`.
         """
-        self._telemetry.started()
+        self._telemetry.note(TURN_STARTED)
         if not name:
             return await self._run(window, deadline)
         seconds = seconds_left(deadline) + GRACE_SECONDS
@@ -329,7 +330,7 @@ class Flow:
         backoff = self._config.failure_backoff
         return NO_MEMORIES if backoff is None else CachedTurn(seconds=backoff), stage
 
-    async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:
+    async def _published(self, event: Record, deadline: float) -> None:
         """Publish the end of a turn; a listener that hangs is left at the deadline."""
         try:
             await self.tasks.result(self._repository.events.publish(event), deadline)

@@ -195,7 +195,7 @@ class HydeService(Service):
         parts = self._in_process
         if parts.process != os.getpid():
             self._threads.renew()
-            self._telemetry.renew()
+            self._telemetry.sums.renew()
             parts = self._in_process = self._started()
         return parts
 

@@ -1,25 +1,17 @@
 """Log lines, events, metrics and statistics of a retrieval policy."""
 
-import logging
 from collections import Counter, deque
-from typing import NamedTuple, Self
+from logging import WARNING
 
 from mnemic.model.payload import Step
-from mnemic.observability.events import (
-    CircuitChangedEvent,
-    RetrievalPolicyCompletedEvent,
-    RetrievalPolicyFailedEvent,
-)
+from mnemic.observability.table import BROKEN, CIRCUIT_CHANGED, COMPLETED, FAILED, REFUSED
 from mnemic.observability.telemetry import Sums
 from mnemic.policy.breaker import CircuitChange, CircuitState
 from mnemic.policy.errors import RetrievalError, is_expected
 from mnemic.policy.payload import RetrievalMetadata
 from mnemic.records import Record
 from mnemic.reporting.description import failure, hidden
-from mnemic.reporting.logs import logger
 from mnemic.repository import Repository, ServiceTelemetry
-
-_log = logger("mnemic.policy")
 
 
 class RetrievalPolicyStats(Record, frozen=True, kw_only=True):
@@ -48,52 +40,12 @@ class RetrievalPolicyStats(Record, frozen=True, kw_only=True):
     circuit: CircuitState
 
 
-class RunFigures(NamedTuple):
-    """The figures of one run.
-
-    Attributes:
-        message: The message.
-        metadata: The metadata of its payload.
-        candidates: Memories that were compared for duplicates; 0 without a search of its own.
-        duplicates: Those left out.
-    """
-
-    message: str
-    metadata: RetrievalMetadata
-    candidates: int
-    duplicates: int
-
-    @classmethod
-    def of(cls, message: str, metadata: RetrievalMetadata) -> Self:
-        """Return the figures of a run; no candidates if the payload is an earlier one."""
-        if metadata.from_cache:
-            return cls(message, metadata, 0, 0)
-        steps = Counter(each.step for each in metadata.dropped)
-        candidates = metadata.total_results - sum(steps[step] for step in _BEFORE_DUPLICATES)
-        return cls(message, metadata, candidates, steps["deduplicate"])
-
-    @property
-    def dedup_ratio(self) -> float | None:
-        """Duplicates ÷ candidates · 100; None without candidates."""
-        return 100 * self.duplicates / self.candidates if self.candidates else None
-
-    @property
-    def fallback(self) -> str:
-        """What was returned in place of a result; "cache" only if there was one."""
-        error = self.metadata.error
-        if self.metadata.from_cache or error is None:
-            return "cache"
-        return "empty" if error.fallback == "empty" else "skip"
-
-
 _BEFORE_DUPLICATES: tuple[Step, ...] = ("threshold", "redact")
 """Steps that leave memories out before duplicates are looked for."""
 
 
 class PolicyTelemetry(ServiceTelemetry):
-    """Emits log lines, events and metrics of one policy's runs; messages only if permitted.
-
-    Thread-safe.
+    """Tells what happens to the runs of one policy; messages only if permitted. Thread-safe.
 
     Args:
         repository: The agent's memories, their listeners of events, their meter and their clock.
@@ -102,20 +54,20 @@ class PolicyTelemetry(ServiceTelemetry):
     def __init__(self, repository: Repository) -> None:
         super().__init__(repository)
         self._changes: deque[CircuitChange] = deque()
-        self._sums, self._errors = Sums(), Sums()
+        self._errors = Sums()
 
     def stats(self, circuit: CircuitState) -> RetrievalPolicyStats:
         """Return the statistics so far."""
-        sums = self._sums.read()
+        sums = self.sums.read()
         each = max(1, sums["runs"])
         return RetrievalPolicyStats(
             runs=sums["runs"],
             from_cache=sums["from_cache"],
             cache_hit_rate=100 * sums["from_cache"] / each,
             errors=dict(self._errors.read()),
-            average_results=sums["results"] / each,
-            average_tokens=sums["tokens"] / each,
-            average_latency_ms=sums["milliseconds"] / each,
+            average_results=sums["result_count"] / each,
+            average_tokens=sums["tokens_used"] / each,
+            average_latency_ms=sums["latency_ms"] / each,
             dedup_ratio=100 * sums["duplicates"] / max(1, sums["candidates"]),
             circuit=circuit,
         )
@@ -127,83 +79,50 @@ class PolicyTelemetry(ServiceTelemetry):
     def failed(self, error: RetrievalError, cause: Exception | None) -> None:
         """Log the cause of an error by its type and place: its text may quote a message."""
         if cause is None:
-            _log.info("Retrieval for agent %s: %s", self._agent_id, error.code)
-            return
-        level = logging.WARNING if is_expected(cause) else logging.ERROR
-        _log.log(
-            level, "Retrieval for agent %s: %s (%s)", self._agent_id, error.code, failure(cause)
-        )
+            self.note(REFUSED, code=error.code)
+        else:
+            level = WARNING if is_expected(cause) else None
+            self.note(BROKEN, level, code=error.code, cause=failure(cause))
 
     async def ran(self, message: str, metadata: RetrievalMetadata) -> None:
-        """Log, publish and measure a run that was triggered."""
-        figures = RunFigures.of(message, metadata)
-        self._sums.add(
-            runs=1,
-            from_cache=metadata.from_cache,
-            results=metadata.included_results,
-            tokens=metadata.total_tokens,
-            candidates=figures.candidates,
-            duplicates=figures.duplicates,
-            milliseconds=metadata.query_time,
+        """Tell of a run that was triggered."""
+        error, is_earlier = metadata.error, metadata.from_cache
+        candidates, duplicates = (0, 0) if is_earlier else _compared(metadata)
+        own = {}
+        if error is not None:
+            self._errors.add(**{error.code: 1})
+            without = "empty" if error.fallback == "empty" else "skip"
+            own = {"code": error.code, "fallback": "cache" if is_earlier else without}
+        await self.tell(
+            COMPLETED if error is None else FAILED,
+            **own,
+            query=message,
+            age=metadata.age,
+            result_count=metadata.included_results,
+            tokens_used=metadata.total_tokens,
+            candidates=candidates,
+            duplicates=duplicates,
+            dedup_ratio=100 * duplicates / candidates if candidates else None,
+            from_cache=is_earlier,
+            cache_hit_rate=100.0 if is_earlier else 0.0,
+            source=", from the cache" if is_earlier else "",
+            degraded=metadata.degraded,
+            latency_ms=metadata.query_time,
         )
-        if metadata.error is not None:
-            self._errors.add(**{metadata.error.code: 1})
-        self._meter.policy_ran(
-            metadata.query_time,
-            metadata.included_results,
-            metadata.total_tokens,
-            from_cache=metadata.from_cache,
-            dedup_ratio=figures.dedup_ratio,
-        )
-        self._log_run(message, metadata)
-        query = self._query(message)
-        if metadata.error is None:
-            await self._publish(
-                RetrievalPolicyCompletedEvent,
-                query=query,
-                result_count=metadata.included_results,
-                tokens_used=metadata.total_tokens,
-                dedup_ratio=figures.dedup_ratio,
-                from_cache=metadata.from_cache,
-                degraded=metadata.degraded,
-                latency_ms=metadata.query_time,
-            )
-        else:
-            await self._publish(
-                RetrievalPolicyFailedEvent,
-                query=query,
-                code=metadata.error.code,
-                fallback=figures.fallback,
-                age=metadata.age,
-                latency_ms=metadata.query_time,
-            )
-        await self.publish_changes()
-
-    async def publish_changes(self) -> None:
-        """Log and publish the changes of the circuit breaker, in their order."""
         while self._changes:
             try:
                 before, after = self._changes.popleft()
             except IndexError:  # another thread took it
                 return
-            level = logging.WARNING if after == "open" else logging.INFO
-            _log.log(level, "Circuit of agent %s: %s, was %s", self._agent_id, after, before)
-            await self._publish(CircuitChangedEvent, before=before, after=after)
+            level = WARNING if after == "open" else None
+            await self.tell(CIRCUIT_CHANGED, level, before=before, after=after)
 
-    def _log_run(self, message: str, metadata: RetrievalMetadata) -> None:
-        if not _log.isEnabledFor(logging.DEBUG):
-            return
-        _log.debug(
-            "Retrieved %d memories of %d tokens for '%s' in %.1fms%s",
-            metadata.included_results,
-            metadata.total_tokens,
-            self._query(message) or hidden(message),
-            metadata.query_time,
-            ", from the cache" if metadata.from_cache else "",
-        )
+    def _in_line(self, query: str, *, shows: bool) -> str:
+        return super()._in_line(query, shows=shows) or hidden(query)
 
-    def _query(self, message: str) -> str | None:
-        shown = self._in_event(message)
-        if shown is None:
-            return None
-        return shown.encode(errors="replace").decode()  # a lone surrogate is no text
+
+def _compared(metadata: RetrievalMetadata) -> tuple[int, int]:
+    """Return how many memories of a search were compared for duplicates, and how many were."""
+    steps = Counter(each.step for each in metadata.dropped)
+    before = sum(steps[step] for step in _BEFORE_DUPLICATES)
+    return metadata.total_results - before, steps["deduplicate"]

@@ -44,12 +44,13 @@ from mnemic.model.scope import not_found
 from mnemic.model.search import Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text, word
+from mnemic.observability.table import RECALLED, RECALLED_BY_TIME
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall import reasons
-from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.reporting.description import described, must_be, quoted
 from mnemic.repository import Follow, LinkedOutcome, Repository, SearchOutcome, Service
+from mnemic.repository.service import ServiceTelemetry
 from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -168,7 +169,7 @@ class RecallEngine(Service):
         self.options = options
         self._judge = judge
         shows = flag("log_queries", log_queries)
-        self._telemetry = RecallTelemetry(repository, logs_queries=shows)
+        self._telemetry = ServiceTelemetry(repository, logs_queries=shows)
 
     async def recall(
         self,
@@ -197,11 +198,15 @@ class RecallEngine(Service):
         self._count(found.entries, [hit.row for hit in found.hits])
         marks = found.marks if memories else await self._hinted(found.marks, "recall", scope)
         result = _result(memories, found.matches, started, marks)
-        milliseconds = milliseconds_since(started)
-        if mode is RecallMode.TEMPORAL:
-            self._telemetry.recalled_temporal(len(result), times.start, times.end, milliseconds)
-        else:
-            self._telemetry.recalled(mode.name.capitalize(), query, len(result), milliseconds)
+        self._telemetry.note(
+            RECALLED_BY_TIME if mode is RecallMode.TEMPORAL else RECALLED,
+            mode=mode.name.capitalize(),
+            query=query,
+            start=times.start or "the begin",
+            end=times.end or "now",
+            result_count=len(result),
+            latency_ms=milliseconds_since(started),
+        )
         return result
 
     def _search(self, query: str, options: RecallOptions, times: TimeRange) -> Search:
@@ -269,7 +274,10 @@ class RecallEngine(Service):
         self.repository.note_returned(found.entries)
         marks = found.marks._replace(stale_since=self.repository.finder.stale_since)
         result = _result(memories, found.total, started, marks)
-        self._telemetry.recalled("Linked", "", len(result), milliseconds_since(started))
+        took = milliseconds_since(started)
+        self._telemetry.note(
+            RECALLED, mode="Linked", query="", result_count=len(result), latency_ms=took
+        )
         return result
 
     def _linked(
@@ -353,12 +361,13 @@ class RecallEngine(Service):
         if not candidates and new is None:
             marks = await self._hinted(marks, "contradictions", scope)
         result = _result(surest.values(), len(scored), started, marks)
-        self._telemetry.recalled(
-            "Contradictions",
-            content,
-            len(result),
-            milliseconds_since(started),
+        self._telemetry.note(
+            RECALLED,
+            mode="Contradictions",
+            query=content,
             is_sensitive=is_sensitive,
+            result_count=len(result),
+            latency_ms=milliseconds_since(started),
         )
         return result
 

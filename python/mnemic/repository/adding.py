@@ -9,6 +9,7 @@ import msgspec
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, OnEmbedError
 from mnemic.model.new_entry import NewEntry
+from mnemic.observability.table import NOT_STORED, WRITTEN
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.erasure import Erasure
@@ -42,6 +43,7 @@ class Adder(Part):
     def __init__(self, shared: Shared, vectors: NewVectors) -> None:
         super().__init__(shared)
         self._vectors = vectors
+        self._slow_embedding = shared.settings.slow_embedding
 
     async def add(
         self,
@@ -92,19 +94,20 @@ class Adder(Part):
                 await self._limits.check_capacity(entries)
             embedded, stored = await self._models.written(write)
         except MnemicError as error:
-            self._telemetry.store_failed(error)
+            self._telemetry.note(NOT_STORED, error=str(error))
             raise
         await self._indexes.active.apply(stored.batch)
         self._indexes.active.note_stored(
             is_pending=any(new.entry.embedding is None for new in embedded)
         )
-        self._telemetry.meter.stored(milliseconds_since(started))
+        self._telemetry.note(WRITTEN, latency_ms=milliseconds_since(started))
         pairs = zip(embedded, stored.is_new, strict=True)
         fresh = [new.returned for new, is_new in pairs if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
-        await self._telemetry.stored(fresh, bare, milliseconds)
+        await self._telemetry.stored(fresh, bare, milliseconds, self._slow_embedding)
         for replaced in stored.replaced.values():
-            await self._telemetry.updated(replaced.entry, content_changed=replaced.content_changed)
+            changed = [(replaced.entry.id, replaced.entry.type)]
+            await self._telemetry.updated(changed, content_changed=replaced.content_changed)
         await erasure.finish()
         if stored.changed:
             await self._publish_changed(stored.changed)
@@ -136,8 +139,8 @@ class Adder(Part):
 
     async def _publish_changed(self, rows: Sequence[int]) -> None:
         """Publish memories that changed because others were stored."""
-        for entry in self._present(rows).values():
-            await self._telemetry.updated(entry, content_changed=False)
+        changed = [(entry.id, entry.type) for entry in self._present(rows).values()]
+        await self._telemetry.updated(changed, content_changed=False)
 
     def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)

@@ -6,6 +6,7 @@ from uuid import UUID
 from mnemic.model import DeleteResult, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.validation import duration, flag
+from mnemic.observability.table import EMPTIED, FORGOTTEN, PURGED
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.retention import earliest_kept
 from mnemic.threads.sync_bridge import arrived
@@ -35,7 +36,7 @@ class Deleter(Part):
             is_new = await arrived(self._store.soft_delete(scope, entry_id, self._now()))
         await self._indexes.active.refresh()
         if is_new:
-            await self._telemetry.forgotten(entry_id, permanent=permanent)
+            await self._telemetry.tell(FORGOTTEN, entry_id=entry_id, permanent=permanent)
         return await self._result(int(is_new is not None), permanent=permanent)
 
     async def delete_all(
@@ -49,7 +50,7 @@ class Deleter(Part):
         else:
             ids = await arrived(self._store.soft_delete_all(scope, self._now(), criteria))
         await self._indexes.active.refresh()
-        await self._telemetry.emptied(scope, ids, permanent=permanent)
+        await self._telemetry.deleted(EMPTIED, ids, permanent=permanent, scope=scope)
         hint = None if ids else await self._user_hints.of("delete_all", scope)
         return await self._result(len(ids), permanent=permanent, hint=hint)
 
@@ -82,7 +83,7 @@ class Deleter(Part):
         oldest = earliest_kept(now, kept)
         ids = await arrived(self._store.purge(scope, oldest, until))
         await self._indexes.active.refresh()
-        await self._telemetry.purged(ids)
+        await self._telemetry.deleted(PURGED, ids, permanent=True)
         hint = None if ids else await self._user_hints.of("purge", scope)
         return await self._result(len(ids), permanent=True, hint=hint)
 
@@ -91,7 +92,7 @@ class Deleter(Part):
         self._limits.require_storing()
         ids = await arrived(self._store.forget_agent(self._everyone.agent_id))
         await self._indexes.active.refresh()
-        await self._telemetry.emptied(self._everyone, ids, permanent=True)
+        await self._telemetry.deleted(EMPTIED, ids, permanent=True, scope=self._everyone)
         return await self._result(len(ids), permanent=True)
 
     async def erase_pending(self) -> bool | None:

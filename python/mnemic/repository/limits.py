@@ -10,7 +10,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota
 from mnemic.model import Scope, validation
 from mnemic.model.new_entry import NewEntry
-from mnemic.observability.telemetry import Telemetry
+from mnemic.observability.telemetry import MemoryTelemetry
 from mnemic.protocols import UserLimit
 from mnemic.reporting.description import failure
 from mnemic.repository.options import WhenFull
@@ -60,7 +60,7 @@ class Limits:
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         store: Store,
         agent_id: str,
-        telemetry: Telemetry,
+        telemetry: MemoryTelemetry,
     ) -> None:
         self.license = license
         self._own_quota = quota

@@ -13,6 +13,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbedderRequiredError, EmbeddingError
 from mnemic.model import MemoryEntry, OnConflict, OnEmbedError
 from mnemic.model.new_entry import NewEntry, OwnVectors
+from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part
 from mnemic.threads.sync_bridge import run_blocking
@@ -143,7 +144,7 @@ class NewVectors(Part):
             # Later the content would be embedded: other texts are not stored.
             if on_error == "raise" or any(entries[at].embed for at in wanted):
                 raise
-            self._telemetry.embedding_deferred(len(listed), error)
+            self._telemetry.note(NOT_EMBEDDED, count=len(listed), error=str(error))
             return {}
         return {
             at: _joined(found[end - len(of_entry) : end])

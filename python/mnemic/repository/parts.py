@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from mnemic.model import Scope
-from mnemic.observability.telemetry import Telemetry
+from mnemic.observability.telemetry import MemoryTelemetry
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.entry_cache import EntryCache
@@ -38,7 +38,7 @@ class Shared(NamedTuple):
     cache: EntryCache
     limits: Limits
     accesses: AccessCounter
-    telemetry: Telemetry
+    telemetry: MemoryTelemetry
     user_hints: UserHints
 
 

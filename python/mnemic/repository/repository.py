@@ -43,7 +43,8 @@ from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
-from mnemic.observability.telemetry import Telemetry, milliseconds_since
+from mnemic.observability.table import READ, REPEATED, RETRIEVED
+from mnemic.observability.telemetry import MemoryTelemetry, milliseconds_since
 from mnemic.reporting.progress import Progress, checked_progress, reporting
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder, AdditionResult
@@ -136,12 +137,12 @@ class Repository:
         try:
             self.agent = Scope(self._store.stored_agent_id(settings.named.agent_id))
             self._store.check_key(self.agent_id)
-            self._telemetry = Telemetry(
+            self._telemetry = MemoryTelemetry(
                 self.agent_id,
                 self.events,
                 clock,
-                logs_content=settings.log_content,
-                slow_embedding=settings.slow_embedding,
+                Meter(self.agent_id, clock),
+                shows_queries=settings.log_content,
             )
             self.limits = Limits(
                 settings.license,
@@ -338,7 +339,7 @@ class Repository:
             if added.stored.is_new[place] or place in added.stored.replaced:
                 entry = CheckedEntry.of(stored[place], repeats=memory_id)
                 stored[place] = entry
-                await self._telemetry.repeated(entry.id, memory_id)
+                await self._telemetry.tell(REPEATED, entry_id=entry.id, repeats=memory_id)
         return stored
 
     def note_returned(self, entries: Mapping[int, MemoryEntry]) -> None:
@@ -360,12 +361,14 @@ class Repository:
             found = self._cache.get(scope, ids, now)
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
-        self._telemetry.meter.retrieved(milliseconds_since(started))
+        self._telemetry.note(READ, latency_ms=milliseconds_since(started))
         if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
         for entry in entries.values():
-            await self._telemetry.retrieved(entry)
+            await self._telemetry.tell(
+                RETRIEVED, entry_id=entry.id, type=entry.type, was_decrypted=entry.is_encrypted
+            )
         return entries
 
     async def search(self, scope: Scope, search: Search) -> SearchResults:
@@ -533,7 +536,7 @@ class Repository:
         if os.getpid() != self._process:
             self._store.close()
             return
-        self._telemetry.closed()
+        self._telemetry.meter.closed()
         if self._models.has_loop:
             await run_blocking(self._models.close)  # it waits for what is cancelled
         self._models.close()

@@ -15,13 +15,13 @@ from mnemic.licensing import SEARCHING_BY_MEANING, STORING, Need
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.marks import Marks
 from mnemic.model.search import Search
-from mnemic.observability.telemetry import Publisher
+from mnemic.observability.telemetry import Telemetry
 from mnemic.repository.found import Find, SearchOutcome
 from mnemic.repository.repository import Repository
 
 
-class ServiceTelemetry(Publisher):
-    """Emits log lines, events and metrics of a service; queries only if permitted.
+class ServiceTelemetry(Telemetry):
+    """Tells what happens in a service; queries only if permitted.
 
     Args:
         repository: The agent's memories, their listeners of events, their meter and their clock.
@@ -33,9 +33,9 @@ class ServiceTelemetry(Publisher):
             repository.agent_id,
             repository.events,
             repository.now,
+            repository.meter,
             shows_queries=logs_queries and repository.logs_content,
         )
-        self._meter = repository.meter
 
 
 class Service:

@@ -9,6 +9,7 @@ from mnemic.model import ImportResult, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
+from mnemic.observability.table import HINTED
 from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Progress, reporting, silent
 from mnemic.repository.adding import Adder
@@ -69,7 +70,8 @@ class Transfer(Part):
             )
         await self._user_hints.of("export", scope)
         if not written:
-            self._telemetry.hinted("export", f"no memory was written, as there is none for {scope}")
+            hint = f"no memory was written, as there is none for {scope}"
+            self._telemetry.note(HINTED, call="export", hint=hint)
         return written
 
     def _number(self, part: "ExportSelection") -> int:

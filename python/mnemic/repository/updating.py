@@ -17,6 +17,7 @@ from mnemic.model import (
 )
 from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
+from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.description import must_be
 from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
@@ -132,7 +133,8 @@ class Updater(Part):
         """Let the index and listeners follow a change."""
         await self._indexes.active.refresh()
         if entry is not None:
-            await self._telemetry.updated(entry, content_changed=content_changed)
+            changed = [(entry.id, entry.type)]
+            await self._telemetry.updated(changed, content_changed=content_changed)
             await self._limits.report_evicted(entry.evicted)
             if content_changed:
                 await self._limits.warn()
@@ -169,7 +171,7 @@ class Updater(Part):
         except EmbeddingError as error:
             if on_error == "raise":
                 raise
-            self._telemetry.embedding_deferred(1, error)
+            self._telemetry.note(NOT_EMBEDDED, count=1, error=str(error))
             return None
         return embedder.model, chunks
 
@@ -213,7 +215,7 @@ class Updater(Part):
         await self._indexes.active.refresh()
         await sealing.erasure.finish()
         self._note(update, is_pending=is_pending)
-        await self._telemetry.updated_all(updated, content_changed=update.content is not None)
+        await self._telemetry.updated(updated, content_changed=update.content is not None)
         await self._limits.report_evicted(updated.evicted)
         await self._limits.warn()
         return UpdateResult(len(updated), evicted=updated.evicted)

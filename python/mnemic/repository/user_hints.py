@@ -7,6 +7,7 @@ from mnemic.model import Scope
 from mnemic.model.filter import All
 from mnemic.model.scope import NO_USER
 from mnemic.model.timestamps import to_microseconds
+from mnemic.observability.table import HINTED
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.index_sync import IndexSync
@@ -48,7 +49,7 @@ class UserHints:
             return None
         if call not in self._logged:
             self._logged.add(call)
-            self._telemetry.hinted(call, NO_USER)
+            self._telemetry.note(HINTED, call=call, hint=NO_USER)
         return NO_USER
 
     def _leaves_out(self, scope: Scope) -> bool:

@@ -1,5 +1,6 @@
 """The steps of a retrieval: cache lookup, expansion, ranking, telemetry."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
@@ -43,9 +44,10 @@ from mnemic.model.marks import Marks
 from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
 from mnemic.model.rows import State
 from mnemic.model.search import Search
+from mnemic.observability import table
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.description import must_be
-from mnemic.repository import Repository, SearchOutcome, Service
+from mnemic.repository import Repository, SearchOutcome, Service, ServiceTelemetry
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import (
     CACHED_ANSWERS,
@@ -62,9 +64,8 @@ from mnemic.retrieval.expansion import (
     with_terms,
 )
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
-from mnemic.retrieval.statistics import Statistics
+from mnemic.retrieval.statistics import WINDOW_SIZE, statistics_of
 from mnemic.retrieval.suggestions import Suggester
-from mnemic.retrieval.telemetry import RetrievalTelemetry
 from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -136,11 +137,11 @@ class RetrievalEngine(Service):
             validation.whole("cache_size", cache_size, minimum=1),
             validation.whole("cache_bytes", cache_bytes, minimum=0),
         )
-        self._statistics = Statistics()
-        self._telemetry = RetrievalTelemetry(
+        self._milliseconds = deque[float](maxlen=WINDOW_SIZE)
+        self._telemetry = ServiceTelemetry(
             repository, logs_queries=validation.flag("log_queries", log_queries)
         )
-        self._telemetry.opened()
+        self._telemetry.note(table.READY)
 
     async def retrieve(
         self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
@@ -158,9 +159,19 @@ class RetrievalEngine(Service):
         if not hits and not query.offset:
             marks = await self._hinted(marks, "retrieve", scope)
         result = _result(query, given, marks, milliseconds)
-        is_expanded = result.expanded_query is not None
-        self._statistics.retrieved(milliseconds, len(hits), is_expanded=is_expanded)
-        await self._telemetry.retrieved(result, milliseconds)
+        self._milliseconds.append(milliseconds)
+        if not hits:
+            self._telemetry.note(table.NO_RESULTS, query=result.original_query)
+        await self._telemetry.tell(
+            table.ANSWERED,
+            query=result.original_query,
+            result_count=len(hits),
+            total_matches=result.total_matches,
+            from_cache=result.from_cache,
+            is_expanded=result.expanded_query is not None,
+            latency_ms=milliseconds,
+            retrieval_time=result.retrieval_time,
+        )
         return result
 
     async def to_context(
@@ -183,8 +194,9 @@ class RetrievalEngine(Service):
             lambda: augment(window, result.results, window_contents(scope, window)),
             self.repository,
         )
-        self._statistics.augmented()
-        await self._telemetry.augmented(query.query, items, tokens)
+        await self._telemetry.tell(
+            table.AUGMENTED, query=query.query, items_added=items, tokens_added=tokens
+        )
         return items
 
     async def expand(
@@ -196,7 +208,13 @@ class RetrievalEngine(Service):
         if expansion.failed:
             return expansion
         is_used = bool(expansion.added_terms) and expansion.confidence >= self._min_confidence
-        await self._telemetry.expanded(expansion, is_used=is_used)
+        await self._telemetry.tell(
+            table.EXPANDED if is_used else table.NOT_EXPANDED,
+            original_query=expansion.original,
+            expanded_query=expansion.expanded,
+            terms_added=len(expansion.added_terms),
+            confidence=expansion.confidence,
+        )
         if is_used:
             return expansion
         return msgspec.structs.replace(expansion, expanded=query, added_terms=())
@@ -216,7 +234,8 @@ class RetrievalEngine(Service):
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
             if isinstance(error, DeadlineExceededError):  # that of an expander may be its own
                 check_deadline(time_limit.deadline)
-            self._telemetry.expansion_failed(error)
+            # Its text may contain the query.
+            self._telemetry.note(table.EXPANSION_FAILED, error=type(error).__name__)
             return msgspec.structs.replace(with_terms(query, (), 0.0), failed=True)
 
     async def similar(
@@ -265,12 +284,12 @@ class RetrievalEngine(Service):
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            self._telemetry.suggestion_failed(error)
+            self._telemetry.note(table.SUGGESTION_FAILED, error=type(error).__name__)
             return Suggestions(failed=True)
 
     def stats(self) -> RetrievalStats:
         """Return the statistics so far."""
-        return self._statistics.read()
+        return statistics_of(self._telemetry.sums.read(), self._milliseconds.copy())
 
     def _begin_query(self, query: MemoryQuery) -> float:
         compares_query = query.query is not None and query.search_type != "keyword"
@@ -320,9 +339,7 @@ class RetrievalEngine(Service):
             self._cache.put(key, given.answer, revision)
         elif given is None:
             given = await self._compute_once(scope, query, key, position)
-        self._statistics.record_lookup(is_hit=given.from_cache)
-        if given.from_cache:
-            self._telemetry.hit_cache()
+        self._telemetry.note(table.CACHE_HIT if given.from_cache else table.CACHE_MISS)
         return given
 
     async def _compute_once(
