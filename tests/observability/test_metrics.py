@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
+from mnemic.observability.table import HISTOGRAMS, METRICS
 from tests.support.metrics import MNEMIC, OTEL, run
 
 PREFIX = "agents.memory.longterm."
@@ -67,6 +68,35 @@ def test_every_call_is_in_the_histogram_of_its_kind(used, name, unit, calls):
     kind = {"search_type": "semantic"} if name.startswith("search") else {}
     assert point["attributes"] == {"agent_id": "aide", **kind}
     assert point["sum"] > 0
+
+
+EVERY_ROW = """
+from collections import defaultdict
+from mnemic.observability import metrics, table
+
+meter, facts = metrics.Meter("aide", None), defaultdict(lambda: 2)
+for row in list(vars(table).values()):
+    if isinstance(row, table.Row):
+        meter.measure(row, facts)
+show(points())
+"""
+
+
+@pytest.mark.requirement("R202", "R206", "R263", "R265", "R316", "R317", "R318", "R319", "R320")
+def test_each_metric_of_the_table_is_exported_with_its_unit_and_bounds():
+    (measured,), logged = run(OTEL, "use_provider()", EVERY_ROW)
+    assert logged == ""
+    told = {name: (each["unit"], each["points"][0]) for name, each in measured.items()}
+    bounds = {name: point.get("explicit_bounds") for name, (_, point) in told.items()}
+    # OpenTelemetry's own SDK writes all names in lower case.
+    wanted = {name.lower(): each for name, each in METRICS.items()}
+    assert {name: unit for name, (unit, _) in told.items()} == {
+        name: each.unit for name, each in wanted.items()
+    }
+    assert bounds == {
+        name: list(HISTOGRAMS[each.unit][1]) if each.unit in HISTOGRAMS else None
+        for name, each in wanted.items()
+    }
 
 
 def test_latencies_are_milliseconds_and_told_apart_below_one(used):

@@ -21,7 +21,7 @@ from mnemic.policy import (
 )
 from tests.policy.test_breaker import Timer
 from tests.support.clock import NOON, SECOND, Clock
-from tests.support.metrics import MNEMIC, OTEL, run
+from tests.support.metrics import measuring
 
 KINDS = (RetrievalPolicyCompletedEvent, RetrievalPolicyFailedEvent, CircuitChangedEvent)
 BY_KEYWORDS = RetrievalConfig(search_type="keyword", min_score=0.0, timeout=None)
@@ -160,60 +160,19 @@ def test_statistics_are_means_and_percentages_over_the_triggered_runs(memory):
     assert json.loads(stats.to_json())["errors"] == {"RATE_LIMITED": 1}
 
 
-MEASURED = """
-from mnemic.policy import FixedWindow, RetrievalConfig, RetrievalPolicy, RetrievalRequest
-
-use_provider()
-memory = opened()
-for text in ("A red bike", "A RED BIKE", "a red bike.", "The blue bike is hers"):
-    memory.add(text, user_id="a secret user")
-config = RetrievalConfig(search_type="keyword", min_score=0.0)
-policy = RetrievalPolicy(memory, config, limiter=FixedWindow(3, 60))
-
-def ask(message, user="a secret user"):
-    return policy.run(RetrievalRequest(message, user, "s")).metadata.total_tokens
-
-asked = [ask("bike?"), ask("bike?"), ask("hers?"), ask("secret?"), ask("bike?", "nobody")]
-show(points(), asked)
-"""
-
-
-@pytest.fixture(scope="module")
-def measured():
-    (points, tokens), logged = run(MNEMIC, OTEL, MEASURED)
-    assert logged == ""
-    return points, tokens
-
-
-@pytest.mark.parametrize(
-    ("name", "unit", "count", "total"),
-    [
-        pytest.param("retrieval.latency_ms", "ms", 4, None, marks=pytest.mark.requirement("R316")),
-        pytest.param(
-            "retrieval.results_count", "{result}", 4, 5, marks=pytest.mark.requirement("R317")
-        ),
-        pytest.param(
-            "retrieval.tokens_used", "{token}", 4, ..., marks=pytest.mark.requirement("R318")
-        ),
-        pytest.param(
-            "retrieval.dedup_ratio", "%", 2, 50, marks=pytest.mark.requirement("R319", "C058")
-        ),
-        pytest.param(
-            "retrieval.cache_hit_rate", "%", 4, 100, marks=pytest.mark.requirement("R320")
-        ),
-    ],
-)
-def test_each_documented_metric_is_measured(measured, name, unit, count, total):
-    points, tokens = measured
-    metric = points[name]
-    (point,) = metric["points"]
-    assert (metric["unit"], metric["scope"], point["count"]) == (unit, "mnemic", count)
-    assert point["attributes"] == {"agent_id": "aide"}
-    if total is None:
-        assert 0 < point["min"] <= point["max"] < 60_000
-    else:
-        assert point["sum"] == (sum(tokens) if total is ... else total)
-
-
-def test_neither_messages_nor_users_are_measured(measured):
-    assert "secret" not in json.dumps(measured)
+@pytest.mark.requirement("R316", "R317", "R318", "R319", "R320", "C058")
+def test_each_documented_metric_is_measured_by_the_agent_alone(memory, monkeypatch):
+    measured = measuring(monkeypatch, "retrieval.")
+    policy = RetrievalPolicy(memory, BY_KEYWORDS, limiter=FixedWindow(3, 60))
+    messages = "bike?", "bike?", "hers?", "car?"  # the last one is limited
+    tokens = [policy.run(asked(message)).metadata.total_tokens for message in messages]
+    policy.run(asked("bike?", user_id="nobody"))
+    latencies = measured.pop(("latency_ms", "aide"))
+    assert len(latencies) == 4
+    assert all(0 < each < 60_000 for each in latencies)
+    assert measured == {
+        ("results_count", "aide"): [2, 2, 1, 0],
+        ("tokens_used", "aide"): tokens,
+        ("dedup_ratio", "aide"): [50, 0],
+        ("cache_hit_rate", "aide"): [0, 100, 0, 0],
+    }

@@ -4,35 +4,11 @@ import logging
 
 import pytest
 
-from mnemic.observability import table
 from tests.support.clock import DAY, NOON
-from tests.support.metrics import MNEMIC, OTEL
-from tests.support.metrics import run as run_program
+from tests.support.metrics import measuring
 from tests.support.recall import MODES, mine, opened, run
 
 INFO = "mnemic.recall"
-
-METRIC_NAMES = ("Queries", "Latency", "ResultCount")
-METRICS = """
-import asyncio
-from mnemic.recall import AsyncMemoryRetriever
-
-async def use():
-    async with AsyncLongTermMemory(
-        ":memory:", agent_id="aide", embedder=WordEmbedder()
-    ) as memory:
-        one = entry("dark mode")
-        await memory.store_batch([one, entry("light mode")])
-        retriever = AsyncMemoryRetriever(memory)
-        for mode in ("relevant", "recent", "recent", "important", "frequent"):
-            await retriever.recall("mode", user_id=None, mode=mode)
-        await retriever.recall_temporal(one.created_at, one.created_at, user_id=None)
-        await retriever.recall_linked(one.id, user_id=None)
-        await retriever.find_contradictions("dark", None)
-        return points()
-
-show(asyncio.run(use()))
-"""
 
 
 @pytest.mark.requirement("C079", "C028", "C199")
@@ -72,25 +48,27 @@ def told(caplog):
 
 
 @pytest.mark.requirement("R263", "R264", "R265")
-def test_recalls_are_measured_by_mode():
-    (measured,), logged = run_program(OTEL, "use_provider()", MNEMIC, METRICS)
-    assert logged == ""
-    assert table.METRICS.keys() >= {f"Agents.Memory.Retriever.{name}" for name in METRIC_NAMES}
-    prefix = "agents.memory.retriever."  # OpenTelemetry's own SDK writes all names in lower case
-    queries = {
-        point["attributes"]["mode"]: point["value"]
-        for point in measured[prefix + "queries"]["points"]
+def test_recalls_are_measured_by_mode(monkeypatch):
+    measured = measuring(monkeypatch, "Agents.Memory.Retriever.")
+
+    async def scenario(memory, retriever):
+        one = mine("dark mode")
+        await memory.store_batch([one, mine("light mode")])
+        for mode in ("relevant", "recent", "recent", "important", "frequent"):
+            await retriever.recall("mode", user_id="u", mode=mode)
+        await retriever.recall_temporal(one.created_at, one.created_at, user_id="u")
+        await retriever.recall_linked(one.id, user_id="u")
+        await retriever.find_contradictions("dark", "u")
+
+    run(scenario)
+    latencies = measured.pop(("Latency", "aide"))
+    assert len(latencies) == 8
+    assert all(0 < each < 60_000 for each in latencies)
+    assert measured.pop(("ResultCount", "aide")) == [2, 2, 2, 2, 2, 2, 0, 0]
+    modes = ("Relevant", "Recent", "Important", "Frequent", "Temporal", "Linked", "Contradictions")
+    assert measured == {
+        ("Queries", "aide", mode): [1] * (2 if mode == "Recent" else 1) for mode in modes
     }
-    assert queries.items() >= {
-        "Relevant": 1, "Recent": 2, "Important": 1, "Frequent": 1, "Temporal": 1, "Linked": 1,
-    }.items()  # fmt: skip
-    total = sum(queries.values())
-    assert total == 8
-    (latency,) = measured[prefix + "latency"]["points"]
-    assert (latency["count"], measured[prefix + "latency"]["unit"]) == (total, "ms")
-    assert latency["min"] > 0
-    (found,) = measured[prefix + "resultcount"]["points"]
-    assert (found["count"], found["min"], found["max"]) == (total, 0, 2)
 
 
 @pytest.mark.requirement("R266")

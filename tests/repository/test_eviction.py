@@ -4,7 +4,6 @@ import asyncio
 import io
 import logging
 import pickle
-from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,10 +14,10 @@ from mnemic.errors import InvalidArgumentError, StorageQuotaExceededError
 from mnemic.events import MemoryForgottenEvent
 from mnemic.licensing import Quota
 from mnemic.model import WrittenEntry
-from mnemic.observability import metrics
 from tests.support.clock import NOON, Clock
 from tests.support.doors import opened, run
 from tests.support.entries import contents, entry
+from tests.support.metrics import measuring
 from tests.support.workers import Worker, together
 
 TEXT = "the garden key is under the pot"
@@ -99,10 +98,7 @@ def test_an_import_names_what_went():
 
 
 def test_each_that_went_is_an_event_and_all_are_counted_and_logged(caplog, monkeypatch):
-    counted = []
-    instruments = defaultdict(lambda: lambda *_: None)
-    instruments["agents.memory.longterm.evictions"] = lambda number, _: counted.append(number)
-    monkeypatch.setattr(metrics._process, "instruments", lambda: instruments)
+    measured = measuring(monkeypatch, "agents.memory.longterm.")
     with full(clock=Clock()) as memory, caplog.at_level(logging.INFO, "mnemic"):
         ids = [memory.add(f"{TEXT} {at}", importance=at / 10).id for at in (1, 2, 3)]
         events = heard(memory)
@@ -113,7 +109,7 @@ def test_each_that_went_is_an_event_and_all_are_counted_and_logged(caplog, monke
             )
             for one in ids[:2]
         ]
-        assert counted == [2]
+        assert measured["evictions", "default"] == [2]
         (line,) = [record for record in caplog.records if "evicted" in record.message]
         assert line.levelno == logging.INFO
         assert f"2 memory entries evicted for agent default to make space: {ids[0]}" in line.message

@@ -1,10 +1,29 @@
-"""Programs that measure a memory with OpenTelemetry, each in a process of its own."""
+"""What is measured: in this process, and by OpenTelemetry in programs of their own."""
 
 import json
 import subprocess
 import sys
+from collections import defaultdict
 
+from mnemic.observability import metrics
 from tests.support.processes import ENVIRONMENT
+
+
+def measuring(monkeypatch, prefix):
+    """Return the values measured from now on, by the rest of the name and the attributes."""
+    measured = defaultdict(list)
+
+    class Instruments(dict):
+        def __missing__(self, name):
+            def record(value, attributes):
+                if name.startswith(prefix):
+                    measured[name.removeprefix(prefix), *attributes.values()].append(value)
+
+            return record
+
+    monkeypatch.setattr(metrics._process, "instruments", Instruments)
+    return measured
+
 
 MNEMIC = """
 import asyncio, gc, logging, os, sys, threading
