@@ -21,12 +21,17 @@ class ItemStore:
     """Items by id in the order they were added, which decides ties of their order.
 
     Replacing an item keeps its place, as a dict keeps that of its key.
+
+    Args:
+        items: The items.
+        peak: Maximum of the tokens so far.
     """
 
-    def __init__(self, items: Iterable[ContextItem] = ()) -> None:
+    def __init__(self, items: Iterable[ContextItem] = (), peak: int = 0) -> None:
         self._items: dict[str, ContextItem] = {}
         self._by_source: dict[str, dict[str, None]] = {}
         self.tokens = 0
+        self.peak = peak
         for item in items:
             self.put(item)
 
@@ -47,6 +52,7 @@ class ItemStore:
         """Add an item, or replace the one with its id."""
         old = self._items.get(item.id)
         self.tokens += item.token_count - (old.token_count if old else 0)
+        self.peak = max(self.peak, self.tokens)
         self._items[item.id] = item
         if item.source_ref is not None:
             self._by_source.setdefault(item.source_ref, {})[item.id] = None

@@ -28,15 +28,6 @@ class EstimatedTokens:
         return estimate_tokens(text)
 
 
-def counted(counter: TokenCounter, text: str) -> int:
-    """Return a counter's result for a text.
-
-    Raises:
-        InvalidArgumentError: If the result is not an int, or is negative.
-    """
-    return validation.whole("the counter's answer", counter.count(text))
-
-
 Count: TypeAlias = Callable[[str], int]
 
 
@@ -50,7 +41,7 @@ def count_of(counter: TokenCounter | None) -> Count:
     if counter is None or isinstance(counter, EstimatedTokens):
         return estimate_tokens
     used: TokenCounter = validation.capable("counter", counter, "count")
-    return lambda text: counted(used, text)
+    return lambda text: validation.whole("the counter's answer", used.count(text))
 
 
 class Tokenizer(Protocol):

@@ -1,7 +1,8 @@
 """A context window: items for a language model's prompt, within a budget of tokens."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Unpack
 
@@ -29,7 +30,7 @@ from mnemic.context.items import (
     ItemFields,
     percent,
 )
-from mnemic.context.tokens import EstimatedTokens, counted
+from mnemic.context.tokens import Count, count_of
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
 from mnemic.model import validation
@@ -103,7 +104,8 @@ def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> l
 
 def _selective_order(items: list[ContextItem]) -> list[ContextItem]:
     """Return near duplicates, then the others by type, then by priority per token."""
-    best_first = sorted(newest_first(items), key=_sort_key)
+    best_first = newest_first(items)
+    best_first.sort(key=lambda item: (not item.is_protected, -item.priority))
     repeated = list(_near_duplicates(best_first))
     duplicate_ids = {item.id for item in repeated}
     rest = [
@@ -111,16 +113,12 @@ def _selective_order(items: list[ContextItem]) -> list[ContextItem]:
         for item in oldest_first(items)
         if not item.is_protected and item.id not in duplicate_ids
     ]
-    rest.sort(key=lambda item: (_EVICTION_TYPES.index(item.type), _retention_score(item)))
+    rest.sort(key=_eviction_place)
     return repeated[::-1] + rest
 
 
-def _sort_key(item: ContextItem) -> tuple[bool, int]:
-    return not item.is_protected, -item.priority
-
-
-def _retention_score(item: ContextItem) -> float:
-    return item.priority / max(1, item.token_count)
+def _eviction_place(item: ContextItem) -> tuple[int, float]:
+    return _EVICTION_TYPES.index(item.type), item.priority / max(1, item.token_count)
 
 
 def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
@@ -131,31 +129,11 @@ def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
             yield item
 
 
-def summary_of(items: Sequence[ContextItem], summarizer: Summarizer) -> ContextItem:
-    """Return the summary of items, oldest first, at the time of the newest of them.
-
-    Raises:
-        InvalidArgumentError: If the summariser returns no text.
-    """
-    from mnemic.threads.calling import called  # noqa: PLC0415 - seldom used; imports inspect
-
-    text = run_sync(called(summarizer, [item.content for item in items]))
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidArgumentError(f"summarizer must return a text, got {described(text)}")
-    return ContextItem(
-        content=text,
-        type=ContextItemType.WORKING_MEMORY,
-        priority=max(item.priority for item in items),
-        added_at=time_of(items[-1]),
-        metadata={"summary_of": len(items)},
-    )
-
-
 def render(
     items: list[ContextItem],
     options: BuildContextOptions,
     max_tokens: int,
-    counter: TokenCounter,
+    count: Count,
 ) -> BuiltContext:
     """Choose among items, given in the order they were added, and join them.
 
@@ -164,13 +142,13 @@ def render(
     """
     budget = options.budget(max_tokens)
     wanted = [item for item in items if options.types is None or item.type in options.types]
-    between = counted(counter, options.separator)
-    chosen = _fitting(_without_old_history(wanted, options.max_history), between, budget)
+    recent = _without_old_history(wanted, options.max_history)
+    chosen = _fitting(recent, count(options.separator), budget)
     while True:
         kept = {item.id for item in chosen}
         read = sorted((item for item in wanted if item.id in kept), key=_reading_place)
         text = options.separator.join(item.content for item in read)
-        tokens = counted(counter, text)
+        tokens = count(text)
         if tokens <= budget or not chosen or chosen[-1].is_protected:
             break
         chosen.pop()  # a tokenizer may need more for the whole than for its parts
@@ -181,11 +159,6 @@ def render(
         token_count=tokens,
         budget=budget,
     )
-
-
-def messages(items: Iterable[ContextItem]) -> list[dict[str, str]]:
-    """Return each item as a message with `role` and `content`."""
-    return [{"role": item.role or item.type.role, "content": item.content} for item in items]
 
 
 def _without_old_history(items: list[ContextItem], max_history: int) -> list[ContextItem]:
@@ -313,11 +286,7 @@ class ContextWindow:
     ) -> None:
         self._max_tokens = validation.whole("max_tokens", max_tokens, minimum=1)
         self._agent_id = validation.name("agent_id", agent_id)
-        self._counter = (
-            EstimatedTokens()
-            if counter is None
-            else validation.capable("counter", counter, "count")
-        )
+        self._count = count_of(counter)
         self._threshold = percent("compaction_threshold", compaction_threshold, minimum=1)
         self._license = checked_policy(license)
         self._clock = checked_clock(clock)
@@ -328,7 +297,6 @@ class ContextWindow:
         self._strategy = self._allowed(compaction_strategy)
         self._lock = Lock()
         self._store = ItemStore()
-        self._peak_tokens = 0
         self._compactions = 0
         self._compacted = 0
 
@@ -429,14 +397,17 @@ class ContextWindow:
             InvalidArgumentError: If an item is invalid, or its id is present or given twice;
                 nothing was added.
         """
-        given = [
-            self._counted(self._timed(given_item(item, None, {}))) for item in listed_items(items)
-        ]
+        given = [self._counted(self._timed(item)) for item in listed_items(items)]
         ids = Counter(item.id for item in given)
         for item in given:
             if ids[item.id] > 1 or self._store.get(item.id):
                 raise known_id(item)
-        return sum(1 for item in given if self._try_add(item))
+        added = 0
+        for item in given:
+            with suppress(ContextWindowFullError):
+                self._add(item)
+                added += 1
+        return added
 
     def try_add(
         self,
@@ -474,7 +445,7 @@ class ContextWindow:
                 return present
             if counted.token_count > self.free_tokens or len(self._store) >= MAX_ITEMS:
                 return AddResult(AddOutcome.DOES_NOT_FIT, None, 0)
-            self._put(counted)
+            self._store.put(counted)
         return AddResult(AddOutcome.ADDED, counted, counted.token_count)
 
     def remove(self, item_id: str) -> bool:
@@ -549,7 +520,7 @@ class ContextWindow:
             raise must_be("options", "BuildContextOptions", options)
         with self._lock:
             items = self._store.in_insertion_order()
-        return render(items, options, self._max_tokens, self._counter)
+        return render(items, options, self._max_tokens, self._count)
 
     def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
         """Return the items chosen by `build` as messages with `role` and `content`, in its order.
@@ -563,7 +534,8 @@ class ContextWindow:
         Raises:
             InvalidArgumentError: If the reserve is not smaller than the window.
         """
-        return messages(self.build(options).items)
+        items = self.build(options).items
+        return [{"role": item.role or item.type.role, "content": item.content} for item in items]
 
     def compact(
         self,
@@ -586,13 +558,7 @@ class ContextWindow:
         """
         chosen = self._strategy if strategy is None else self._allowed(strategy)
         target = self._share(percent("target_percent", target_percent))
-        removed: list[ContextItem] = []
-        while True:
-            with self._lock:
-                capacity = Capacity(max(target, self._store.protected().tokens), MAX_ITEMS)
-                if chosen is not CompactionStrategy.SUMMARIZE or self._store.is_within(capacity):
-                    return removed + self._evict(capacity, chosen)
-            removed += self._summarise(capacity)
+        return self._compact_to(target, chosen)
 
     def clear(self, *, include_pinned: bool = False) -> int:
         """Remove all items, pinned ones only if requested, and return their number.
@@ -606,7 +572,7 @@ class ContextWindow:
         with self._lock:
             before = self._store.in_insertion_order()
             kept = [] if include_pinned else [item for item in before if item.pinned]
-            self._store = ItemStore(kept)
+            self._store = ItemStore(kept, self._store.peak)
         return len(before) - len(kept)
 
     def items(
@@ -650,18 +616,18 @@ class ContextWindow:
             ContextWindowFullError: If its items do not fit; nothing was changed.
         """
         check_snapshot(snapshot, self._agent_id)
-        store = ItemStore(map(self._counted, snapshot.items))
-        if store.tokens > self._max_tokens:
-            raise ContextWindowFullError(0, self._max_tokens, store.tokens)
+        items = list(map(self._counted, snapshot.items))
+        tokens = sum(item.token_count for item in items)
+        if tokens > self._max_tokens:
+            raise ContextWindowFullError(0, self._max_tokens, tokens)
         with self._lock:
-            self._store = store
-            self._peak_tokens = max(self._peak_tokens, store.tokens)
+            self._store = ItemStore(items, self._store.peak)
 
     def stats(self) -> ContextWindowStats:
         """Return statistics of the window."""
         with self._lock:
             items, tokens = self._store.in_insertion_order(), self._store.tokens
-            peak = self._peak_tokens
+            peak = self._store.peak
             compactions, compacted = self._compactions, self._compacted
         items_by_type, tokens_by_type = sums_by_type(items)
         return ContextWindowStats(
@@ -706,27 +672,12 @@ class ContextWindow:
         """Return an item with its token count; a given count is used unchanged."""
         if item.token_count:
             return item
-        return item.with_changes(token_count=counted(self._counter, item.content))
-
-    def _try_add(self, item: ContextItem) -> bool:
-        try:
-            self._add(item)
-        except ContextWindowFullError:
-            return False
-        return True
+        return item.with_changes(token_count=self._count(item.content))
 
     def _add(self, item: ContextItem) -> ContextItem:
-        summarises = self._strategy is CompactionStrategy.SUMMARIZE
         try:
-            while True:
-                with self._lock:
-                    capacity = self._capacity_without(item)
-                    if capacity is None or self._store.is_within(capacity) or not summarises:
-                        if capacity is not None:
-                            self._evict(capacity, self._strategy)
-                        self._put(item)
-                        return item
-                self._summarise(capacity)
+            target = self._share(max(0, self._threshold - COMPACTION_STEP))
+            self._compact_to(target, self._strategy, item)
         except ContextWindowFullError as error:
             _log.warning(
                 "Context window full for agent %s: current=%d, max=%d, requested=%d",
@@ -736,32 +687,51 @@ class ContextWindow:
                 error.requested_tokens,
             )
             raise
+        return item
 
-    def _capacity_without(self, item: ContextItem) -> Capacity | None:
-        """Return the capacity beside a new item; None if all items may stay.
+    def _compact_to(
+        self, target: int, strategy: CompactionStrategy, new: ContextItem | None = None
+    ) -> list[ContextItem]:
+        """Compact to a number of tokens, or make space for a new item, which is then added.
+
+        Returns:
+            The items removed or replaced.
+        """
+        removed: list[ContextItem] = []
+        while True:
+            with self._lock:
+                capacity = self._capacity(target, new)
+                is_within = self._store.is_within(capacity)
+                if is_within or strategy is not CompactionStrategy.SUMMARIZE:
+                    removed += self._evict(capacity, strategy)
+                    if new is not None:
+                        self._store.put(new)
+                    return removed
+            removed += self._summarise(capacity)
+
+    def _capacity(self, target: int, new: ContextItem | None) -> Capacity:
+        """Return the capacity beside a new item; that of the window if all items may stay.
 
         Raises:
             ContextWindowFullError: If the protected items exceed it.
             InvalidArgumentError: If the item's id is present already.
         """
-        store, wanted = self._store, item.token_count
-        if store.get(item.id):
-            raise known_id(item)
+        store = self._store
+        if new is None:
+            return Capacity(max(target, store.protected().tokens), MAX_ITEMS)
+        wanted = new.token_count
+        if store.get(new.id):
+            raise known_id(new)
         if wanted <= self.free_tokens and len(store) < MAX_ITEMS:
-            return None
+            return Capacity(self._max_tokens, MAX_ITEMS)
         protected = store.protected()
         if protected.tokens + wanted > self._max_tokens or protected.items >= MAX_ITEMS:
             error = ContextWindowFullError(store.tokens, self._max_tokens, wanted)
             if protected.items >= MAX_ITEMS:
                 error.add_note(f"it holds {MAX_ITEMS} items that must stay, the most it may")
             raise error
-        target = self._share(max(0, self._threshold - COMPACTION_STEP))
         tokens = min(target, self._max_tokens - wanted)
         return Capacity(max(tokens, protected.tokens), MAX_ITEMS - 1)
-
-    def _put(self, item: ContextItem) -> None:
-        self._store.put(item)
-        self._peak_tokens = max(self._peak_tokens, self._store.tokens)
 
     def _evict(self, capacity: Capacity, strategy: CompactionStrategy) -> list[ContextItem]:
         """Remove items until the rest is within a capacity, and return the removed ones."""
@@ -794,7 +764,7 @@ class ContextWindow:
             protected = self._store.protected()
             if protected.tokens <= beside.tokens and protected.items <= beside.items:
                 replaced += self._evict(beside, CompactionStrategy.REMOVE_OLDEST)
-                self._put(summary)
+                self._store.put(summary)
                 return replaced
         _log.warning(
             "Summary left out for agent %s: %d tokens do not fit",
@@ -804,9 +774,25 @@ class ContextWindow:
         return replaced
 
     def _summary(self, items: list[ContextItem]) -> ContextItem:
-        """Return an item with the summary of others, at the place of the newest of them."""
+        """Return an item with the summary of others, at the place of the newest of them.
+
+        Raises:
+            InvalidArgumentError: If the summariser returns no text.
+        """
+        from mnemic.threads.calling import called  # noqa: PLC0415 - seldom used; imports inspect
+
         assert self._summarizer is not None  # noqa: S101 - `_allowed` saw to it
-        return self._counted(self._timed(summary_of(items, self._summarizer)))
+        text = run_sync(called(self._summarizer, [item.content for item in items]))
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidArgumentError(f"summarizer must return a text, got {described(text)}")
+        summary = ContextItem(
+            content=text,
+            type=ContextItemType.WORKING_MEMORY,
+            priority=max(item.priority for item in items),
+            added_at=time_of(items[-1]),
+            metadata={"summary_of": len(items)},
+        )
+        return self._counted(self._timed(summary))
 
     def _change(self, item_id: str, **changes: object) -> ContextItem:
         with self._lock:
