@@ -97,12 +97,12 @@ def test_a_block_never_exceeds_its_budget(found, budget, name, form):
 @given(memories(), st.integers(1, 400), st.sampled_from(sorted(COUNTERS)), st.booleans())
 def test_each_memory_is_kept_or_rejected(found, budget, name, cuts):
     result = select_within_budget(found, budget, PromptBlock(), counter_of(name), cuts_last=cuts)
-    ids = [one.id for one in result.kept] + [one.memory.id for one in result.rejected]
+    ids = [one.id for one in result.kept] + [one.id for one in result.dropped]
     assert sorted(ids) == [one.id for one in found]
     assert result.text == format_for_system_prompt(result.kept)
     assert result.tokens == (counter_of(name).count(result.text) if result.text else 0)
     assert len(result.costs) == len(result.kept)
-    assert all(one.reason.endswith(".") for one in result.rejected)
+    assert all(one.reason.endswith(".") for one in result.dropped)
 
 
 @PROFILE
@@ -118,7 +118,7 @@ def test_the_best_memories_that_fit_are_kept(found, budget):
             wanted.append(place)
             left -= cost
     result = select_within_budget(found, budget, NumberedLines(), None, cuts_last=False)
-    assert result.kept == [found[place] for place in sorted(wanted)]
+    assert list(result.kept) == [found[place] for place in sorted(wanted)]
 
 
 @pytest.mark.requirement("C037")
@@ -175,8 +175,8 @@ def test_smaller_memories_take_the_space_of_those_that_do_not_fit():
     result = select_within_budget(found, 50, NumberedLines(), Counter(len), cuts_last=False)
     assert result.text == "[1] 2026-05-01 short\n[2] 2026-05-01 brief"
     assert result.tokens == len(result.text)
-    assert [one.memory.id for one in result.rejected] == ["0", "2"]
-    assert result.rejected[0].reason == "It takes more than the 50 tokens that were left."
+    assert [one.id for one in result.dropped] == ["0", "2"]
+    assert result.dropped[0].reason == "It takes more than the 50 tokens that were left."
 
 
 @pytest.mark.requirement("C044")
@@ -186,9 +186,9 @@ def test_the_search_for_smaller_memories_has_an_end():
     result = select_within_budget(
         [*found, memory("x", "brief")], 50, NumberedLines(), counter, cuts_last=False
     )
-    assert result.kept == []
+    assert not result.kept
     assert counter.calls <= 64
-    assert result.rejected[-1].reason == "The budget was spent before it."
+    assert result.dropped[-1].reason == "The budget was spent before it."
 
 
 def test_a_cut_takes_few_calls_of_the_counter():

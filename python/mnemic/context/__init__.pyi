@@ -1,3 +1,4 @@
+from mnemic.context.budget import PackedBlock as PackedBlock
 from mnemic.context.items import AddOutcome as AddOutcome
 from mnemic.context.items import AddResult as AddResult
 from mnemic.context.items import BuildContextOptions as BuildContextOptions
@@ -8,7 +9,6 @@ from mnemic.context.items import ContextItemType as ContextItemType
 from mnemic.context.items import ContextSnapshot as ContextSnapshot
 from mnemic.context.items import ContextWindowStats as ContextWindowStats
 from mnemic.context.memory_context import MemoryContext as MemoryContext
-from mnemic.context.packing import PackedBlock as PackedBlock
 from mnemic.context.packing import PackingPlan as PackingPlan
 from mnemic.context.packing import pack as pack
 from mnemic.context.tokens import EstimatedTokens as EstimatedTokens

@@ -1,7 +1,7 @@
 """The budget of a prompt block: as many memories, the best first, as its tokens allow."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from mnemic._core import estimate_tokens, truncate, truncate_to_tokens
 from mnemic.context.preference import places_by_score
@@ -9,7 +9,8 @@ from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, jo
 from mnemic.context.tokens import Count, count_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.payload import PayloadMemory, payload_memories
+from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
+from mnemic.model.redacted import Redacted
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.near_names import checks_arguments
 
@@ -25,82 +26,8 @@ MAX_UNUSED = 2
 CHARACTERS_PER_TOKEN = 4
 """First guess of the search; the next ones are by the counter's own results."""
 
-Cut = tuple[PayloadMemory, str, int]
-"""A memory whose content is cut, its line, and the tokens of the line."""
-
-
-def cut_to(
-    memory: PayloadMemory, budget: int, form: PromptForm, count: Count, *, number: int
-) -> Cut | None:
-    """Return a memory with as much of its content as fits.
-
-    Args:
-        memory: A memory whose line takes more tokens than there are.
-        budget: Number of tokens that are left for its line.
-        form: Form of the block.
-        count: Counts tokens.
-        number: Number of its line.
-
-    Returns:
-        The cut memory; None if fewer than `MIN_CUT_TOKENS` are left for its content.
-    """
-
-    def measured(content: str) -> Cut:
-        cut = memory.with_content(content, was_clipped=True)
-        (line,) = form.lines([cut])
-        return cut, line, count(f"{form.numbered(line, number)}\n")
-
-    content_budget = budget - measured("…")[2]
-    if content_budget < MIN_CUT_TOKENS:
-        return None
-    cut = _by_estimate if count is estimate_tokens else _by_search
-    return cut(memory.content, budget, content_budget, measured)
-
-
-def _by_estimate(
-    content: str, budget: int, content_budget: int, measured: Callable[[str], Cut]
-) -> Cut | None:
-    tokens = content_budget + estimate_tokens("…")
-    for _ in range(MAX_PROBES):
-        text = truncate_to_tokens(content, tokens) if tokens > 0 else ""
-        if text in _NOTHING:
-            break
-        cut = measured(text)
-        if cut[2] <= budget:
-            return cut
-        tokens -= cut[2] - budget  # neutralising has made it longer
-    return None
-
-
-def _by_search(
-    content: str, budget: int, content_budget: int, measured: Callable[[str], Cut]
-) -> Cut | None:
-    """Search for the longest head that fits, in proportion to the tokens of the last one."""
-    best, fits, misses = None, 0, len(content)
-    guess = content_budget * CHARACTERS_PER_TOKEN
-    for _ in range(MAX_PROBES):
-        if not fits < guess < misses:
-            guess = (fits + misses) // 2
-        if guess == fits:
-            break
-        text = truncate(content, guess)
-        cut = None if text in _NOTHING else measured(text)
-        left = 0 if cut is None else budget - cut[2]
-        if left < 0:
-            misses = guess
-        else:
-            best, fits = cut or best, guess
-        if cut is not None and 0 <= left <= MAX_UNUSED:
-            break
-        guess = guess * content_budget // max(1, content_budget - left)
-    return best
-
-
-_NOTHING = ("", "…")
-
 MAX_PASSED_OVER = 64
 """Memories that do not fit before the search for smaller ones ends."""
-
 
 MAX_FURTHER_CUTS = 4
 """Cuts of the last memory where a block takes more tokens than its lines."""
@@ -108,30 +35,38 @@ MAX_FURTHER_CUTS = 4
 MAX_CHARACTERS_PER_TOKEN = 32
 """A longer line is first counted in part, so that a slow tokenizer need not read it whole."""
 
-
-class Rejection(NamedTuple):
-    """A memory that the budget rejects, and the reason."""
-
-    memory: PayloadMemory
-    reason: str
+_NOTHING = ("", "…")
+_EMPTY = "It has no text."
+_EXHAUSTED = "The budget was spent before it."
+_WHOLE = "The whole block takes more tokens than its lines."
 
 
-class BudgetSelection(NamedTuple):
-    """Result of spending a budget.
+class PackedBlock(Redacted, frozen=True, kw_only=True):
+    """A prompt block, and the way to it.
 
     Attributes:
-        kept: The memories of the block, in the order in which they were given.
-        costs: Tokens of each one's line.
+        kept: The memories of the block, in its order.
+        dropped: The others, by step.
         text: The block; "" without memories.
         tokens: Number of tokens of the text.
-        rejected: The others, best first.
+        costs: Tokens of the line of each kept memory.
+        applied: Names of the steps that were applied to at least one memory, in their order:
+            score_threshold, redaction, deduplication, interleaving, clipping, token_budget.
     """
 
-    kept: list[PayloadMemory]
-    costs: list[int]
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text"})
+
+    kept: tuple[PayloadMemory, ...]
+    dropped: tuple[DroppedMemory, ...]
     text: str
     tokens: int
-    rejected: list[Rejection]
+    costs: tuple[int, ...]
+    applied: tuple[str, ...] = ()
+
+
+def left_out(memory: PayloadMemory, step: Step, reason: str) -> DroppedMemory:
+    """Return the record of a memory that a step leaves out."""
+    return DroppedMemory(id=memory.id, step=step, reason=reason, score=memory.score)
 
 
 @checks_arguments
@@ -163,9 +98,8 @@ def enforce_budget(
     """
     form = PromptBlock() if block is None else validation.capable("block", block, "lines")
     budget = validation.whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
-    return select_within_budget(
-        payload_memories(memories), budget, form, counter, cuts_last=True
-    ).kept
+    packed = select_within_budget(payload_memories(memories), budget, form, counter, cuts_last=True)
+    return list(packed.kept)
 
 
 def select_within_budget(
@@ -175,7 +109,7 @@ def select_within_budget(
     counter: TokenCounter | None,
     *,
     cuts_last: bool,
-) -> BudgetSelection:
+) -> PackedBlock:
     """Spend a budget by score, and render the block in the order of the memories.
 
     Args:
@@ -193,7 +127,7 @@ def select_within_budget(
     return selection.rendered(max_tokens)
 
 
-_Entry: TypeAlias = tuple[PayloadMemory, str, int, PayloadMemory]
+_Line: TypeAlias = tuple[PayloadMemory, str, int, PayloadMemory]
 """A memory, its line, the tokens of the line, and the memory before any cut."""
 
 
@@ -205,28 +139,30 @@ class _Selection:
     ) -> None:
         self._form = form
         self._count = count
-        self._counts_at_once = count is estimate_tokens
+        self._is_estimate = count is estimate_tokens
         frame = form.header() + form.footer(candidates, MAX_LATENCY)
         self._remaining = max_tokens - (count(frame) if frame else 0)
         self._cuts_last = cuts_last
         self._headings = {""}
-        self._kept: dict[int, _Entry] = {}
-        self._rejected: list[Rejection] = []
+        self._kept: dict[int, _Line] = {}
+        self._dropped: list[DroppedMemory] = []
         self._misses_left = MAX_PASSED_OVER
         self._cuts_left = MAX_FURTHER_CUTS
 
     def select(self, places: Sequence[int], memories: Sequence[PayloadMemory]) -> None:
         """Select those of some memories that fit, best first."""
-        if self._remaining < 1 or not self._misses_left:
-            self._rejected += [Rejection(memory, _EXHAUSTED) for memory in memories]
-            return
-        for place, memory, line in zip(places, memories, self._form.lines(memories), strict=True):
+        is_over = self._remaining < 1 or not self._misses_left
+        lines = [_EXHAUSTED] * len(memories) if is_over else self._form.lines(memories)
+        for place, memory, line in zip(places, memories, lines, strict=True):
             if not line:
-                self._rejected.append(Rejection(memory, _EMPTY))
+                self._drop(memory, _EMPTY)
             elif self._remaining < 1 or not self._misses_left:
-                self._rejected.append(Rejection(memory, _EXHAUSTED))
+                self._drop(memory, _EXHAUSTED)
             else:
                 self._keep(place, memory, line)
+
+    def _drop(self, memory: PayloadMemory, reason: str) -> None:
+        self._dropped.append(left_out(memory, "budget", reason))
 
     def _keep(self, place: int, memory: PayloadMemory, line: str) -> None:
         """Keep a memory, whole or cut, if it fits."""
@@ -235,7 +171,7 @@ class _Selection:
             remaining -= self._count(f"\n{heading}\n")
         number = len(self._kept) + 1
         text = f"{self._form.numbered(line, number)}\n"
-        cost = self._count(text) if self._counts_at_once else self._cost(text, remaining)
+        cost = self._count(text) if self._is_estimate else self._cost(text, remaining)
         if cost <= remaining:
             self._kept[place] = memory, line, cost, memory
             self._remaining = remaining - cost
@@ -246,7 +182,7 @@ class _Selection:
         else:
             self._misses_left -= 1
             reason = f"It takes more than the {max(remaining, 0)} tokens that were left."
-            self._rejected.append(Rejection(memory, reason))
+            self._drop(memory, reason)
 
     def _cost(self, text: str, remaining: int) -> int:
         """Return the tokens of a text, or those of its head if they are too many already."""
@@ -255,24 +191,42 @@ class _Selection:
             return tokens
         return self._count(text)
 
-    def _cut(self, memory: PayloadMemory, remaining: int, number: int) -> _Entry | None:
-        if remaining < MIN_CUT_TOKENS:
-            return None
-        cut = cut_to(memory, remaining, self._form, self._count, number=number)
-        return None if cut is None else (*cut, memory)
+    def _cut(self, memory: PayloadMemory, budget: int, number: int) -> _Line | None:
+        """Return a memory with as much of its content as fits into a number of tokens.
 
-    def rendered(self, max_tokens: int) -> BudgetSelection:
+        None if fewer than `MIN_CUT_TOKENS` are left for its content.
+        """
+
+        def measured(content: str) -> _Line:
+            cut = memory.with_content(content, was_clipped=True)
+            (line,) = self._form.lines([cut])
+            cost = self._count(f"{self._form.numbered(line, number)}\n")
+            return cut, line, cost, memory
+
+        if budget < MIN_CUT_TOKENS:
+            return None
+        content_budget = budget - measured("…")[2]
+        if content_budget < MIN_CUT_TOKENS:
+            return None
+        cut = _by_estimate if self._is_estimate else _by_search
+        return cut(memory.content, budget, content_budget, measured)
+
+    def rendered(self, max_tokens: int) -> PackedBlock:
         """Render the block; while it takes more tokens than its lines, shorten it from the end."""
         while True:
-            entries = [self._kept[place] for place in sorted(self._kept)]
-            memories = [entry[0] for entry in entries]
-            text = joined(self._form, memories, [entry[1] for entry in entries])
+            lines = [self._kept[place] for place in sorted(self._kept)]
+            kept = tuple(line[0] for line in lines)
+            text = joined(self._form, kept, [line[1] for line in lines])
             tokens = self._count(text) if text else 0
             if tokens <= max_tokens:
                 break
             self._shorten(tokens - max_tokens)
-        return BudgetSelection(
-            memories, [entry[2] for entry in entries], text, tokens, self._rejected
+        return PackedBlock(
+            kept=kept,
+            dropped=tuple(self._dropped),
+            text=text,
+            tokens=tokens,
+            costs=tuple(line[2] for line in lines),
         )
 
     def _shorten(self, excess: int) -> None:
@@ -284,9 +238,43 @@ class _Selection:
             if shorter is not None:
                 self._kept[place] = shorter
                 return
-        self._rejected.append(Rejection(original, _WHOLE))
+        self._drop(original, _WHOLE)
 
 
-_EMPTY = "It has no text."
-_EXHAUSTED = "The budget was spent before it."
-_WHOLE = "The whole block takes more tokens than its lines."
+def _by_estimate(
+    content: str, budget: int, content_budget: int, measured: Callable[[str], _Line]
+) -> _Line | None:
+    tokens = content_budget + estimate_tokens("…")
+    for _ in range(MAX_PROBES):
+        text = truncate_to_tokens(content, tokens) if tokens > 0 else ""
+        if text in _NOTHING:
+            break
+        cut = measured(text)
+        if cut[2] <= budget:
+            return cut
+        tokens -= cut[2] - budget  # neutralising has made it longer
+    return None
+
+
+def _by_search(
+    content: str, budget: int, content_budget: int, measured: Callable[[str], _Line]
+) -> _Line | None:
+    """Search for the longest head that fits, in proportion to the tokens of the last one."""
+    best, fits, misses = None, 0, len(content)
+    guess = content_budget * CHARACTERS_PER_TOKEN
+    for _ in range(MAX_PROBES):
+        if not fits < guess < misses:
+            guess = (fits + misses) // 2
+        if guess == fits:
+            break
+        text = truncate(content, guess)
+        cut = None if text in _NOTHING else measured(text)
+        left = 0 if cut is None else budget - cut[2]
+        if left < 0:
+            misses = guess
+        else:
+            best, fits = cut or best, guess
+        if cut is not None and 0 <= left <= MAX_UNUSED:
+            break
+        guess = guess * content_budget // max(1, content_budget - left)
+    return best

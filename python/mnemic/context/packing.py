@@ -2,19 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
 
 from msgspec.structs import replace
 
 from mnemic._core import clip_sentences_batch, duplicates
-from mnemic.context.budget import select_within_budget
+from mnemic.context.budget import PackedBlock, left_out, select_within_budget
 from mnemic.context.interleaving import InterleavingStrategy, interleave
 from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import PromptBlock, PromptForm
 from mnemic.context.redaction import Redaction, redact_batch
 from mnemic.errors import CountMismatchError, RedactionBudgetError
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
-from mnemic.model.redacted import Redacted
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
 from mnemic.reporting.description import must_be
@@ -106,29 +104,6 @@ class PackingPlan(Record, frozen=True, kw_only=True):
     block: PromptForm = PromptBlock()
 
 
-class PackedBlock(Redacted, frozen=True, kw_only=True):
-    """A prompt block, and the way to it.
-
-    Attributes:
-        kept: The memories of the block, in its order.
-        dropped: The others, by step.
-        text: The block; "" without memories.
-        tokens: Number of tokens of the text.
-        costs: Tokens of the line of each kept memory.
-        applied: Names of the steps that were applied to at least one memory, in their order:
-            score_threshold, redaction, deduplication, interleaving, clipping, token_budget.
-    """
-
-    _hidden: ClassVar[frozenset[str]] = frozenset({"text"})
-
-    kept: tuple[PayloadMemory, ...]
-    dropped: tuple[DroppedMemory, ...]
-    text: str
-    tokens: int
-    costs: tuple[int, ...]
-    applied: tuple[str, ...]
-
-
 def pack(memories: Sequence[PayloadMemory], plan: PackingPlan) -> PackedBlock:
     """Return the prompt block of memories.
 
@@ -210,17 +185,13 @@ class _Packing:
     def within_budget(self) -> PackedBlock:
         plan = self._plan
         self._applies("token_budget")
-        result = select_within_budget(
+        packed = select_within_budget(
             self._left, plan.max_tokens, plan.block, plan.counter, cuts_last=plan.cuts_last
         )
-        for memory, reason in result.rejected:
-            self._drop(memory, "budget", reason)
-        return PackedBlock(
-            kept=tuple(map(_with_length, result.kept)),
-            dropped=tuple(self._dropped),
-            text=result.text,
-            tokens=result.tokens,
-            costs=tuple(result.costs),
+        return replace(
+            packed,
+            kept=tuple(map(_with_length, packed.kept)),
+            dropped=(*self._dropped, *packed.dropped),
             applied=tuple(self._applied),
         )
 
@@ -243,8 +214,7 @@ class _Packing:
         self._left = kept
 
     def _drop(self, memory: PayloadMemory, step: Step, reason: str) -> None:
-        dropped = DroppedMemory(id=memory.id, step=step, reason=reason, score=memory.score)
-        self._dropped.append(dropped)
+        self._dropped.append(left_out(memory, step, reason))
 
 
 def _without(memories: list[PayloadMemory], kept: list[PayloadMemory]) -> list[PayloadMemory]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import to_builtins
 
@@ -35,29 +35,30 @@ ScoreLabel: TypeAlias = Literal["confidence", "relevance"]
 """Label of the number after a fact: its own confidence, or its score as relevance."""
 
 
-class PromptForm(Protocol):
-    """A form of prompt blocks.
+class PromptForm(Record, frozen=True, kw_only=True):
+    """A form of prompt blocks; this one is the contents alone, a line for each.
 
     The text is the header, the groups, and the footer. A group is its heading and the lines of its
-    memories, joined by line breaks; between groups is a blank line.
+    memories, joined by line breaks; between groups is a blank line. Contents and names of speakers
+    are neutralised: they can begin neither a line nor a heading. A form overrides what differs.
     """
 
     @property
     def headings(self) -> tuple[str, ...]:
         """The headings of all groups in their order; "" for a group without one."""
-        ...
+        return ("",)
 
     def header(self) -> str:
         """Return all text before the first group, its line breaks included."""
-        ...
+        return ""
 
-    def heading(self, memory: PayloadMemory, /) -> str:
+    def heading(self, memory: PayloadMemory, /) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - one group
         """Return the heading of a memory's group.
 
         Args:
             memory: The memory.
         """
-        ...
+        return ""
 
     def lines(self, memories: Sequence[PayloadMemory], /) -> list[str]:
         """Return each memory's line, without its number and without a line break at its end.
@@ -67,33 +68,47 @@ class PromptForm(Protocol):
         Args:
             memories: The memories of the block, in any order.
         """
-        ...
+        texts = [memory.content for memory in memories]
+        names = list(map(self._name, memories))
+        if any(names):
+            neutral = neutralise_batch([*texts, *names])
+            texts, names = neutral[: len(texts)], neutral[len(texts) :]
+        else:
+            texts = neutralise_batch(texts)
+        times = utc([memory.timestamp for memory in memories])
+        return list(map(self._line, memories, texts, names, times))
 
-    def numbered(self, line: str, number: int, /) -> str:
+    def numbered(self, line: str, number: int, /) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - the form has none
         """Return a line with its number, from 1, if the form has numbers.
 
         Args:
             line: A line of `lines`.
             number: Its place in the block, from 1.
         """
-        ...
+        return line
 
-    def footer(self, count: int, /, latency: float | None = None) -> str:
+    def footer(self, count: int, /, latency: float | None = None) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - as above
         """Return all text after the last group, its line breaks included.
 
         Args:
             count: Number of memories in the block.
             latency: Milliseconds that the search and the steps took, if known.
         """
-        ...
+        return ""
+
+    def _name(self, memory: PayloadMemory) -> str:
+        return memory.role or ""
+
+    def _line(self, memory: PayloadMemory, content: str, name: str, time: str) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - as above
+        return content
 
 
-class PromptBlock(Record, frozen=True, kw_only=True):
+class PromptBlock(PromptForm, frozen=True, kw_only=True):
     """Markdown with one line for each memory, in groups by type.
 
     A message is `[time] role: content`, a fact `- content (confidence: 0.90)`, and a summary
-    `- content`. Times are in ISO 8601, in UTC. Contents and roles are neutralised: they can begin
-    neither a line nor a heading. The text depends on nothing but the memories and these options.
+    `- content`. Times are in ISO 8601, in UTC. The text depends on nothing but the memories and
+    these options.
 
     Attributes:
         group_by_type: Whether memories are grouped as messages, facts and summaries; else they
@@ -136,25 +151,6 @@ class PromptBlock(Record, frozen=True, kw_only=True):
         """
         return HEADINGS[memory.type] if self.group_by_type else ""
 
-    def lines(self, memories: Sequence[PayloadMemory], /) -> list[str]:
-        """Return each memory's line.
-
-        Args:
-            memories: The memories of the block, in any order.
-        """
-        contents, roles = _neutral(memories, [memory.role or "" for memory in memories])
-        times = utc([memory.timestamp for memory in memories])
-        return list(map(self._line, memories, contents, roles, times))
-
-    def numbered(self, line: str, number: int, /) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - the form has none
-        """Return the line itself.
-
-        Args:
-            line: A line of `lines`.
-            number: Its place in the block, from 1.
-        """
-        return line
-
     def footer(self, count: int, /, latency: float | None = None) -> str:
         """Return the number of memories, and the latency if it is known and wanted.
 
@@ -168,55 +164,23 @@ class PromptBlock(Record, frozen=True, kw_only=True):
         noun = "memory" if count == 1 else "memories"
         return f"\n\n_Retrieved {count} {noun}{timing}_\n"
 
-    def _line(self, memory: PayloadMemory, content: str, role: str, time: str) -> str:
+    def _line(self, memory: PayloadMemory, content: str, name: str, time: str) -> str:
         if not content:
             return ""
         if memory.type == "message":
-            return f"[{time}] {role or 'user'}: {content}"
+            return f"[{time}] {name or 'user'}: {content}"
         if memory.type == "summary":
             return f"- {content}"
         own = memory.confidence if self.score_label == "confidence" else None
         return f"- {content} ({self.score_label}: {memory.score if own is None else own:.2f})"
 
 
-class NumberedLines(Record, frozen=True, kw_only=True):
+class NumberedLines(PromptForm, frozen=True, kw_only=True):
     """One line for each memory: its number, its date in UTC, its speaker and its content.
 
     There is neither header nor footer. The speaker, or else the role, stands before a content that
-    does not begin with it. Contents and speakers are neutralised.
+    does not begin with it.
     """
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """One group, without a heading."""
-        return ("",)
-
-    def header(self) -> str:
-        """Return an empty text."""
-        return ""
-
-    def heading(self, memory: PayloadMemory, /) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - one group
-        """Return an empty text.
-
-        Args:
-            memory: The memory.
-        """
-        return ""
-
-    def lines(self, memories: Sequence[PayloadMemory], /) -> list[str]:
-        """Return each memory's line without its number.
-
-        Args:
-            memories: The memories of the block, in any order.
-        """
-        names = [memory.speaker or memory.role or "" for memory in memories]
-        contents, speakers = _neutral(memories, names)
-        times = utc([memory.timestamp for memory in memories])
-        rows = zip(contents, speakers, times, strict=True)
-        return [
-            f"{time[:10]} {_label(speaker, content) if speaker else ''}{content}" if content else ""
-            for content, speaker, time in rows
-        ]
 
     def numbered(self, line: str, number: int, /) -> str:
         """Return the line after its number in square brackets.
@@ -227,14 +191,11 @@ class NumberedLines(Record, frozen=True, kw_only=True):
         """
         return f"[{number}] {line}"
 
-    def footer(self, count: int, /, latency: float | None = None) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - as above
-        """Return an empty text.
+    def _name(self, memory: PayloadMemory) -> str:
+        return memory.speaker or memory.role or ""
 
-        Args:
-            count: Number of memories in the block.
-            latency: Milliseconds that the retrieval took, if known.
-        """
-        return ""
+    def _line(self, memory: PayloadMemory, content: str, name: str, time: str) -> str:  # noqa: ARG002 - as above
+        return f"{time[:10]} {_label(name, content) if name else ''}{content}" if content else ""
 
 
 def format_for_system_prompt(
@@ -296,21 +257,7 @@ def utc(times: Sequence[datetime]) -> list[str]:
 _UTC = (UTC, None)
 
 
-def _neutral(
-    memories: Sequence[PayloadMemory], names: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return the contents and the names of speakers as texts that can open nothing in a prompt."""
-    contents = [memory.content for memory in memories]
-    if not any(names):
-        return neutralise_batch(contents), list(names)
-    texts = neutralise_batch([*contents, *names])
-    return texts[: len(memories)], texts[len(memories) :]
-
-
 def _label(speaker: str, content: str) -> str:
     label = f"{speaker}: "
-    return "" if _begins(content, label.casefold()) else label
-
-
-def _begins(text: str, folded: str) -> bool:
-    return text[: len(folded)].casefold().startswith(folded)  # folding never makes a text shorter
+    folded = label.casefold()  # folding never makes a text shorter
+    return "" if content[: len(folded)].casefold().startswith(folded) else label
