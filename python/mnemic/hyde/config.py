@@ -47,16 +47,6 @@ RANGES: Mapping[str, Range] = {
 }
 """Ranges of the numeric options."""
 
-FLAGS = frozenset({"enabled", "follow_incoming"})
-TEXTS = frozenset(
-    {
-        "classifier_model",
-        "hypothesis_model",
-        "embedding_model",
-        "embedding_base_url",
-        "embedding_api_key",
-    }
-)
 _KEY = "embedding_api_key"
 _DECAY = Range(0, 1)
 
@@ -264,15 +254,15 @@ def _checked(name: str, given: object) -> object:
     """Return the value of an option in its final form."""
     if name in RANGES:
         return RANGES[name].checked(name, _whole(given) if RANGES[name].is_whole else given)
-    if name in FLAGS:
-        if not isinstance(given, bool):
-            raise must_be(name, "True or False", given, show=quoted)
-        return given
-    if name in TEXTS:
+    kind = HydeConfig.__annotations__[name]
+    if kind is bool and not isinstance(given, bool):
+        raise must_be(name, "True or False", given, show=quoted)
+    if kind is str:
         return _text(name, given)
     if name == "relation_decay":
         return {**RELATION_DECAY, **_decays(given)}
-    check_choice(name, given, get_args(InjectionForm))
+    if kind is InjectionForm:
+        check_choice(name, given, get_args(InjectionForm))
     return given
 
 
@@ -304,9 +294,9 @@ def _has_type(name: str, given: object) -> bool:
     if name in RANGES:
         is_number = validation.is_number(given)
         return isinstance(_whole(given), int) if is_number and RANGES[name].is_whole else is_number
-    if name in FLAGS:
-        return isinstance(given, bool)
-    return isinstance(given, Mapping if name == "relation_decay" else str)
+    if name == "relation_decay":
+        return isinstance(given, Mapping)
+    return isinstance(given, bool if HydeConfig.__annotations__[name] is bool else str)
 
 
 _NAMES = frozenset(field_names(HydeConfig))
