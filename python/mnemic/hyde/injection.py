@@ -236,9 +236,9 @@ def _neutral_texts(
     """Return the neutralised form of each text of some memories, in one call of the core."""
     found: dict[str, None] = {}
     for ranked, earlier in zip(memories, versions, strict=True):
-        entry = ranked.entry
-        found |= dict.fromkeys((entry.content, entry.category or "", entry.scope or ""))
-        found |= dict.fromkeys(each.content for each in (*earlier, *ranked.contradicting))
+        entry, others = ranked.entry, (*earlier, *ranked.contradicting)
+        texts = entry.content, entry.category or "", entry.scope or ""
+        found |= dict.fromkeys((*texts, *(each.content for each in others)))
     return dict(zip(found, map(_without_heading, neutralise_batch(found)), strict=True))
 
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -49,37 +50,25 @@ def without_tool_blocks(text: str) -> str:
     if "<" not in text:
         return text
     kept: list[str] = []
-    blocks = _OpenBlocks()
+    blocks: list[str] = []  # those that are open, the outermost first
+    numbers = Counter[str]()
     end = 0
     for tag in _TOOL_TAG.finditer(text):
-        if not blocks.names:
+        if not blocks:
             kept.append(text[end : tag.start()])
-        blocks.read(closes=bool(tag[1]), name=tag[2].lower(), is_empty=bool(tag[3]))
         end = tag.end()
-    if not blocks.names:
+        name = tag[2].lower()
+        if not (tag[1] or tag[3]):
+            blocks.append(name)
+            numbers[name] += 1
+        while tag[1] and numbers[name]:
+            closed = blocks.pop()
+            numbers[closed] -= 1
+            if closed == name:
+                break
+    if not blocks:
         kept.append(text[end:])
     return "".join(kept)
-
-
-class _OpenBlocks:
-    """The blocks that are open at a place of a text, the outermost first."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._counts: dict[str, int] = {}
-
-    def read(self, *, closes: bool, name: str, is_empty: bool) -> None:
-        """Read a tag; a closing one closes all blocks within its own."""
-        if not closes:
-            if not is_empty:
-                self.names.append(name)
-                self._counts[name] = self._counts.get(name, 0) + 1
-            return
-        while self._counts.get(name):
-            closed = self.names.pop()
-            self._counts[closed] -= 1
-            if closed == name:
-                return
 
 
 ROLES = {
@@ -103,11 +92,6 @@ class Utterance(NamedTuple):
 
     role: str
     text: str
-
-    @property
-    def line(self) -> str:
-        """The message as a line of a window."""
-        return f"{self.role}: {self.text}"
 
 
 def utterance_of(message: object) -> Utterance | None:
@@ -218,11 +202,10 @@ def build_conversation_window(
     text = "" if message is None else text_of(message)
     current = Utterance("user", text) if text else _last_of_user(utterances, newer, most)
     window = _Window(most)
-    if current is not None:
-        window.add_always(current)
+    line = "" if current is None else window.fitted(current, 1)
     newest = window.take(iter(newer))
     older = window.take(_without_last_of_user(utterances, text) if text else utterances)
-    return [*reversed(older), *window.current, *reversed(newest)]
+    return [*reversed(older), *filter(None, [line]), *reversed(newest)]
 
 
 def _start(given: object) -> int:
@@ -234,11 +217,9 @@ def _start(given: object) -> int:
 def _sequence(messages: Iterable[object] | None) -> Sequence[object]:
     if messages is None:
         return ()
-    if isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
-        return messages
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise must_be("messages", "a list of messages", messages)
-    return list(messages)
+    return messages if isinstance(messages, Sequence) else list(messages)
 
 
 def _newest_first(messages: Sequence[object], start: int) -> Iterator[Utterance]:
@@ -272,40 +253,29 @@ def _without_last_of_user(utterances: Iterator[Utterance], text: str) -> Iterato
 
 
 class _Window:
-    """The lines that are taken, and the characters that are left."""
+    """The characters that are left for lines."""
 
     def __init__(self, most: int) -> None:
-        self.current: list[str] = []
         self._left = most + len(SEPARATOR)
         self._is_full = False
-
-    def add_always(self, utterance: Utterance) -> None:
-        """Add the current message, cut to all the space if need be."""
-        self.current = [line for line in [self._fitted(utterance, 1)] if line]
 
     def take(self, utterances: Iterator[Utterance]) -> list[str]:
         """Return the lines of utterances, the newest first, until one does not fit whole."""
         lines: list[str] = []
-        while not self._is_full:
-            utterance = next(utterances, None)
-            if utterance is None:
-                break
-            line = self._fitted(utterance, MIN_CUT_CHARACTERS)
+        while not self._is_full and (utterance := next(utterances, None)) is not None:
+            line = self.fitted(utterance, MIN_CUT_CHARACTERS)
             if line:
                 lines.append(line)
         return lines
 
-    def _fitted(self, utterance: Utterance, least: int) -> str:
+    def fitted(self, utterance: Utterance, least: int) -> str:
+        """Return the line of an utterance, cut if need be; "" if too few characters are left."""
         available = self._left - len(SEPARATOR) - len(utterance.role) - 2
         fits = len(utterance.text) <= available
         self._is_full = self._is_full or not fits
         if not fits and available < least:
             return ""
-        line = (
-            utterance.line
-            if fits
-            else Utterance(utterance.role, without_middle(utterance.text, available)).line
-        )
+        line = f"{utterance.role}: {without_middle(utterance.text, available)}"
         self._left -= len(line) + len(SEPARATOR)
         return line
 
@@ -318,20 +288,16 @@ def without_middle(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     if length <= 2 * len(_CUT):
-        return text[: _boundary_before(text, max(0, length))]
+        return text[: _boundary(text, max(0, length), -1)]
     half = (length - len(_CUT)) // 2
-    head = text[: _boundary_before(text, half)].rstrip()
-    tail = text[_boundary_after(text, len(text) - half) :].lstrip()
+    head = text[: _boundary(text, half, -1)].rstrip()
+    tail = text[_boundary(text, len(text) - half, 1) :].lstrip()
     return f"{head}{_CUT}{tail}"
 
 
-def _boundary_before(text: str, at: int) -> int:
-    places = range(at, max(-1, at - _MAX_SHIFT), -1)
-    return next((place for place in places if _ends(text, place)), at)
-
-
-def _boundary_after(text: str, at: int) -> int:
-    places = range(at, min(len(text) + 1, at + _MAX_SHIFT))
+def _boundary(text: str, at: int, step: int) -> int:
+    """Return the nearest end of a character, before a place or after it."""
+    places = range(at, at + step * _MAX_SHIFT, step)
     return next((place for place in places if _ends(text, place)), at)
 
 
