@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemic.context.clipping import clip
+from mnemic.context.packing import clip
 from mnemic.errors import InvalidArgumentError
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mnemic import _core
-from mnemic.context.clipping import clip
+from mnemic.context.packing import clip
 from mnemic.errors import InvalidArgumentError
 from tests.support.sentences import cases
 

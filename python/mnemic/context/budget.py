@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeAlias
 
 from mnemic._core import estimate_tokens, truncate, truncate_to_tokens
-from mnemic.context.preference import places_by_score
+from mnemic.context.interleaving import places_by_score
 from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, joined
 from mnemic.context.tokens import Count, count_of
 from mnemic.errors import InvalidArgumentError

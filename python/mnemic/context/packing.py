@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mnemic._core import clip_sentences_batch, duplicates
+from mnemic._core import clip_sentences, clip_sentences_batch, duplicates
 from mnemic.context.budget import PackedBlock, left_out, select_within_budget
-from mnemic.context.interleaving import InterleavingStrategy, interleave
-from mnemic.context.preference import places_by_score
+from mnemic.context.interleaving import InterleavingStrategy, interleave, places_by_score
 from mnemic.context.prompt_block import PromptBlock, PromptForm
 from mnemic.context.redaction import Redaction, redact_batch
 from mnemic.errors import CountMismatchError, RedactionBudgetError
+from mnemic.model import validation
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
@@ -72,6 +72,26 @@ def _standing_for(memory: PayloadMemory, ids: list[str] | None) -> PayloadMemory
     before = memory.provenance.duplicate_ids
     provenance = replace(memory.provenance, duplicate_ids=(*before, *ids))
     return replace(memory, provenance=provenance)
+
+
+def clip(text: str, max_sentences: int = 2) -> str:
+    """Return a text up to the end of its first sentences.
+
+    The result is the start of the text as it stands, with "…" in the place of its final full
+    stop, or behind another mark; quotes and brackets that close behind the full stop stay. A text
+    of no more sentences is returned itself. A line end ends a sentence too, unless a long line
+    goes on in lower case.
+
+    Args:
+        text: Any text.
+        max_sentences: At least 1.
+
+    Raises:
+        InvalidArgumentError: If `max_sentences` is less than 1, or `text` holds a lone surrogate.
+    """
+    if not isinstance(text, str):
+        raise must_be("text", "a str", text)
+    return clip_sentences(text, validation.whole("max_sentences", max_sentences, minimum=1))
 
 
 class PackingPlan(Record, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 from mnemic.context.budget import PackedBlock as PackedBlock
 from mnemic.context.budget import enforce_budget as enforce_budget
-from mnemic.context.clipping import clip as clip
 from mnemic.context.interleaving import InterleavingStrategy as InterleavingStrategy
 from mnemic.context.interleaving import interleave as interleave
 from mnemic.context.packing import PackingPlan as PackingPlan
+from mnemic.context.packing import clip as clip
 from mnemic.context.packing import deduplicate as deduplicate
 from mnemic.context.packing import pack as pack
 from mnemic.context.prompt_block import NumberedLines as NumberedLines

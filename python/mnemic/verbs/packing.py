@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import to_builtins
+from msgspec.structs import replace
 
 from mnemic.context import MemoryContext, PackingPlan, pack
 from mnemic.context.prompt_block import NumberedLines
 from mnemic.model import SearchHit, SearchResults
 from mnemic.model.marks import SHOWN
-from mnemic.model.payload import PayloadMemory, Provenance
+from mnemic.model.payload import PayloadMemory
 from mnemic.protocols import TokenCounter
 
 _LINES = NumberedLines()
@@ -29,9 +29,9 @@ def context_of(
     plan = PackingPlan(
         strategy=None, cuts_last=False, block=_LINES, max_tokens=max_tokens, counter=counter
     )
-    ids = _ids(found.hits)
-    packed = pack(list(map(_memory, found.hits, ids)), plan)
-    hits = dict(zip(ids, found.hits, strict=True))
+    memories = _memories(found.hits)
+    packed = pack(memories, plan)
+    hits = {memory.id: hit for memory, hit in zip(memories, found.hits, strict=True)}
     return MemoryContext(
         packed.text,
         [hits[memory.id] for memory in packed.kept],
@@ -43,27 +43,15 @@ def context_of(
     )
 
 
-def _ids(hits: Sequence[SearchHit]) -> list[str]:
-    """Return the id of each hit, with its user where memories of several users share it."""
-    ids: list[str] = to_builtins([hit.entry.id for hit in hits])
-    if len(set(ids)) == len(ids):
-        return ids
-    numbers = Counter(ids)
+def _memories(hits: Sequence[SearchHit]) -> list[PayloadMemory]:
+    """Return hits on their way, with its user in an id that memories of several users share."""
+    memories = PayloadMemory.of([(hit.entry, hit.score) for hit in hits])
+    numbers = Counter(memory.id for memory in memories)
+    if len(numbers) == len(memories):
+        return memories
     return [
-        f"{name} of {hit.entry.user_id!r}" if numbers[name] > 1 else name
-        for name, hit in zip(ids, hits, strict=True)
+        replace(memory, id=f"{memory.id} of {hit.entry.user_id!r}")
+        if numbers[memory.id] > 1
+        else memory
+        for memory, hit in zip(memories, hits, strict=True)
     ]
-
-
-def _memory(hit: SearchHit, identity: str) -> PayloadMemory:
-    """Return the fields of a hit that its line is made of."""
-    entry = hit.entry
-    return PayloadMemory(
-        id=identity,
-        content=entry.content,
-        timestamp=entry.created_at,
-        score=hit.score,
-        role=entry.role,
-        speaker=entry.speaker,
-        provenance=Provenance(original_length=len(entry.content)),
-    )
