@@ -91,17 +91,16 @@ class Form(NamedTuple):
         return (self.labels[sort], *lines) if lines else ()
 
 
-def _heading(attributes: Mapping[str, str], contradicted: str) -> tuple[str, str]:
+def _heading(given: Mapping[str, str], contradicted: str) -> tuple[str, str]:
     """Return the lines of a heading, of those attributes that a memory has."""
-    category, scope, version, supersedes, contradicts, note = attributes.values()
     excerpt = f": {contradicted}" if contradicted else ""
-    lines = (
-        (category, f"**[{category} | {scope} | v{version}]**\n"),
-        (note, f"*({note})*\n"),
-        (supersedes, f"*(supersedes {supersedes})*\n"),
-        (contradicts, f"*(contradicts {contradicts}{excerpt})*\n"),
-    )
-    return "".join(line for is_shown, line in lines if is_shown), "\n"
+    lines = {
+        "category": f"**[{given['category']} | {given['scope']} | v{given['version']}]**\n",
+        "note": f"*({given['note']})*\n",
+        "supersedes": f"*(supersedes {given['supersedes']})*\n",
+        "contradicts": f"*(contradicts {given['contradicts']}{excerpt})*\n",
+    }
+    return "".join(line for name, line in lines.items() if given[name]), "\n"
 
 
 def _listed(_sort: str, version: Version) -> str:
