@@ -105,7 +105,7 @@ class Guard(Retriever):
         self._breaker = breaker
         self._cache = PayloadCache(timedelta(seconds=config.cache_ttl))
         repository.watch(self._cache.drop_users)
-        breaker.watch(telemetry.circuit_changed)
+        breaker.watch(telemetry.circuit_changes.append)
 
     @property
     def circuit(self) -> CircuitState:

@@ -49,11 +49,14 @@ class PolicyTelemetry(ServiceTelemetry):
 
     Args:
         repository: The agent's memories, their listeners of events, their meter and their clock.
+
+    Attributes:
+        circuit_changes: Changes of the circuit breaker that the next end of a run tells.
     """
 
     def __init__(self, repository: Repository) -> None:
         super().__init__(repository)
-        self._changes: deque[CircuitChange] = deque()
+        self.circuit_changes: deque[CircuitChange] = deque()
         self._errors = Sums()
 
     def stats(self, circuit: CircuitState) -> RetrievalPolicyStats:
@@ -71,10 +74,6 @@ class PolicyTelemetry(ServiceTelemetry):
             dedup_ratio=100 * sums["duplicates"] / max(1, sums["candidates"]),
             circuit=circuit,
         )
-
-    def circuit_changed(self, change: CircuitChange) -> None:
-        """Queue a change of the circuit breaker; it is published at the end of the run."""
-        self._changes.append(change)
 
     def failed(self, error: RetrievalError, cause: Exception | None) -> None:
         """Log the cause of an error by its type and place: its text may quote a message."""
@@ -109,9 +108,9 @@ class PolicyTelemetry(ServiceTelemetry):
             degraded=metadata.degraded,
             latency_ms=metadata.query_time,
         )
-        while self._changes:
+        while self.circuit_changes:
             try:
-                before, after = self._changes.popleft()
+                before, after = self.circuit_changes.popleft()
             except IndexError:  # another thread took it
                 return
             level = WARNING if after == "open" else None
