@@ -31,6 +31,7 @@ from tests.support.recall import (
     counts,
     mine,
     opened,
+    recalling,
     run,
     texts,
 )
@@ -108,22 +109,22 @@ def test_a_check_for_contradictions_of_a_memory_to_store_is_no_access():
 
 @pytest.mark.requirement("C068")
 @every_way
-def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monkeypatch):
-    async def scenario(memory, retriever):
-        await store_two(memory)
-        store = memory.repository._store
-        recorded, touch = [], store.touch
+@recalling()
+async def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(
+    memory, retriever, way, monkeypatch
+):
+    await store_two(memory)
+    store = memory.repository._store
+    recorded, touch = [], store.touch
 
-        def noting(agent_id, rows, now):
-            recorded.append(list(rows))
-            touch(agent_id, rows, now)
+    def noting(agent_id, rows, now):
+        recorded.append(list(rows))
+        touch(agent_id, rows, now)
 
-        monkeypatch.setattr(store, "touch", noting)
-        found = await EVERY_WAY[way](retriever, memory)
-        row_of = partial(memory.repository.finder.row_of, Scope(memory.scope.agent_id, "u"))
-        assert recorded == [[row_of(each.memory.id) for each in found]]
-
-    run(scenario)
+    monkeypatch.setattr(store, "touch", noting)
+    found = await EVERY_WAY[way](retriever, memory)
+    row_of = partial(memory.repository.finder.row_of, Scope(memory.scope.agent_id, "u"))
+    assert recorded == [[row_of(each.memory.id) for each in found]]
 
 
 @pytest.mark.requirement("C067", "R249")
@@ -205,17 +206,15 @@ def test_of_recalls_in_threads_one_is_counted_in_an_interval(tmp_path):
         assert (entry.id, entry.access_count) == (kept.id, 1)
 
 
-def test_a_memory_read_by_its_id_in_between_is_not_counted_again():
-    async def scenario(memory, retriever):
-        kept = mine("one")
-        await memory.store(kept)
+@recalling(options=MemoryRetrieverOptions(access_interval=60))
+async def test_a_memory_read_by_its_id_in_between_is_not_counted_again(memory, retriever):
+    kept = mine("one")
+    await memory.store(kept)
+    await retriever.recall("one", user_id="u")
+    await memory.retrieve(kept.id, user_id="u")
+    for _ in range(3):
         await retriever.recall("one", user_id="u")
-        await memory.retrieve(kept.id, user_id="u")
-        for _ in range(3):
-            await retriever.recall("one", user_id="u")
-        assert await accesses(memory) == {"one": 2}
-
-    run(scenario, options=MemoryRetrieverOptions(access_interval=60))
+    assert await accesses(memory) == {"one": 2}
 
 
 def test_an_interval_may_be_given_in_seconds():
@@ -223,24 +222,20 @@ def test_an_interval_may_be_given_in_seconds():
 
 
 @pytest.mark.requirement("C067")
-def test_only_what_is_returned_counts_as_accessed():
-    async def scenario(memory, retriever):
-        await memory.store_batch([mine(f"m ~{cosine}") for cosine in (0.9, 0.8, 0.2)])
-        await retriever.recall("q", user_id="u", max_results=1)
-        assert await counts(memory) == {"m ~0.9": 1, "m ~0.8": 0, "m ~0.2": 0}
-
-    run(scenario)
+@recalling()
+async def test_only_what_is_returned_counts_as_accessed(memory, retriever):
+    await memory.store_batch([mine(f"m ~{cosine}") for cosine in (0.9, 0.8, 0.2)])
+    await retriever.recall("q", user_id="u", max_results=1)
+    assert await counts(memory) == {"m ~0.9": 1, "m ~0.8": 0, "m ~0.2": 0}
 
 
 @pytest.mark.requirement("C068")
-def test_archived_memories_count_too_when_they_are_recalled():
-    async def scenario(memory, retriever):
-        await memory.store(mine("old", status="archived"))
-        for count in range(3):
-            (hit,) = await retriever.recall("q", user_id="u", include_archived=True)
-            assert hit.memory.access_count == count
-
-    run(scenario)
+@recalling()
+async def test_archived_memories_count_too_when_they_are_recalled(memory, retriever):
+    await memory.store(mine("old", status="archived"))
+    for count in range(3):
+        (hit,) = await retriever.recall("q", user_id="u", include_archived=True)
+        assert hit.memory.access_count == count
 
 
 @pytest.mark.requirement("C068")
@@ -300,42 +295,38 @@ def test_memories_that_may_only_be_read_are_recalled(tmp_path):
 
 
 @pytest.mark.requirement("C067")
-def test_use_is_recorded_by_id():
-    async def scenario(memory, retriever):
-        one, two = mine("one"), mine("two")
-        await memory.store_batch([one, two])
-        await retriever.recall("q", user_id="u")
-        assert await counts(memory) == {"one": 0, "two": 0}
-        await retriever.record_use([one.id, str(one.id), uuid4()], "u")
-        await retriever.record_use([], "u")
-        assert await counts(memory) == {"one": 1, "two": 0}
-        with pytest.raises(InvalidArgumentError):
-            await retriever.record_use(str(one.id), "u")
-
-    run(scenario, options=UNTRACKED)
+@recalling(options=UNTRACKED)
+async def test_use_is_recorded_by_id(memory, retriever):
+    one, two = mine("one"), mine("two")
+    await memory.store_batch([one, two])
+    await retriever.recall("q", user_id="u")
+    assert await counts(memory) == {"one": 0, "two": 0}
+    await retriever.record_use([one.id, str(one.id), uuid4()], "u")
+    await retriever.record_use([], "u")
+    assert await counts(memory) == {"one": 1, "two": 0}
+    with pytest.raises(InvalidArgumentError):
+        await retriever.record_use(str(one.id), "u")
 
 
 @pytest.mark.requirement("C069")
-def test_the_total_is_what_matches_before_the_limit():
-    async def scenario(memory, retriever):
-        start = mine("start", type="event")
-        others = [mine(f"{at} ~0.5") for at in range(6)]
-        await memory.store_batch([start, *others, mine("far ~0.1", type="insight")])
-        for other in others:
-            await memory.link(start.id, other.id, user_id="u")
-        found = await by_every_method(retriever, type_filter="fact")
-        assert {len(result) for result in found.values()} == {6}
-        named = {"user_id": "u", "type_filter": "fact"}
-        cut = [await retriever.recall("q", **named, mode=mode, max_results=2) for mode in MODES]
-        cut += [
-            await retriever.recall_temporal(NOON, NOON, topic, limit=2, **named)
-            for topic in (None, "q")
-        ]
-        cut += [
-            await retriever.recall_by_type("fact", "u", 2),
-            await retriever.recall_linked(start.id, user_id="u", limit=2),
-            await retriever.recall_linked(start.id, user_id="u", limit=2, include_archived=True),
-        ]
-        assert [(len(result), result.total_matches) for result in cut] == [(2, 6)] * len(cut)
-
-    run(scenario)
+@recalling()
+async def test_the_total_is_what_matches_before_the_limit(memory, retriever):
+    start = mine("start", type="event")
+    others = [mine(f"{at} ~0.5") for at in range(6)]
+    await memory.store_batch([start, *others, mine("far ~0.1", type="insight")])
+    for other in others:
+        await memory.link(start.id, other.id, user_id="u")
+    found = await by_every_method(retriever, type_filter="fact")
+    assert {len(result) for result in found.values()} == {6}
+    named = {"user_id": "u", "type_filter": "fact"}
+    cut = [await retriever.recall("q", **named, mode=mode, max_results=2) for mode in MODES]
+    cut += [
+        await retriever.recall_temporal(NOON, NOON, topic, limit=2, **named)
+        for topic in (None, "q")
+    ]
+    cut += [
+        await retriever.recall_by_type("fact", "u", 2),
+        await retriever.recall_linked(start.id, user_id="u", limit=2),
+        await retriever.recall_linked(start.id, user_id="u", limit=2, include_archived=True),
+    ]
+    assert [(len(result), result.total_matches) for result in cut] == [(2, 6)] * len(cut)

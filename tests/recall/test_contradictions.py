@@ -25,6 +25,7 @@ from tests.support.recall import (
     ids,
     mine,
     opened,
+    recalling,
     run,
     texts,
 )
@@ -90,34 +91,32 @@ def test_twenty_memories_are_judged_at_most():
 
 @pytest.mark.requirement("C072")
 @pytest.mark.parametrize("ends", [("near ~0.8", "other ~0.1"), ("other ~0.1", "near ~0.8")])
-def test_linked_pairs_are_always_among_them_whichever_way_they_are_linked(ends):
-    async def scenario(memory, retriever):
-        of = {text: mine(text) for text in ("near ~0.8", "other ~0.1", "else ~0.9")}
-        await memory.store_batch(list(of.values()))
-        await memory.link(of[ends[0]].id, of[ends[1]].id, "contradicts", 0.5, user_id="u")
-        await memory.link(of["else ~0.9"].id, of["near ~0.8"].id, "related", 1.0, user_id="u")
-        found = await retriever.find_contradictions("new", "u", min_confidence=1.0)
-        assert {each.memory.content: each.score for each in found} == pytest.approx(
-            {"near ~0.8": 0.4, "other ~0.1": 0.4}, abs=1e-6
-        )
-
-    run(scenario, **contradicting({}))
+@recalling(**contradicting({}))
+async def test_linked_pairs_are_always_among_them_whichever_way_they_are_linked(
+    memory, retriever, ends
+):
+    of = {text: mine(text) for text in ("near ~0.8", "other ~0.1", "else ~0.9")}
+    await memory.store_batch(list(of.values()))
+    await memory.link(of[ends[0]].id, of[ends[1]].id, "contradicts", 0.5, user_id="u")
+    await memory.link(of["else ~0.9"].id, of["near ~0.8"].id, "related", 1.0, user_id="u")
+    found = await retriever.find_contradictions("new", "u", min_confidence=1.0)
+    assert {each.memory.content: each.score for each in found} == pytest.approx(
+        {"near ~0.8": 0.4, "other ~0.1": 0.4}, abs=1e-6
+    )
 
 
 @pytest.mark.requirement("C072")
-def test_of_judgement_and_link_the_surer_counts_and_nothing_comes_twice():
-    async def scenario(memory, retriever):
-        one, two, three = mine("one ~0.8"), mine("two ~0.9"), mine("three ~0.2")
-        await memory.store_batch([one, two, three])
-        await memory.link(one.id, two.id, "contradicts", 1.0, user_id="u")
-        await memory.link(two.id, three.id, "contradicts", 0.5, user_id="u")
-        found = await retriever.find_contradictions("new", "u")
-        assert {each.memory.content: each.score for each in found} == pytest.approx(
-            {"one ~0.8": 0.95, "two ~0.9": 0.9, "three ~0.2": 0.45}, abs=1e-6
-        )
-        assert len(found) == found.total_matches == 3
-
-    run(scenario, **contradicting({"one ~0.8": 0.95, "two ~0.9": 0.6}))
+@recalling(**contradicting({"one ~0.8": 0.95, "two ~0.9": 0.6}))
+async def test_of_judgement_and_link_the_surer_counts_and_nothing_comes_twice(memory, retriever):
+    one, two, three = mine("one ~0.8"), mine("two ~0.9"), mine("three ~0.2")
+    await memory.store_batch([one, two, three])
+    await memory.link(one.id, two.id, "contradicts", 1.0, user_id="u")
+    await memory.link(two.id, three.id, "contradicts", 0.5, user_id="u")
+    found = await retriever.find_contradictions("new", "u")
+    assert {each.memory.content: each.score for each in found} == pytest.approx(
+        {"one ~0.8": 0.95, "two ~0.9": 0.9, "three ~0.2": 0.45}, abs=1e-6
+    )
+    assert len(found) == found.total_matches == 3
 
 
 @pytest.mark.requirement("C062", "C072")
@@ -142,39 +141,35 @@ def test_contradictions_of_other_users_stay_with_them():
 
 
 @pytest.mark.requirement("C064", "C072")
-def test_filters_hold_for_contradictions_linked_ones_too():
-    async def scenario(memory, retriever):
-        one = mine("one", project_id="p")
-        other = mine("other ~0.1", project_id="q", type="event")
-        third = mine("third ~0.1", project_id="p", importance=0.0, created_at=NOON - 70 * DAY)
-        await memory.store_batch([one, other, third])
-        for end in (other, third):
-            await memory.link(one.id, end.id, "contradicts", user_id="u")
-        find = retriever.find_contradictions
-        assert set(texts(await find("new", "u"))) == {"one", "other ~0.1", "third ~0.1"}
-        assert set(texts(await find("new", "u", project_id="p"))) == {"one", "third ~0.1"}
-        assert set(texts(await find("new", "u", type_filter="fact"))) == {"one", "third ~0.1"}
-        assert set(texts(await find("new", "u", min_salience=0.2))) == {"one", "other ~0.1"}
-
-    run(scenario, **contradicting({}))
+@recalling(**contradicting({}))
+async def test_filters_hold_for_contradictions_linked_ones_too(memory, retriever):
+    one = mine("one", project_id="p")
+    other = mine("other ~0.1", project_id="q", type="event")
+    third = mine("third ~0.1", project_id="p", importance=0.0, created_at=NOON - 70 * DAY)
+    await memory.store_batch([one, other, third])
+    for end in (other, third):
+        await memory.link(one.id, end.id, "contradicts", user_id="u")
+    find = retriever.find_contradictions
+    assert set(texts(await find("new", "u"))) == {"one", "other ~0.1", "third ~0.1"}
+    assert set(texts(await find("new", "u", project_id="p"))) == {"one", "third ~0.1"}
+    assert set(texts(await find("new", "u", type_filter="fact"))) == {"one", "third ~0.1"}
+    assert set(texts(await find("new", "u", min_salience=0.2))) == {"one", "other ~0.1"}
 
 
 @pytest.mark.requirement("C064", "C072")
 @pytest.mark.parametrize("flag", [{}, {"include_archived": True}, {"include_superseded": True}])
-def test_archived_and_superseded_memories_contradict_only_when_asked(flag):
-    async def scenario(memory, retriever):
-        of = {name: mine(name) for name in STATUSES}
-        ends = {name: mine(f"end of {name} ~0.1") for name in STATUSES}
-        await memory.store_batch([*of.values(), *ends.values()])
-        for name in STATUSES:
-            await memory.link(ends[name].id, of[name].id, "contradicts", user_id="u")
-        await memory.update(of["archived"].id, MemoryEntryUpdate(status="archived"), user_id="u")
-        await memory.store(mine("newer ~0.1", supersedes=of["superseded"].id))
-        asked_for = ["active", *(name.removeprefix("include_") for name in flag)]
-        found = await retriever.find_contradictions("new", "u", min_confidence=1.0, **flag)
-        assert set(texts(found)) == {*asked_for, *(f"end of {name} ~0.1" for name in asked_for)}
-
-    run(scenario, **contradicting({}))
+@recalling(**contradicting({}))
+async def test_archived_and_superseded_memories_contradict_only_when_asked(memory, retriever, flag):
+    of = {name: mine(name) for name in STATUSES}
+    ends = {name: mine(f"end of {name} ~0.1") for name in STATUSES}
+    await memory.store_batch([*of.values(), *ends.values()])
+    for name in STATUSES:
+        await memory.link(ends[name].id, of[name].id, "contradicts", user_id="u")
+    await memory.update(of["archived"].id, MemoryEntryUpdate(status="archived"), user_id="u")
+    await memory.store(mine("newer ~0.1", supersedes=of["superseded"].id))
+    asked_for = ["active", *(name.removeprefix("include_") for name in flag)]
+    found = await retriever.find_contradictions("new", "u", min_confidence=1.0, **flag)
+    assert set(texts(found)) == {*asked_for, *(f"end of {name} ~0.1" for name in asked_for)}
 
 
 @pytest.mark.requirement("C072")
@@ -207,16 +202,14 @@ def test_a_judge_that_fails_is_heard():
     run(scenario, judge=Failing())
 
 
-def test_what_contradicts_nothing_at_all_cannot_be_asked():
-    async def scenario(_, retriever):
-        for content in ("", " ", None, 3):
-            with pytest.raises(InvalidArgumentError, match="content"):
-                await retriever.find_contradictions(content, "u")
-        for confidence in (-0.1, 1.1, math.nan):
-            with pytest.raises(InvalidArgumentError, match="min_confidence"):
-                await retriever.find_contradictions("new", "u", min_confidence=confidence)
-
-    run(scenario)
+@recalling()
+async def test_what_contradicts_nothing_at_all_cannot_be_asked(retriever):
+    for content in ("", " ", None, 3):
+        with pytest.raises(InvalidArgumentError, match="content"):
+            await retriever.find_contradictions(content, "u")
+    for confidence in (-0.1, 1.1, math.nan):
+        with pytest.raises(InvalidArgumentError, match="min_confidence"):
+            await retriever.find_contradictions("new", "u", min_confidence=confidence)
 
 
 @pytest.mark.requirement("C072")

@@ -22,6 +22,7 @@ from tests.support.recall import (
     NamedSimilarities,
     ids,
     mine,
+    recalling,
     run,
     salience,
     scores,
@@ -33,19 +34,17 @@ from tests.support.recall import (
 
 @pytest.mark.requirement("C059")
 @pytest.mark.parametrize("mode", OWN_ORDERS)
-def test_the_query_changes_nothing_where_a_mode_has_its_own_order(mode):
-    async def scenario(memory, retriever):
-        await memory.store_batch(
-            [
-                mine("far ~0.0", last_accessed_at=NOON, access_count=9, importance=1.0),
-                mine("same", created_at=NOON - 30 * DAY, importance=0.0),
-            ]
-        )
-        for query in ("", " ", "same", "anything ~0.3"):
-            found = await retriever.recall(query, user_id="u", mode=mode)
-            assert texts(found) == ["far ~0.0", "same"]
-
-    run(scenario, options=UNTRACKED)
+@recalling(options=UNTRACKED)
+async def test_the_query_changes_nothing_where_a_mode_has_its_own_order(memory, retriever, mode):
+    await memory.store_batch(
+        [
+            mine("far ~0.0", last_accessed_at=NOON, access_count=9, importance=1.0),
+            mine("same", created_at=NOON - 30 * DAY, importance=0.0),
+        ]
+    )
+    for query in ("", " ", "same", "anything ~0.3"):
+        found = await retriever.recall(query, user_id="u", mode=mode)
+        assert texts(found) == ["far ~0.0", "same"]
 
 
 @pytest.mark.requirement("C059")
@@ -86,124 +85,112 @@ FIRST_OF = {"recent": {"last_accessed_at": NOON}, "frequent": {"access_count": 4
 
 
 @pytest.mark.requirement("C059")
-def test_equally_salient_memories_are_newest_first_then_by_id():
-    async def scenario(memory, retriever):
-        times = {3: NOON - DAY, 1: NOON - 2 * DAY, 2: NOON - 2 * DAY, 4: NOON - 3 * DAY}
-        await memory.store_batch(
-            [
-                mine("x", id=uid(number), created_at=time, last_accessed_at=NOON)
-                for number, time in times.items()
-            ]
-        )
-        found = await retriever.recall("", user_id="u", mode="important")
-        assert ids(found) == [3, 1, 2, 4]
-        relevant = await retriever.recall("q", user_id="u")
-        assert ids(relevant) == [3, 1, 2, 4]
-
-    run(scenario, options=UNTRACKED)
+@recalling(options=UNTRACKED)
+async def test_equally_salient_memories_are_newest_first_then_by_id(memory, retriever):
+    times = {3: NOON - DAY, 1: NOON - 2 * DAY, 2: NOON - 2 * DAY, 4: NOON - 3 * DAY}
+    await memory.store_batch(
+        [
+            mine("x", id=uid(number), created_at=time, last_accessed_at=NOON)
+            for number, time in times.items()
+        ]
+    )
+    found = await retriever.recall("", user_id="u", mode="important")
+    assert ids(found) == [3, 1, 2, 4]
+    relevant = await retriever.recall("q", user_id="u")
+    assert ids(relevant) == [3, 1, 2, 4]
 
 
 @pytest.mark.requirement("R241")
-def test_a_memory_that_was_never_accessed_counts_as_accessed_when_it_was_made():
-    async def scenario(memory, retriever):
-        await memory.store_batch(
-            [
-                mine("made", created_at=NOON - 2 * HOUR),
-                mine("read", created_at=NOON - DAY, last_accessed_at=NOON - HOUR),
-                mine("old", created_at=NOON - 2 * DAY, last_accessed_at=NOON - 3 * HOUR),
-            ]
-        )
-        found = await retriever.recall("", user_id="u", mode="recent")
-        assert texts(found) == ["read", "made", "old"]
-
-    run(scenario, options=UNTRACKED)
+@recalling(options=UNTRACKED)
+async def test_a_memory_that_was_never_accessed_counts_as_accessed_when_it_was_made(
+    memory, retriever
+):
+    await memory.store_batch(
+        [
+            mine("made", created_at=NOON - 2 * HOUR),
+            mine("read", created_at=NOON - DAY, last_accessed_at=NOON - HOUR),
+            mine("old", created_at=NOON - 2 * DAY, last_accessed_at=NOON - 3 * HOUR),
+        ]
+    )
+    found = await retriever.recall("", user_id="u", mode="recent")
+    assert texts(found) == ["read", "made", "old"]
 
 
 @pytest.mark.requirement("R250")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("archived", [False, True])
-def test_a_smaller_limit_gives_the_head_of_a_larger_one(mode, archived):
-    async def scenario(memory, retriever):
-        chance = random.Random(7)  # noqa: S311 - as above
-        await memory.store_batch(
-            [
-                mine(
-                    f"m ~{chance.choice([0.4, 0.6, 0.6, 0.9])}",
-                    importance=chance.choice([0.1, 0.5, 0.5]),
-                    access_count=chance.choice([0, 1, 1]),
-                    created_at=NOON - chance.choice([0, 1, 1]) * DAY,
-                    status=chance.choice([MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED]),
-                )
-                for _ in range(30)
-            ]
-        )
-        named = {"user_id": "u", "mode": mode, "include_archived": archived}
-        whole = await retriever.recall("q", **named, max_results=1000)
-        assert len(whole) == whole.total_matches
-        for limit in (1, 2, 7, 13):
-            part = await retriever.recall("q", **named, max_results=limit)
-            assert ids(part) == ids(whole)[:limit]
-            assert part.total_matches == whole.total_matches
-
-    run(scenario, options=UNTRACKED)
+@recalling(options=UNTRACKED)
+async def test_a_smaller_limit_gives_the_head_of_a_larger_one(memory, retriever, mode, archived):
+    chance = random.Random(7)  # noqa: S311 - as above
+    await memory.store_batch(
+        [
+            mine(
+                f"m ~{chance.choice([0.4, 0.6, 0.6, 0.9])}",
+                importance=chance.choice([0.1, 0.5, 0.5]),
+                access_count=chance.choice([0, 1, 1]),
+                created_at=NOON - chance.choice([0, 1, 1]) * DAY,
+                status=chance.choice([MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED]),
+            )
+            for _ in range(30)
+        ]
+    )
+    named = {"user_id": "u", "mode": mode, "include_archived": archived}
+    whole = await retriever.recall("q", **named, max_results=1000)
+    assert len(whole) == whole.total_matches
+    for limit in (1, 2, 7, 13):
+        part = await retriever.recall("q", **named, max_results=limit)
+        assert ids(part) == ids(whole)[:limit]
+        assert part.total_matches == whole.total_matches
 
 
 # Relevant recall
 
 
 @pytest.mark.requirement("C060")
-def test_similarity_counts_once():
-    async def scenario(memory, retriever):
-        one = mine("one ~0.8", importance=0.3, access_count=4, created_at=NOON - 7 * DAY)
-        await memory.store(one)
-        (hit,) = await retriever.recall("q", user_id="u")
-        assert hit.score == pytest.approx(0.6 * 0.8 + 0.4 * salience(one), abs=1e-6)
-        (other,) = await retriever.recall("q ~0.9", user_id="u")
-        cosine = 0.8 * 0.9 + math.sqrt((1 - 0.64) * (1 - 0.81))
-        expected = 0.6 * cosine + 0.4 * salience(one)
-        assert other.score == pytest.approx(expected, abs=1e-6)
-
-    run(scenario, options=UNTRACKED)
+@recalling(options=UNTRACKED)
+async def test_similarity_counts_once(memory, retriever):
+    one = mine("one ~0.8", importance=0.3, access_count=4, created_at=NOON - 7 * DAY)
+    await memory.store(one)
+    (hit,) = await retriever.recall("q", user_id="u")
+    assert hit.score == pytest.approx(0.6 * 0.8 + 0.4 * salience(one), abs=1e-6)
+    (other,) = await retriever.recall("q ~0.9", user_id="u")
+    cosine = 0.8 * 0.9 + math.sqrt((1 - 0.64) * (1 - 0.81))
+    expected = 0.6 * cosine + 0.4 * salience(one)
+    assert other.score == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.requirement("C060", "C012", "C076")
-def test_the_best_memory_wins_however_many_are_nearer():
-    async def scenario(memory, retriever):
-        near = [mine(f"{at} ~0.8", importance=0.0, created_at=NOON - 70 * DAY) for at in range(60)]
-        best = mine("best ~0.7", importance=1.0, access_count=100)
-        await memory.store_batch([*near, best])
-        assert texts(await retriever.recall("q", user_id="u", max_results=1)) == ["best ~0.7"]
-
-    run(scenario)
+@recalling()
+async def test_the_best_memory_wins_however_many_are_nearer(memory, retriever):
+    near = [mine(f"{at} ~0.8", importance=0.0, created_at=NOON - 70 * DAY) for at in range(60)]
+    best = mine("best ~0.7", importance=1.0, access_count=100)
+    await memory.store_batch([*near, best])
+    assert texts(await retriever.recall("q", user_id="u", max_results=1)) == ["best ~0.7"]
 
 
 @pytest.mark.requirement("C076")
-def test_one_users_few_memories_are_all_found_among_many_others():
-    async def scenario(memory, retriever):
-        others = [mine(f"{at} ~0.99", user_id=f"other {at % 7}") for at in range(300)]
-        own = [mine(f"own {at} ~0.5") for at in range(5)]
-        await memory.store_batch(others + own)
-        for mode in MODES:
-            found = await retriever.recall("q", user_id="u", mode=mode, max_results=5)
-            assert sorted(texts(found)) == [f"own {at} ~0.5" for at in range(5)]
-            assert found.total_matches == 5
-
-    run(scenario)
+@recalling()
+async def test_one_users_few_memories_are_all_found_among_many_others(memory, retriever):
+    others = [mine(f"{at} ~0.99", user_id=f"other {at % 7}") for at in range(300)]
+    own = [mine(f"own {at} ~0.5") for at in range(5)]
+    await memory.store_batch(others + own)
+    for mode in MODES:
+        found = await retriever.recall("q", user_id="u", mode=mode, max_results=5)
+        assert sorted(texts(found)) == [f"own {at} ~0.5" for at in range(5)]
+        assert found.total_matches == 5
 
 
 @pytest.mark.requirement("C073")
-def test_negative_cosines_count_as_nothing():
-    async def scenario(memory, retriever):
-        good = mine("against ~-0.9", importance=1.0)
-        weak = mine("across ~0.0", importance=0.5)
-        await memory.store_batch([good, weak])
-        found = await retriever.recall("q", user_id="u")
-        assert texts(found) == ["against ~-0.9", "across ~0.0"]
-        expected = [0.4 * salience(good), 0.4 * salience(weak)]
-        assert scores(found) == pytest.approx(expected, abs=1e-6)
-        assert found[0].match_reason == f"Similarity: 0.00, Salience: {salience(good):.2f}"
-
-    run(scenario, options=MemoryRetrieverOptions(min_similarity=0.0, track_access=False))
+@recalling(options=MemoryRetrieverOptions(min_similarity=0.0, track_access=False))
+async def test_negative_cosines_count_as_nothing(memory, retriever):
+    good = mine("against ~-0.9", importance=1.0)
+    weak = mine("across ~0.0", importance=0.5)
+    await memory.store_batch([good, weak])
+    found = await retriever.recall("q", user_id="u")
+    assert texts(found) == ["against ~-0.9", "across ~0.0"]
+    expected = [0.4 * salience(good), 0.4 * salience(weak)]
+    assert scores(found) == pytest.approx(expected, abs=1e-6)
+    assert found[0].match_reason == f"Similarity: 0.00, Salience: {salience(good):.2f}"
 
 
 @pytest.mark.requirement("C151")
@@ -221,57 +208,49 @@ def test_the_floor_is_the_option_or_the_embedders_own_or_the_documented_one():
     assert run(scenario, embedder=NamedSimilarities(floor=0.1), options=strict) == 1
 
 
-def test_similarity_may_weigh_nothing():
-    async def scenario(memory, retriever):
-        plain, worthy = mine("plain ~0.9", importance=0.1), mine("worthy ~0.5", importance=0.9)
-        await memory.store_batch([plain, worthy, mine("far ~0.1", importance=1.0)])
-        found = await retriever.recall("q", user_id="u")
-        assert texts(found) == ["worthy ~0.5", "plain ~0.9"]
-        assert scores(found) == pytest.approx([salience(worthy), salience(plain)], abs=1e-6)
-        assert found[0].match_reason.startswith("Similarity: 0.50, Salience: ")
-
-    run(scenario, options=MemoryRetrieverOptions(similarity_weight=0.0, salience_weight=1.0))
+@recalling(options=MemoryRetrieverOptions(similarity_weight=0.0, salience_weight=1.0))
+async def test_similarity_may_weigh_nothing(memory, retriever):
+    plain, worthy = mine("plain ~0.9", importance=0.1), mine("worthy ~0.5", importance=0.9)
+    await memory.store_batch([plain, worthy, mine("far ~0.1", importance=1.0)])
+    found = await retriever.recall("q", user_id="u")
+    assert texts(found) == ["worthy ~0.5", "plain ~0.9"]
+    assert scores(found) == pytest.approx([salience(worthy), salience(plain)], abs=1e-6)
+    assert found[0].match_reason.startswith("Similarity: 0.50, Salience: ")
 
 
 @pytest.mark.requirement("C061")
 @pytest.mark.parametrize("query", ["", "  \n"])
-def test_relevant_recall_needs_a_query_and_the_others_embed_none(query):
-    async def scenario(memory, retriever):
-        await memory.store(mine("a"))
-        embedded = len(memory.embedder.texts)
-        for mode in OWN_ORDERS:
-            assert texts(await retriever.recall(query, user_id="u", mode=mode)) == ["a"]
-            assert texts(await retriever.recall("a", user_id="u", mode=mode)) == ["a"]
-        await retriever.recall_by_type("fact", "u")
-        await retriever.recall_temporal(NOON, NOON, query, user_id="u")
-        assert len(memory.embedder.texts) == embedded
-        with pytest.raises(ValueError, match="query must be a text that is not empty"):
-            await retriever.recall(query, user_id="u")
-        assert len(memory.embedder.texts) == embedded
-
-    run(scenario)
+@recalling()
+async def test_relevant_recall_needs_a_query_and_the_others_embed_none(memory, retriever, query):
+    await memory.store(mine("a"))
+    embedded = len(memory.embedder.texts)
+    for mode in OWN_ORDERS:
+        assert texts(await retriever.recall(query, user_id="u", mode=mode)) == ["a"]
+        assert texts(await retriever.recall("a", user_id="u", mode=mode)) == ["a"]
+    await retriever.recall_by_type("fact", "u")
+    await retriever.recall_temporal(NOON, NOON, query, user_id="u")
+    assert len(memory.embedder.texts) == embedded
+    with pytest.raises(ValueError, match="query must be a text that is not empty"):
+        await retriever.recall(query, user_id="u")
+    assert len(memory.embedder.texts) == embedded
 
 
 @pytest.mark.requirement("C061")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_query_that_is_no_text_is_refused(mode):
-    async def scenario(_, retriever):
-        for query in (None, 3, b"q"):
-            with pytest.raises(InvalidArgumentError, match="query must be a str"):
-                await retriever.recall(query, user_id="u", mode=mode)
-
-    run(scenario)
+@recalling()
+async def test_a_query_that_is_no_text_is_refused(retriever, mode):
+    for query in (None, 3, b"q"):
+        with pytest.raises(InvalidArgumentError, match="query must be a str"):
+            await retriever.recall(query, user_id="u", mode=mode)
 
 
-def test_without_an_embedder_only_what_needs_none_is_answered():
-    async def scenario(memory, retriever):
-        await memory.store(mine("a"))
-        for mode in OWN_ORDERS:
-            assert texts(await retriever.recall("a", user_id="u", mode=mode)) == ["a"]
-        assert texts(await retriever.recall_temporal(NOON, NOON, user_id="u")) == ["a"]
-        with pytest.raises(EmbedderRequiredError):
-            await retriever.recall("a", user_id="u")
-        with pytest.raises(EmbedderRequiredError):
-            await retriever.recall_temporal(NOON, NOON, "a", user_id="u")
-
-    run(scenario, embedder=None)
+@recalling(embedder=None)
+async def test_without_an_embedder_only_what_needs_none_is_answered(memory, retriever):
+    await memory.store(mine("a"))
+    for mode in OWN_ORDERS:
+        assert texts(await retriever.recall("a", user_id="u", mode=mode)) == ["a"]
+    assert texts(await retriever.recall_temporal(NOON, NOON, user_id="u")) == ["a"]
+    with pytest.raises(EmbedderRequiredError):
+        await retriever.recall("a", user_id="u")
+    with pytest.raises(EmbedderRequiredError):
+        await retriever.recall_temporal(NOON, NOON, "a", user_id="u")

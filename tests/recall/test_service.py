@@ -37,6 +37,7 @@ from tests.support.recall import (
     counts,
     mine,
     opened,
+    recalling,
     run,
     texts,
 )
@@ -97,13 +98,11 @@ def test_recall_keeps_its_own_documented_defaults():
     run(scenario, options=UNTRACKED)
 
 
-def test_what_is_to_come_is_as_new_as_now():
-    async def scenario(memory, retriever):
-        await memory.store(mine("later", created_at=NOON + 30 * DAY))
-        (hit,) = await retriever.recall("", user_id="u", mode="recent")
-        assert hit.score == 1.0
-
-    run(scenario)
+@recalling()
+async def test_what_is_to_come_is_as_new_as_now(memory, retriever):
+    await memory.store(mine("later", created_at=NOON + 30 * DAY))
+    (hit,) = await retriever.recall("", user_id="u", mode="recent")
+    assert hit.score == 1.0
 
 
 def test_the_front_door_recalls_as_the_retriever_does():
@@ -199,12 +198,10 @@ def test_recalls_beside_writers_see_only_their_users_living_memories(tmp_path):
         ("salience", (UUID(int=1), "u"), {"query": 5}),
     ],
 )
-def test_what_is_no_text_or_flag_is_refused(method, arguments, named):
-    async def scenario(_, retriever):
-        with pytest.raises(MnemicError, match=r"must be"):
-            await getattr(retriever, method)(*arguments, **named)
-
-    run(scenario)
+@recalling()
+async def test_what_is_no_text_or_flag_is_refused(retriever, method, arguments, named):
+    with pytest.raises(MnemicError, match=r"must be"):
+        await getattr(retriever, method)(*arguments, **named)
 
 
 @pytest.mark.parametrize("interval", [1e30, timedelta.max])
@@ -244,21 +241,19 @@ def test_a_judge_that_gives_no_judgements_is_told_so(given):
 
 
 @pytest.mark.parametrize("wrong", ["\ud800", "a\0b", 3])
-def test_what_is_no_text_is_refused_wherever_one_is_asked(wrong):
-    async def scenario(memory, retriever):
-        one = mine("one")
-        await memory.store(one)
-        for call in (
-            lambda: retriever.recall(wrong, user_id="u"),
-            lambda: retriever.recall(wrong, user_id="u", mode="recent"),
-            lambda: retriever.recall_temporal(NOON, NOON, wrong, user_id="u"),
-            lambda: retriever.find_contradictions(wrong, user_id="u"),
-            lambda: retriever.salience(one.id, "u", query=wrong),
-        ):
-            with pytest.raises(InvalidArgumentError):
-                await call()
-
-    run(scenario)
+@recalling()
+async def test_what_is_no_text_is_refused_wherever_one_is_asked(memory, retriever, wrong):
+    one = mine("one")
+    await memory.store(one)
+    for call in (
+        lambda: retriever.recall(wrong, user_id="u"),
+        lambda: retriever.recall(wrong, user_id="u", mode="recent"),
+        lambda: retriever.recall_temporal(NOON, NOON, wrong, user_id="u"),
+        lambda: retriever.find_contradictions(wrong, user_id="u"),
+        lambda: retriever.salience(one.id, "u", query=wrong),
+    ):
+        with pytest.raises(InvalidArgumentError):
+            await call()
 
 
 def test_options_of_another_type_are_refused():

@@ -21,7 +21,7 @@ from tests.support.recall import (
     ids,
     mine,
     opened,
-    run,
+    recalling,
     salience,
     scores,
     texts,
@@ -31,122 +31,108 @@ from tests.support.recall import (
 
 
 @pytest.mark.requirement("C070")
-def test_a_time_range_has_both_ends_unless_it_is_half_open():
-    async def scenario(memory, retriever):
-        start, end = NOON - DAY, NOON
-        times = {
-            "before": start - MICROSECOND,
-            "start": start,
-            "end": end,
-            "after": end + MICROSECOND,
-        }
-        await memory.store_batch([mine(name, created_at=at) for name, at in times.items()])
-        whole = await retriever.recall_temporal(start, end, user_id="u")
-        assert texts(whole) == ["end", "start"]
-        half = await retriever.recall_temporal(start, end, user_id="u", half_open=True)
-        assert texts(half) == ["start"]
-        moment = await retriever.recall_temporal(end, end, user_id="u")
-        assert texts(moment) == ["end"]
-        assert not await retriever.recall_temporal(end, end, user_id="u", half_open=True)
-
-    run(scenario)
+@recalling()
+async def test_a_time_range_has_both_ends_unless_it_is_half_open(memory, retriever):
+    start, end = NOON - DAY, NOON
+    times = {
+        "before": start - MICROSECOND,
+        "start": start,
+        "end": end,
+        "after": end + MICROSECOND,
+    }
+    await memory.store_batch([mine(name, created_at=at) for name, at in times.items()])
+    whole = await retriever.recall_temporal(start, end, user_id="u")
+    assert texts(whole) == ["end", "start"]
+    half = await retriever.recall_temporal(start, end, user_id="u", half_open=True)
+    assert texts(half) == ["start"]
+    moment = await retriever.recall_temporal(end, end, user_id="u")
+    assert texts(moment) == ["end"]
+    assert not await retriever.recall_temporal(end, end, user_id="u", half_open=True)
 
 
 @pytest.mark.requirement("C070")
-def test_a_range_that_ends_before_it_begins_is_refused():
-    async def scenario(_, retriever):
-        with pytest.raises(InvalidArgumentError, match="ends before it begins"):
-            await retriever.recall_temporal(NOON, NOON - MICROSECOND, user_id="u")
-        for wrong in (None, "2026-05-01", 3):
-            with pytest.raises(InvalidArgumentError):
-                await retriever.recall_temporal(wrong, NOON, user_id="u")
-            with pytest.raises(InvalidArgumentError):
-                await retriever.recall_temporal(NOON, wrong, user_id="u")
-
-    run(scenario)
+@recalling()
+async def test_a_range_that_ends_before_it_begins_is_refused(retriever):
+    with pytest.raises(InvalidArgumentError, match="ends before it begins"):
+        await retriever.recall_temporal(NOON, NOON - MICROSECOND, user_id="u")
+    for wrong in (None, "2026-05-01", 3):
+        with pytest.raises(InvalidArgumentError):
+            await retriever.recall_temporal(wrong, NOON, user_id="u")
+        with pytest.raises(InvalidArgumentError):
+            await retriever.recall_temporal(NOON, wrong, user_id="u")
 
 
 @pytest.mark.requirement("C103")
-def test_times_of_any_zone_are_understood_and_naive_ones_are_utc():
-    async def scenario(memory, retriever):
-        await memory.store(mine("a"))
-        oslo = NOON.astimezone(timezone(timedelta(hours=2)))
-        naive = NOON.replace(tzinfo=None)
-        for moment in (oslo, naive):
-            assert len(await retriever.recall_temporal(moment, moment, user_id="u")) == 1
-
-    run(scenario)
+@recalling()
+async def test_times_of_any_zone_are_understood_and_naive_ones_are_utc(memory, retriever):
+    await memory.store(mine("a"))
+    oslo = NOON.astimezone(timezone(timedelta(hours=2)))
+    naive = NOON.replace(tzinfo=None)
+    for moment in (oslo, naive):
+        assert len(await retriever.recall_temporal(moment, moment, user_id="u")) == 1
 
 
 @pytest.mark.requirement("C070")
-def test_a_hundred_are_returned_unless_another_limit_is_given():
-    async def scenario(memory, retriever):
-        await memory.store_batch([mine(str(at), created_at=NOON - at * HOUR) for at in range(120)])
-        found = await retriever.recall_temporal(NOON - 10 * DAY, NOON, user_id="u")
-        assert texts(found) == [str(at) for at in range(100)]
-        assert found.total_matches == 120
-        found = await retriever.recall_temporal(NOON - 10 * DAY, NOON, user_id="u", limit=3)
-        assert texts(found) == ["0", "1", "2"]
-        for limit in (0, 1001):
-            with pytest.raises(InvalidArgumentError):
-                await retriever.recall_temporal(NOON, NOON, user_id="u", limit=limit)
-
-    run(scenario)
+@recalling()
+async def test_a_hundred_are_returned_unless_another_limit_is_given(memory, retriever):
+    await memory.store_batch([mine(str(at), created_at=NOON - at * HOUR) for at in range(120)])
+    found = await retriever.recall_temporal(NOON - 10 * DAY, NOON, user_id="u")
+    assert texts(found) == [str(at) for at in range(100)]
+    assert found.total_matches == 120
+    found = await retriever.recall_temporal(NOON - 10 * DAY, NOON, user_id="u", limit=3)
+    assert texts(found) == ["0", "1", "2"]
+    for limit in (0, 1001):
+        with pytest.raises(InvalidArgumentError):
+            await retriever.recall_temporal(NOON, NOON, user_id="u", limit=limit)
 
 
 @pytest.mark.requirement("C070")
-def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order():
-    async def scenario(memory, retriever):
-        older = mine("older ~0.9", created_at=NOON - DAY, importance=1.0)
-        newer = mine("newer ~0.4", importance=0.0)
-        await memory.store_batch([older, newer, mine("far ~0.2")])
-        found = await retriever.recall_temporal(NOON - DAY, NOON, "tea", user_id="u")
-        assert texts(found) == ["newer ~0.4", "older ~0.9"]
-        assert scores(found) == pytest.approx([salience(newer), salience(older)], abs=1e-9)
-        assert [each.match_reason for each in found] == [
-            "Temporal match, Similarity: 0.40",
-            "Temporal match, Similarity: 0.90",
-        ]
-        assert found.total_matches == 2
-
-    run(scenario)
+@recalling()
+async def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order(memory, retriever):
+    older = mine("older ~0.9", created_at=NOON - DAY, importance=1.0)
+    newer = mine("newer ~0.4", importance=0.0)
+    await memory.store_batch([older, newer, mine("far ~0.2")])
+    found = await retriever.recall_temporal(NOON - DAY, NOON, "tea", user_id="u")
+    assert texts(found) == ["newer ~0.4", "older ~0.9"]
+    assert scores(found) == pytest.approx([salience(newer), salience(older)], abs=1e-9)
+    assert [each.match_reason for each in found] == [
+        "Temporal match, Similarity: 0.40",
+        "Temporal match, Similarity: 0.90",
+    ]
+    assert found.total_matches == 2
 
 
 @pytest.mark.requirement("C059", "C070")
-def test_memories_of_one_moment_come_by_salience_then_id():
-    async def scenario(memory, retriever):
-        await memory.store_batch(
-            [
-                mine("x", id=uid(3), importance=0.9),
-                mine("x", id=uid(2), importance=0.1),
-                mine("x", id=uid(1), importance=0.1),
-                mine("x", id=uid(4), importance=0.1, created_at=NOON + HOUR),
-            ]
-        )
-        found = await retriever.recall_temporal(NOON, NOON + HOUR, user_id="u")
-        assert ids(found) == [4, 3, 1, 2]
-
-    run(scenario)
+@recalling()
+async def test_memories_of_one_moment_come_by_salience_then_id(memory, retriever):
+    await memory.store_batch(
+        [
+            mine("x", id=uid(3), importance=0.9),
+            mine("x", id=uid(2), importance=0.1),
+            mine("x", id=uid(1), importance=0.1),
+            mine("x", id=uid(4), importance=0.1, created_at=NOON + HOUR),
+        ]
+    )
+    found = await retriever.recall_temporal(NOON, NOON + HOUR, user_id="u")
+    assert ids(found) == [4, 3, 1, 2]
 
 
 # Archiving
 
 
 @pytest.mark.requirement("C064", "C160")
-def test_archiving_leaves_a_memory_out_until_it_is_active_again():
-    async def scenario(memory, retriever):
-        one, two = mine("one"), mine("two")
-        await memory.store_batch([one, two])
-        for status, expected in (("archived", ["two"]), ("active", ["one", "two"])) * 2:
-            assert await memory.update(one.id, MemoryEntryUpdate(status=status), user_id="u")
-            for found in (await by_every_method(retriever)).values():
-                assert sorted(texts(found)) == expected
-            hits = await memory.search_semantic("q", min_similarity=0, user_id="u")
-            assert sorted(hit.entry.content for hit in hits) == expected
-            for found in (await by_every_method(retriever, include_archived=True)).values():
-                assert sorted(texts(found)) == ["one", "two"]
-
-    run(scenario)
+@recalling()
+async def test_archiving_leaves_a_memory_out_until_it_is_active_again(memory, retriever):
+    one, two = mine("one"), mine("two")
+    await memory.store_batch([one, two])
+    for status, expected in (("archived", ["two"]), ("active", ["one", "two"])) * 2:
+        assert await memory.update(one.id, MemoryEntryUpdate(status=status), user_id="u")
+        for found in (await by_every_method(retriever)).values():
+            assert sorted(texts(found)) == expected
+        hits = await memory.search_semantic("q", min_similarity=0, user_id="u")
+        assert sorted(hit.entry.content for hit in hits) == expected
+        for found in (await by_every_method(retriever, include_archived=True)).values():
+            assert sorted(texts(found)) == ["one", "two"]
 
 
 def test_another_memory_on_the_file_sees_what_was_archived(tmp_path):

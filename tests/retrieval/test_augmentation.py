@@ -13,7 +13,7 @@ from mnemic.model import MemoryQuery
 from mnemic.observability.events import (
     ContextAugmentedEvent,
 )
-from tests.support.retrieval import QUERY, record, serve, store_near
+from tests.support.retrieval import QUERY, record, serve, served, store_near
 
 
 def talk(window, tokens, **fields):
@@ -22,91 +22,81 @@ def talk(window, tokens, **fields):
 
 
 @pytest.mark.requirement("C020")
-def test_augmentation_never_evicts_the_conversation():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        texts = [near(f"m{number} " + "word " * 40, 0.9) for number in range(20)]
-        await memory.add_many([record(text, importance=1.0) for text in texts])
-        window = ContextWindow(1000)
-        said = [talk(window, 100, priority=1) for _ in range(6)]
-        added = await service.retrieve_to_context(MemoryQuery(query="query", limit=20), window)
-        assert 0 < added < 20
-        assert [window.get(item.id) for item in said] == said
-        assert window.current_tokens <= 850  # the threshold
-        assert window.stats().compactions == 0
-
-    serve(scenario)
+@served()
+async def test_augmentation_never_evicts_the_conversation(memory, service):
+    near = memory.embedder.near
+    texts = [near(f"m{number} " + "word " * 40, 0.9) for number in range(20)]
+    await memory.add_many([record(text, importance=1.0) for text in texts])
+    window = ContextWindow(1000)
+    said = [talk(window, 100, priority=1) for _ in range(6)]
+    added = await service.retrieve_to_context(MemoryQuery(query="query", limit=20), window)
+    assert 0 < added < 20
+    assert [window.get(item.id) for item in said] == said
+    assert window.current_tokens <= 850  # the threshold
+    assert window.stats().compactions == 0
 
 
 @pytest.mark.requirement("C019")
-def test_what_does_not_fit_is_passed_over_and_smaller_memories_are_added():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        long, short = near("long " * 200, 0.9), near("short one", 0.8)
-        await memory.add_many([record(long), record(short)])
-        window = ContextWindow(100)
-        assert await service.retrieve_to_context(QUERY, window) == 1
-        assert [item.content for item in window.items()] == [short]
-
-    serve(scenario)
+@served()
+async def test_what_does_not_fit_is_passed_over_and_smaller_memories_are_added(memory, service):
+    near = memory.embedder.near
+    long, short = near("long " * 200, 0.9), near("short one", 0.8)
+    await memory.add_many([record(long), record(short)])
+    window = ContextWindow(100)
+    assert await service.retrieve_to_context(QUERY, window) == 1
+    assert [item.content for item in window.items()] == [short]
 
 
 @pytest.mark.requirement("C021")
-def test_a_memory_is_in_the_window_once_and_its_priority_rises_only():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        await memory.add_many([record(near("one", 0.8)), record(near("two", 0.7))])
-        window = ContextWindow(1000)
-        heard = []
-        memory.events.subscribe(ContextAugmentedEvent, heard.append)
-        assert await service.retrieve_to_context(QUERY, window) == 2
-        first = {item.content: item.priority for item in window.items()}
-        tokens = window.current_tokens
-        assert await service.retrieve_to_context(QUERY, window) == 0
-        assert window.current_tokens == tokens
-        assert (heard[-1].items_added, heard[-1].tokens_added) == (0, 0)
-        higher = MemoryQuery(
-            query="query", recency_weight=1, similarity_weight=0.1, importance_weight=0
-        )
-        assert await service.retrieve_to_context(higher, window) == 0
-        raised = {item.content: item.priority for item in window.items()}
-        assert all(raised[content] > first[content] for content in first)
-        assert await service.retrieve_to_context(QUERY, window) == 0
-        assert {item.content: item.priority for item in window.items()} == raised
-
-    serve(scenario)
+@served()
+async def test_a_memory_is_in_the_window_once_and_its_priority_rises_only(memory, service):
+    near = memory.embedder.near
+    await memory.add_many([record(near("one", 0.8)), record(near("two", 0.7))])
+    window = ContextWindow(1000)
+    heard = []
+    memory.events.subscribe(ContextAugmentedEvent, heard.append)
+    assert await service.retrieve_to_context(QUERY, window) == 2
+    first = {item.content: item.priority for item in window.items()}
+    tokens = window.current_tokens
+    assert await service.retrieve_to_context(QUERY, window) == 0
+    assert window.current_tokens == tokens
+    assert (heard[-1].items_added, heard[-1].tokens_added) == (0, 0)
+    higher = MemoryQuery(
+        query="query", recency_weight=1, similarity_weight=0.1, importance_weight=0
+    )
+    assert await service.retrieve_to_context(higher, window) == 0
+    raised = {item.content: item.priority for item in window.items()}
+    assert all(raised[content] > first[content] for content in first)
+    assert await service.retrieve_to_context(QUERY, window) == 0
+    assert {item.content: item.priority for item in window.items()} == raised
 
 
 @pytest.mark.requirement("C021")
-def test_in_a_full_window_the_priority_of_a_memory_still_rises():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        await memory.add_many([record(near("one", 0.9)), record(near("two", 0.8))])
-        _, other = await service.retrieve(QUERY)
-        window = ContextWindow(20)
-        window.add("said", "retrieved_document", source_ref=str(other.entry.id), priority=1)
-        talk(window, window.free_tokens - 1)
-        assert await service.retrieve_to_context(QUERY, window) == 0
-        (item,) = window.items("retrieved_document")
-        assert item.content == "said"
-        assert item.priority == int(50 + 40 * other.relevance_score)
-
-    serve(scenario)
+@served()
+async def test_in_a_full_window_the_priority_of_a_memory_still_rises(memory, service):
+    near = memory.embedder.near
+    await memory.add_many([record(near("one", 0.9)), record(near("two", 0.8))])
+    _, other = await service.retrieve(QUERY)
+    window = ContextWindow(20)
+    window.add("said", "retrieved_document", source_ref=str(other.entry.id), priority=1)
+    talk(window, window.free_tokens - 1)
+    assert await service.retrieve_to_context(QUERY, window) == 0
+    (item,) = window.items("retrieved_document")
+    assert item.content == "said"
+    assert item.priority == int(50 + 40 * other.relevance_score)
 
 
 @pytest.mark.requirement("C028")
-def test_sensitive_memories_are_added_only_if_asked_for():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        await memory.add_many([record(near("secret", 0.9), sensitive=True), record(near("x", 0.8))])
-        window = ContextWindow(1000)
-        assert len(await service.retrieve(QUERY)) == 2
-        assert await service.retrieve_to_context(QUERY, window) == 1
-        assert [item.content for item in window.items()] == ["x"]
-        assert await memory.retrieve_to_context(QUERY, window, include_sensitive=True) == 1
-        assert {item.content for item in window.items()} == {"x", "secret"}
-
-    serve(scenario)
+@served()
+async def test_sensitive_memories_are_added_only_if_asked_for(memory, service):
+    near = memory.embedder.near
+    await memory.add_many([record(near("secret", 0.9), sensitive=True), record(near("x", 0.8))])
+    window = ContextWindow(1000)
+    assert len(await service.retrieve(QUERY)) == 2
+    assert await service.retrieve_to_context(QUERY, window) == 1
+    assert [item.content for item in window.items()] == ["x"]
+    assert await memory.retrieve_to_context(QUERY, window, include_sensitive=True) == 1
+    assert {item.content for item in window.items()} == {"x", "secret"}
 
 
 @pytest.mark.requirement("C028")
@@ -121,20 +111,18 @@ def test_sensitive_memories_are_added_only_if_asked_for():
     ],
     ids=str,
 )
-def test_sensitive_memories_take_no_other_place_in_a_window(filters):
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        secrets = [record(near(f"secret {at}", 0.9), sensitive=True) for at in range(3)]
-        await memory.add_many([*secrets, record(near("open", 0.8), category="x")])
-        query, window = MemoryQuery(query="query", filters=filters, limit=3), ContextWindow(1000)
-        assert await service.retrieve_to_context(query, window) == 1
-        assert [item.content for item in window.items()] == ["open"]
-        only = MemoryQuery(query="query", filters={"sensitive": True})
-        assert await service.retrieve_to_context(only, window) == 0
-        with pytest.raises(InvalidArgumentError, match="MemoryQuery"):
-            await service.retrieve_to_context(5, window)
-
-    serve(scenario)
+@served()
+async def test_sensitive_memories_take_no_other_place_in_a_window(memory, service, filters):
+    near = memory.embedder.near
+    secrets = [record(near(f"secret {at}", 0.9), sensitive=True) for at in range(3)]
+    await memory.add_many([*secrets, record(near("open", 0.8), category="x")])
+    query, window = MemoryQuery(query="query", filters=filters, limit=3), ContextWindow(1000)
+    assert await service.retrieve_to_context(query, window) == 1
+    assert [item.content for item in window.items()] == ["open"]
+    only = MemoryQuery(query="query", filters={"sensitive": True})
+    assert await service.retrieve_to_context(only, window) == 0
+    with pytest.raises(InvalidArgumentError, match="MemoryQuery"):
+        await service.retrieve_to_context(5, window)
 
 
 @pytest.mark.requirement("C018")
@@ -154,17 +142,15 @@ def test_tokens_are_counted_as_the_window_counts_them():
     serve(scenario)
 
 
-def test_only_true_and_false_open_what_is_closed():
-    async def scenario(memory, service):
-        await memory.add(memory.embedder.near("secret", 0.9), sensitive=True)
-        window = ContextWindow(1000)
-        for door in (service, memory):
-            with pytest.raises(InvalidArgumentError, match="include_sensitive"):
-                await door.retrieve_to_context(QUERY, window, include_sensitive="no")
-            with pytest.raises(InvalidArgumentError, match="all_users"):
-                await door.retrieve(QUERY, all_users="no")
-        with pytest.raises(InvalidArgumentError, match="strict"):
-            await service.find_similar(uuid4(), strict="no")
-        assert window.item_count == 0
-
-    serve(scenario)
+@served()
+async def test_only_true_and_false_open_what_is_closed(memory, service):
+    await memory.add(memory.embedder.near("secret", 0.9), sensitive=True)
+    window = ContextWindow(1000)
+    for door in (service, memory):
+        with pytest.raises(InvalidArgumentError, match="include_sensitive"):
+            await door.retrieve_to_context(QUERY, window, include_sensitive="no")
+        with pytest.raises(InvalidArgumentError, match="all_users"):
+            await door.retrieve(QUERY, all_users="no")
+    with pytest.raises(InvalidArgumentError, match="strict"):
+        await service.find_similar(uuid4(), strict="no")
+    assert window.item_count == 0

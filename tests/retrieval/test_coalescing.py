@@ -21,30 +21,28 @@ from tests.support.retrieval import (
     QUERY,
     Gated,
     found,
-    serve,
+    served,
     store_near,
     until,
 )
 
 
-def test_tasks_that_ask_the_same_at_once_embed_once():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        embedder = memory.embedder
-        tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(20)]
-        await until(embedder.asked.is_set)
-        await asyncio.sleep(0.05)
-        embedder.gate.set()
-        results = await asyncio.gather(*tasks)
-        assert embedder.queries == 1
-        assert {tuple(found(result)) for result in results} == {("near 0.9",)}
-        assert sum(not result.from_cache for result in results) == 1
-        stats = await service.get_stats()
-        assert stats.total_retrievals == 20
-        # Whoever was answered from what another one made has found an answer.
-        assert stats.cache_hit_rate == pytest.approx(95)
-
-    serve(scenario, memory={"embedder": Gated()})
+@served(memory={"embedder": Gated()})
+async def test_tasks_that_ask_the_same_at_once_embed_once(memory, service):
+    await store_near(memory, 0.9)
+    embedder = memory.embedder
+    tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(20)]
+    await until(embedder.asked.is_set)
+    await asyncio.sleep(0.05)
+    embedder.gate.set()
+    results = await asyncio.gather(*tasks)
+    assert embedder.queries == 1
+    assert {tuple(found(result)) for result in results} == {("near 0.9",)}
+    assert sum(not result.from_cache for result in results) == 1
+    stats = await service.get_stats()
+    assert stats.total_retrievals == 20
+    # Whoever was answered from what another one made has found an answer.
+    assert stats.cache_hit_rate == pytest.approx(95)
 
 
 def test_threads_that_ask_the_same_at_once_embed_once():
@@ -63,23 +61,21 @@ def test_threads_that_ask_the_same_at_once_embed_once():
 
 
 @pytest.mark.requirement("C150")
-def test_where_the_first_fails_all_fail_and_nothing_is_kept():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        embedder = memory.embedder
-        embedder.error = RuntimeError("no model")
-        tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(5)]
-        await until(embedder.asked.is_set)
-        await asyncio.sleep(0.05)
-        embedder.gate.set()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(outcome, EmbeddingError) for outcome in outcomes)
-        assert service._engine._cache._flights == {}
-        assert (await service.get_stats()).total_retrievals == 0
-        embedder.error = None
-        assert found(await service.retrieve(QUERY)) == ["near 0.9"]
-
-    serve(scenario, memory={"embedder": Gated()})
+@served(memory={"embedder": Gated()})
+async def test_where_the_first_fails_all_fail_and_nothing_is_kept(memory, service):
+    await store_near(memory, 0.9)
+    embedder = memory.embedder
+    embedder.error = RuntimeError("no model")
+    tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(5)]
+    await until(embedder.asked.is_set)
+    await asyncio.sleep(0.05)
+    embedder.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(outcome, EmbeddingError) for outcome in outcomes)
+    assert service._engine._cache._flights == {}
+    assert (await service.get_stats()).total_retrievals == 0
+    embedder.error = None
+    assert found(await service.retrieve(QUERY)) == ["near 0.9"]
 
 
 def test_a_plain_call_in_the_loop_of_a_task_that_asks_the_same_does_not_wait_for_it():
@@ -123,21 +119,18 @@ def test_a_plain_call_waits_for_one_of_another_thread_and_a_task_for_both():
 
 
 @pytest.mark.requirement("C006")
-def test_hits_are_told_alike_in_results_statistics_events_and_logs(caplog):
+@served(memory={"embedder": Gated()})
+async def test_hits_are_told_alike_in_results_statistics_events_and_logs(memory, service, caplog):
     caplog.set_level(logging.DEBUG, "mnemic.retrieval")
-
-    async def scenario(memory, service):
-        heard = []
-        memory.events.subscribe(MemoryRetrievalCompletedEvent, heard.append)
-        await store_near(memory, 0.9)
-        tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(5)]
-        await until(memory.embedder.asked.is_set)
-        await asyncio.sleep(0.05)
-        memory.embedder.gate.set()
-        await asyncio.gather(*tasks)
-        hits = sum(event.from_cache for event in heard)
-        assert hits == 4
-        assert caplog.text.count("Cache hit for retrieval query") == hits
-        assert (await service.get_stats()).cache_hit_rate == pytest.approx(80)
-
-    serve(scenario, memory={"embedder": Gated()})
+    heard = []
+    memory.events.subscribe(MemoryRetrievalCompletedEvent, heard.append)
+    await store_near(memory, 0.9)
+    tasks = [asyncio.create_task(service.retrieve(QUERY)) for _ in range(5)]
+    await until(memory.embedder.asked.is_set)
+    await asyncio.sleep(0.05)
+    memory.embedder.gate.set()
+    await asyncio.gather(*tasks)
+    hits = sum(event.from_cache for event in heard)
+    assert hits == 4
+    assert caplog.text.count("Cache hit for retrieval query") == hits
+    assert (await service.get_stats()).cache_hit_rate == pytest.approx(80)

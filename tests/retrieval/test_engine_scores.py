@@ -22,7 +22,7 @@ from tests.support.retrieval import (
     FixedEmbedder,
     found,
     record,
-    serve,
+    served,
     store_near,
     words,
 )
@@ -33,52 +33,48 @@ PARTS = ("relevance", "recency", "importance", "access_frequency", "context_boos
 
 
 @pytest.mark.requirement("C008")
-def test_a_context_has_its_weight_and_is_part_of_the_total():
-    async def scenario(memory, service):
-        await memory.add_many([record(memory.embedder.near("one", 0.8, 0.6), days=73)])
-        plain = 0.6 * 0.8 + 0.2 * 0.8 + 0.15 * 0.5
-        for weight in (0.1, 0.5, 1.0, 0.0):
-            query = MemoryQuery(query="query", context_boost="context", context_weight=weight)
-            (only,) = await service.retrieve(query)
-            expected = (plain + weight * 0.6) / (1 + weight)
-            assert only.relevance_score == pytest.approx(expected, abs=1e-6)
-        (only,) = await service.retrieve(QUERY)
-        assert only.relevance_score == pytest.approx(plain, abs=1e-6)
-        assert only.scores.context_boost is None
-        alone = MemoryQuery(filters={}, context_boost="context")
-        (only,) = await service.retrieve(alone)
-        expected = (0.2 * 0.8 + 0.15 * 0.5 + 0.1 * 0.6) / 0.5
+@served()
+async def test_a_context_has_its_weight_and_is_part_of_the_total(memory, service):
+    await memory.add_many([record(memory.embedder.near("one", 0.8, 0.6), days=73)])
+    plain = 0.6 * 0.8 + 0.2 * 0.8 + 0.15 * 0.5
+    for weight in (0.1, 0.5, 1.0, 0.0):
+        query = MemoryQuery(query="query", context_boost="context", context_weight=weight)
+        (only,) = await service.retrieve(query)
+        expected = (plain + weight * 0.6) / (1 + weight)
         assert only.relevance_score == pytest.approx(expected, abs=1e-6)
-
-    serve(scenario)
-
-
-@pytest.mark.requirement("C008")
-def test_a_context_lifts_nothing_over_the_floor_that_has_nothing_to_do_with_it():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        # alone .45; with the documented constant .1 it would be .55
-        await memory.add_many([record(near("weak", 0.4), days=146, importance=0.6)])
-        assert found(await service.retrieve(QUERY)) == []
-        boosted = MemoryQuery(query="query", context_boost="context")
-        assert found(await service.retrieve(boosted)) == []
-
-    serve(scenario)
+    (only,) = await service.retrieve(QUERY)
+    assert only.relevance_score == pytest.approx(plain, abs=1e-6)
+    assert only.scores.context_boost is None
+    alone = MemoryQuery(filters={}, context_boost="context")
+    (only,) = await service.retrieve(alone)
+    expected = (0.2 * 0.8 + 0.15 * 0.5 + 0.1 * 0.6) / 0.5
+    assert only.relevance_score == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.requirement("C008")
-def test_a_context_takes_nothing_from_what_is_its_opposite():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        await memory.add_many([record(near("opposite", 0.8, -0.6)), record(near("apart", 0.8))])
-        query = MemoryQuery(query="query", context_boost="context", context_weight=0.5)
-        result = await service.retrieve(query)
-        assert [one.scores.context_boost for one in result] == [0, 0]
-        expected = (0.6 * 0.8 + 0.2 + 0.15 * 0.5) / 1.5
-        scores = [one.relevance_score for one in result]
-        assert scores == pytest.approx([expected, expected], abs=1e-6)
+@served()
+async def test_a_context_lifts_nothing_over_the_floor_that_has_nothing_to_do_with_it(
+    memory, service
+):
+    near = memory.embedder.near
+    # alone .45; with the documented constant .1 it would be .55
+    await memory.add_many([record(near("weak", 0.4), days=146, importance=0.6)])
+    assert found(await service.retrieve(QUERY)) == []
+    boosted = MemoryQuery(query="query", context_boost="context")
+    assert found(await service.retrieve(boosted)) == []
 
-    serve(scenario)
+
+@pytest.mark.requirement("C008")
+@served()
+async def test_a_context_takes_nothing_from_what_is_its_opposite(memory, service):
+    near = memory.embedder.near
+    await memory.add_many([record(near("opposite", 0.8, -0.6)), record(near("apart", 0.8))])
+    query = MemoryQuery(query="query", context_boost="context", context_weight=0.5)
+    result = await service.retrieve(query)
+    assert [one.scores.context_boost for one in result] == [0, 0]
+    expected = (0.6 * 0.8 + 0.2 + 0.15 * 0.5) / 1.5
+    scores = [one.relevance_score for one in result]
+    assert scores == pytest.approx([expected, expected], abs=1e-6)
 
 
 @pytest.mark.requirement("C016", "C140")
@@ -93,109 +89,97 @@ def test_a_context_takes_nothing_from_what_is_its_opposite():
     ],
     ids=str,
 )
-def test_recency_has_named_curves(recency, expected):
-    async def scenario(memory, service):
-        await memory.add_many(
-            [
-                record("newer", days=7),
-                record("older", days=14, access_count=1, last_accessed_at=NOON),
-            ]
-        )
-        result = await service.retrieve(MemoryQuery(filters={}, recency=recency))
-        scores = {one.entry.content: one.scores.recency for one in result}
-        assert (scores["newer"], scores["older"]) == pytest.approx(expected)
-
-    serve(scenario)
+@served()
+async def test_recency_has_named_curves(memory, service, recency, expected):
+    await memory.add_many(
+        [
+            record("newer", days=7),
+            record("older", days=14, access_count=1, last_accessed_at=NOON),
+        ]
+    )
+    result = await service.retrieve(MemoryQuery(filters={}, recency=recency))
+    scores = {one.entry.content: one.scores.recency for one in result}
+    assert (scores["newer"], scores["older"]) == pytest.approx(expected)
 
 
 @pytest.mark.requirement("C017")
-def test_accesses_that_were_counted_raise_a_memory():
-    async def scenario(memory, service):
-        one, _ = await memory.add_many([record("read", days=1), record("unread", days=0)])
-        by_access = MemoryQuery(filters={}, use_cache=False)
-        assert found(await service.retrieve(by_access)) == ["unread", "read"]
-        for _ in range(9):
-            await memory.get(one.id)
-        first = (await service.retrieve(by_access))[0]
-        assert first.entry.content == "read"
-        assert first.scores.access_frequency == pytest.approx(1 / 3)
-
-    serve(scenario)
+@served()
+async def test_accesses_that_were_counted_raise_a_memory(memory, service):
+    one, _ = await memory.add_many([record("read", days=1), record("unread", days=0)])
+    by_access = MemoryQuery(filters={}, use_cache=False)
+    assert found(await service.retrieve(by_access)) == ["unread", "read"]
+    for _ in range(9):
+        await memory.get(one.id)
+    first = (await service.retrieve(by_access))[0]
+    assert first.entry.content == "read"
+    assert first.scores.access_frequency == pytest.approx(1 / 3)
 
 
 @pytest.mark.requirement("C024")
-def test_the_nearer_of_query_and_expansion_counts():
-    async def scenario(memory, service):
-        embedder = memory.embedder
-        embedder.vectors |= {
-            "query more": (0, 0, 1, 0),
-            "asked": (0.9, 0, math.sqrt(0.19), 0),
-            "added": (0, 0.6, 0.8, 0),
-        }
-        await memory.add_many([record("asked"), record("added")])
-        plain = await service.retrieve(QUERY)
-        embedder.texts.clear()
-        both = await service.retrieve(MemoryQuery(query="query", expand_query=True))
-        assert found(plain) == ["asked"]
-        assert found(both) == ["asked", "added"]
-        assert [one.scores.similarity for one in both] == pytest.approx([0.9, 0.8], abs=1e-6)
-        assert both[0] == plain[0]  # nothing that the plain query finds is worth less
-        assert embedder.texts == ["query more"]  # the vector of the plain query is kept
-
-    serve(scenario, expander=Adding("more"))
+@served(expander=Adding("more"))
+async def test_the_nearer_of_query_and_expansion_counts(memory, service):
+    embedder = memory.embedder
+    embedder.vectors |= {
+        "query more": (0, 0, 1, 0),
+        "asked": (0.9, 0, math.sqrt(0.19), 0),
+        "added": (0, 0.6, 0.8, 0),
+    }
+    await memory.add_many([record("asked"), record("added")])
+    plain = await service.retrieve(QUERY)
+    embedder.texts.clear()
+    both = await service.retrieve(MemoryQuery(query="query", expand_query=True))
+    assert found(plain) == ["asked"]
+    assert found(both) == ["asked", "added"]
+    assert [one.scores.similarity for one in both] == pytest.approx([0.9, 0.8], abs=1e-6)
+    assert both[0] == plain[0]  # nothing that the plain query finds is worth less
+    assert embedder.texts == ["query more"]  # the vector of the plain query is kept
 
 
 @pytest.mark.requirement("C151")
-def test_an_embedder_with_a_floor_of_its_own_sets_the_floor_alone():
-    async def scenario(memory, service):
-        await store_near(memory, 0.21, 0.19, days=365, importance=0.0)
-        assert found(await service.retrieve(QUERY)) == ["near 0.21"]  # scores .126
-        named = MemoryQuery(query="query", min_relevance=0.13)
-        assert found(await service.retrieve(named)) == []
-        given = AsyncRetrievalService(memory, similarity_floor=0.1)
-        assert found(await given.retrieve(QUERY)) == ["near 0.21", "near 0.19"]
-
-    serve(scenario, memory={"embedder": FixedEmbedder(floor=0.2)})
+@served(memory={"embedder": FixedEmbedder(floor=0.2)})
+async def test_an_embedder_with_a_floor_of_its_own_sets_the_floor_alone(memory, service):
+    await store_near(memory, 0.21, 0.19, days=365, importance=0.0)
+    assert found(await service.retrieve(QUERY)) == ["near 0.21"]  # scores .126
+    named = MemoryQuery(query="query", min_relevance=0.13)
+    assert found(await service.retrieve(named)) == []
+    given = AsyncRetrievalService(memory, similarity_floor=0.1)
+    assert found(await given.retrieve(QUERY)) == ["near 0.21", "near 0.19"]
 
 
-def test_a_fused_query_is_embedded_once():
-    async def scenario(memory, service):
-        await memory.add("the red sofa")
-        texts = memory.embedder.texts
-        for query, expected in (
-            (MemoryQuery(query="sofa", search_type="hybrid"), ["sofa"]),
-            (
-                MemoryQuery(query="tea", search_type="hybrid", context_boost="noon"),
-                ["tea", "noon"],
-            ),
-            (MemoryQuery(query="tea", search_type="keyword", context_boost="boat"), ["boat"]),
-            (MemoryQuery(query="tea", search_type="hybrid", context_boost="noon"), []),  # kept
-            (MemoryQuery(query="tea", search_type="keyword"), []),
-        ):
-            texts.clear()
-            await service.retrieve(query)
-            assert texts == expected
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_a_fused_query_is_embedded_once(memory, service):
+    await memory.add("the red sofa")
+    texts = memory.embedder.texts
+    for query, expected in (
+        (MemoryQuery(query="sofa", search_type="hybrid"), ["sofa"]),
+        (
+            MemoryQuery(query="tea", search_type="hybrid", context_boost="noon"),
+            ["tea", "noon"],
+        ),
+        (MemoryQuery(query="tea", search_type="keyword", context_boost="boat"), ["boat"]),
+        (MemoryQuery(query="tea", search_type="hybrid", context_boost="noon"), []),  # kept
+        (MemoryQuery(query="tea", search_type="keyword"), []),
+    ):
+        texts.clear()
+        await service.retrieve(query)
+        assert texts == expected
 
 
-def test_words_are_searched_without_floors_and_without_an_embedder():
-    async def scenario(memory, service):
-        await memory.add_many(["a red sofa", "ferries leave at noon"])
-        query = MemoryQuery(query="sofa", search_type="keyword")
-        (only,) = await service.retrieve(query)
-        assert only.entry.content == "a red sofa"
-        assert only.scores.keyword > 0
-        assert only.scores.similarity is None
-        for refused in ({"query": "sofa"}, {"filters": {}, "context_boost": "x"}):
-            with pytest.raises(EmbedderRequiredError):
-                await service.retrieve(MemoryQuery(**refused))
+@served(memory={"embedder": None})
+async def test_words_are_searched_without_floors_and_without_an_embedder(memory, service):
+    await memory.add_many(["a red sofa", "ferries leave at noon"])
+    query = MemoryQuery(query="sofa", search_type="keyword")
+    (only,) = await service.retrieve(query)
+    assert only.entry.content == "a red sofa"
+    assert only.scores.keyword > 0
+    assert only.scores.similarity is None
+    for refused in ({"query": "sofa"}, {"filters": {}, "context_boost": "x"}):
         with pytest.raises(EmbedderRequiredError):
-            await service.find_similar(only.entry.id)
-        assert len(await service.retrieve(EVERYTHING)) == 2
-        assert (await service.expand_query("sofa")).original == "sofa"
-
-    serve(scenario, memory={"embedder": None})
+            await service.retrieve(MemoryQuery(**refused))
+    with pytest.raises(EmbedderRequiredError):
+        await service.find_similar(only.entry.id)
+    assert len(await service.retrieve(EVERYTHING)) == 2
+    assert (await service.expand_query("sofa")).original == "sofa"
 
 
 @st.composite

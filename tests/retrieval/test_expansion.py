@@ -24,6 +24,7 @@ from tests.support.retrieval import (
     Gated,
     found,
     serve,
+    served,
     store_near,
     until,
     words,
@@ -48,56 +49,48 @@ class Scripted:
 
 
 @pytest.mark.requirement("R170")
-def test_the_offline_expander_adds_words_of_what_matches():
-    async def scenario(memory, service):
-        await memory.add_many(
-            [
-                "the ferry to Tromsø leaves from quay seven",
-                *(f"note {number} on something else entirely" for number in range(20)),
-            ]
-        )
-        expansion = await service.expand_query("ferry")
-        assert expansion.original == "ferry"
-        assert expansion.expanded == " ".join(["ferry", *expansion.added_terms])
-        assert {"quay", "seven"} & set(expansion.added_terms)
-        assert "ferry" not in expansion.added_terms
-        assert 0.5 <= expansion.confidence <= 1
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_the_offline_expander_adds_words_of_what_matches(memory, service):
+    await memory.add_many(
+        [
+            "the ferry to Tromsø leaves from quay seven",
+            *(f"note {number} on something else entirely" for number in range(20)),
+        ]
+    )
+    expansion = await service.expand_query("ferry")
+    assert expansion.original == "ferry"
+    assert expansion.expanded == " ".join(["ferry", *expansion.added_terms])
+    assert {"quay", "seven"} & set(expansion.added_terms)
+    assert "ferry" not in expansion.added_terms
+    assert 0.5 <= expansion.confidence <= 1
 
 
-def test_the_offline_expander_is_unsure_where_nothing_matches():
-    async def scenario(_, service):
-        expansion = await service.expand_query("ferry")
-        assert (expansion.expanded, expansion.added_terms) == ("ferry", ())
-        assert expansion.confidence < 0.5
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_the_offline_expander_is_unsure_where_nothing_matches(service):
+    expansion = await service.expand_query("ferry")
+    assert (expansion.expanded, expansion.added_terms) == ("ferry", ())
+    assert expansion.confidence < 0.5
 
 
-def test_expansion_sees_only_the_memories_of_the_scope():
-    async def scenario(memory, service):
-        await memory.add("the ferry leaves from quay seven", user_id="alice")
-        await memory.add("the ferry costs much", user_id="boris")
-        for user, wanted, other in (("alice", "quay", "costs"), ("boris", "costs", "quay")):
-            terms = (await service.expand_query("ferry", user_id=user)).added_terms
-            assert wanted in terms
-            assert other not in terms
-        assert (await service.expand_query("ferry")).added_terms == ()
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_expansion_sees_only_the_memories_of_the_scope(memory, service):
+    await memory.add("the ferry leaves from quay seven", user_id="alice")
+    await memory.add("the ferry costs much", user_id="boris")
+    for user, wanted, other in (("alice", "quay", "costs"), ("boris", "costs", "quay")):
+        terms = (await service.expand_query("ferry", user_id=user)).added_terms
+        assert wanted in terms
+        assert other not in terms
+    assert (await service.expand_query("ferry")).added_terms == ()
 
 
 @pytest.mark.requirement("C028")
-def test_words_of_sensitive_memories_are_not_added_to_queries():
-    async def scenario(memory, service):
-        await memory.add("the ferry password is swordfish", sensitive=True)
-        await memory.add("the ferry leaves from quay seven")
-        expansion = await service.expand_query("ferry")
-        assert "quay" in expansion.added_terms
-        assert "swordfish" not in expansion.expanded
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_words_of_sensitive_memories_are_not_added_to_queries(memory, service):
+    await memory.add("the ferry password is swordfish", sensitive=True)
+    await memory.add("the ferry leaves from quay seven")
+    expansion = await service.expand_query("ferry")
+    assert "quay" in expansion.added_terms
+    assert "swordfish" not in expansion.expanded
 
 
 def test_an_abbreviation_is_spelled_out():
@@ -116,12 +109,10 @@ def test_an_abbreviation_is_spelled_out():
     serve(with_own, memory=words(), expander=own)
 
 
-def test_an_ordinary_word_is_no_abbreviation():
-    async def scenario(_, service):
-        expansion = await service.expand_query("how much rest after surgery?")
-        assert expansion.added_terms == ()
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_an_ordinary_word_is_no_abbreviation(service):
+    expansion = await service.expand_query("how much rest after surgery?")
+    assert expansion.added_terms == ()
 
 
 def test_a_language_model_expands():
@@ -291,12 +282,10 @@ def test_a_language_model_expands_a_retrieval_at_the_plain_door():
 
 
 @pytest.mark.requirement("C023")
-def test_the_confidence_that_is_needed_can_be_set():
-    async def scenario(memory, _):
-        for least, terms in ((0.6, ("more",)), (0.61, ())):
-            service = AsyncRetrievalService(
-                memory, expander=Adding("more", confidence=0.6), min_confidence=least
-            )
-            assert (await service.expand_query("query")).added_terms == terms
-
-    serve(scenario)
+@served()
+async def test_the_confidence_that_is_needed_can_be_set(memory, service):
+    for least, terms in ((0.6, ("more",)), (0.61, ())):
+        service = AsyncRetrievalService(
+            memory, expander=Adding("more", confidence=0.6), min_confidence=least
+        )
+        assert (await service.expand_query("query")).added_terms == terms

@@ -7,7 +7,7 @@ import pytest
 from mnemic import MemoryFilter
 from mnemic.model import MemoryQuery, Scope
 from mnemic.retrieval.keys import key_of
-from tests.support.retrieval import record, serve
+from tests.support.retrieval import record, served
 
 SAME_FILTERS = [
     (
@@ -70,13 +70,11 @@ def test_the_order_of_what_is_left_out_does_not_matter():
     assert key({}, exclude_ids=ids) != key({}, exclude_ids=ids[:2])
 
 
-def test_a_filter_in_another_order_is_answered_from_the_cache():
-    async def scenario(memory, service):
-        await memory.add_many([record("one")])
-        one, other = SAME_FILTERS[0]
-        first = await service.retrieve(MemoryQuery.filtered(one))
-        second = await service.retrieve(MemoryQuery.filtered(other))
-        assert (first.from_cache, second.from_cache) == (False, True)
-        assert first.results == second.results
-
-    serve(scenario)
+@served()
+async def test_a_filter_in_another_order_is_answered_from_the_cache(memory, service):
+    await memory.add_many([record("one")])
+    one, other = SAME_FILTERS[0]
+    first = await service.retrieve(MemoryQuery.filtered(one))
+    second = await service.retrieve(MemoryQuery.filtered(other))
+    assert (first.from_cache, second.from_cache) == (False, True)
+    assert first.results == second.results

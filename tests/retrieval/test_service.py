@@ -25,71 +25,70 @@ from tests.support.retrieval import (
     QUERY,
     record,
     serve,
+    served,
     store_near,
 )
 
 # Similar memories
 
 
-def test_similar_memories_come_by_similarity_without_the_reference_and_without_embedding():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        reference = record("query", days=3)
-        await memory.add_many(
-            [
-                reference,
-                record(near("half", 0.5), importance=1.0),
-                record(near("near", 0.9), days=300, importance=0.0),
-                record(near("opposite", -0.9)),
-                record("of another", user="alice"),
-            ]
-        )
-        memory.embedder.texts.clear()
-        similar = await service.find_similar(reference.id)
-        assert memory.embedder.texts == []
-        assert [(hit.entry.content, hit.rank) for hit in similar] == [
-            ("near", 1),
-            ("half", 2),
-            ("opposite", 3),
+@served()
+async def test_similar_memories_come_by_similarity_without_the_reference_and_without_embedding(
+    memory, service
+):
+    near = memory.embedder.near
+    reference = record("query", days=3)
+    await memory.add_many(
+        [
+            reference,
+            record(near("half", 0.5), importance=1.0),
+            record(near("near", 0.9), days=300, importance=0.0),
+            record(near("opposite", -0.9)),
+            record("of another", user="alice"),
         ]
-        assert [hit.similarity for hit in similar] == pytest.approx([0.9, 0.5, 0], abs=1e-6)
-        assert await service.find_similar(str(reference.id), 1) == similar[:1]
-
-    serve(scenario)
+    )
+    memory.embedder.texts.clear()
+    similar = await service.find_similar(reference.id)
+    assert memory.embedder.texts == []
+    assert [(hit.entry.content, hit.rank) for hit in similar] == [
+        ("near", 1),
+        ("half", 2),
+        ("opposite", 3),
+    ]
+    assert [hit.similarity for hit in similar] == pytest.approx([0.9, 0.5, 0], abs=1e-6)
+    assert await service.find_similar(str(reference.id), 1) == similar[:1]
 
 
 @pytest.mark.requirement("C027")
-def test_nothing_is_similar_to_a_memory_that_is_not_there():
-    async def scenario(memory, service):
-        (gone, near) = await store_near(memory, 0.9, 0.8)
-        (of_alice,) = await memory.add_many([record("of alice", user="alice")])
-        (brief,) = await memory.add_many([record("brief", expires_at=NOON + DAY)])
-        await memory.delete(gone.id)
-        clock_of(memory).now += 2 * DAY
-        for missing in (uuid4(), gone.id, of_alice.id, brief.id):
-            with pytest.raises(EntryNotFoundError) as unknown:
-                await service.find_similar(missing)
-            assert isinstance(unknown.value, KeyError)
-            assert await service.find_similar(missing, strict=False) == []
-        with pytest.raises(EntryNotFoundError):
-            await service.find_similar(gone.id, user_id="alice")
-        assert await service.find_similar(of_alice.id, user_id="alice") == []
-        everybody = await service.find_similar(of_alice.id, all_users=True)
-        assert [hit.entry.content for hit in everybody] == ["near 0.8"]
-        for wrong in ("no id", None, 3):
-            with pytest.raises(InvalidArgumentError):
-                await service.find_similar(wrong)
-        for limit in (0, 1001, True, None):
-            with pytest.raises(InvalidArgumentError, match="limit"):
-                await service.find_similar(of_alice.id, limit)
-        for excluded in (5, "near", [5]):
-            with pytest.raises(InvalidArgumentError):
-                await service.find_similar(near.id, exclude_ids=excluded)
-        assert await service.find_similar(near.id, exclude_ids=None) == []
-        with pytest.raises(InvalidArgumentError, match="strict"):
-            await service.find_similar(near.id, strict="no")
-
-    serve(scenario)
+@served()
+async def test_nothing_is_similar_to_a_memory_that_is_not_there(memory, service):
+    (gone, near) = await store_near(memory, 0.9, 0.8)
+    (of_alice,) = await memory.add_many([record("of alice", user="alice")])
+    (brief,) = await memory.add_many([record("brief", expires_at=NOON + DAY)])
+    await memory.delete(gone.id)
+    clock_of(memory).now += 2 * DAY
+    for missing in (uuid4(), gone.id, of_alice.id, brief.id):
+        with pytest.raises(EntryNotFoundError) as unknown:
+            await service.find_similar(missing)
+        assert isinstance(unknown.value, KeyError)
+        assert await service.find_similar(missing, strict=False) == []
+    with pytest.raises(EntryNotFoundError):
+        await service.find_similar(gone.id, user_id="alice")
+    assert await service.find_similar(of_alice.id, user_id="alice") == []
+    everybody = await service.find_similar(of_alice.id, all_users=True)
+    assert [hit.entry.content for hit in everybody] == ["near 0.8"]
+    for wrong in ("no id", None, 3):
+        with pytest.raises(InvalidArgumentError):
+            await service.find_similar(wrong)
+    for limit in (0, 1001, True, None):
+        with pytest.raises(InvalidArgumentError, match="limit"):
+            await service.find_similar(of_alice.id, limit)
+    for excluded in (5, "near", [5]):
+        with pytest.raises(InvalidArgumentError):
+            await service.find_similar(near.id, exclude_ids=excluded)
+    assert await service.find_similar(near.id, exclude_ids=None) == []
+    with pytest.raises(InvalidArgumentError, match="strict"):
+        await service.find_similar(near.id, strict="no")
 
 
 # Events, logs and statistics
@@ -126,27 +125,22 @@ def test_queries_are_neither_logged_nor_told_unless_memory_and_service_allow_it(
 
 
 @pytest.mark.requirement("C028")
-def test_the_front_door_tells_queries_where_contents_may_be_told(caplog):
+@served(memory={"log_content": True})
+async def test_the_front_door_tells_queries_where_contents_may_be_told(memory, caplog):
     caplog.set_level(logging.DEBUG, "mnemic.retrieval")
-
-    async def scenario(memory, _):
-        await memory.retrieve(QUERY)
-        assert "for query 'query'" in caplog.text
-
-    serve(scenario, memory={"log_content": True})
+    await memory.retrieve(QUERY)
+    assert "for query 'query'" in caplog.text
 
 
-def test_a_listener_that_fails_changes_nothing():
-    async def scenario(memory, service):
-        def fail(_):
-            raise RuntimeError("deaf")
+@served()
+async def test_a_listener_that_fails_changes_nothing(memory, service):
+    def fail(_):
+        raise RuntimeError("deaf")
 
-        memory.events.subscribe(MemoryRetrievalCompletedEvent, fail)
-        await store_near(memory, 0.9)
-        assert len(await service.retrieve(QUERY)) == 1
-        assert (await service.retrieve(QUERY)).from_cache
-
-    serve(scenario)
+    memory.events.subscribe(MemoryRetrievalCompletedEvent, fail)
+    await store_near(memory, 0.9)
+    assert len(await service.retrieve(QUERY)) == 1
+    assert (await service.retrieve(QUERY)).from_cache
 
 
 # The doors.
@@ -208,11 +202,9 @@ def test_every_door_gives_the_same_answer(tmp_path):
             memory.scoped(user_id="alice").retrieve(query, user_id="boris")
 
 
-def test_an_answer_can_be_sent_to_another_process():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        result = await service.retrieve(QUERY)
-        assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own
-        assert list(result) == list(result.results)
-
-    serve(scenario)
+@served()
+async def test_an_answer_can_be_sent_to_another_process(memory, service):
+    await store_near(memory, 0.9)
+    result = await service.retrieve(QUERY)
+    assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own
+    assert list(result) == list(result.results)

@@ -24,6 +24,7 @@ from tests.support.retrieval import (
     found,
     record,
     serve,
+    served,
     store_near,
 )
 
@@ -58,54 +59,46 @@ BASE = {"query": "query", "filters": {"importance": {"gte": 0.1}}}
     ],
     ids=str,
 )
-def test_every_field_that_decides_the_answer_is_part_of_the_key(changed):
-    async def scenario(memory, service):
-        await store_near(memory, 0.9, 0.8)
-        before = [{}, {"context_boost": "context"}, {"query": None}]
-        for fields in before:
-            if fields != changed:
-                await service.retrieve(MemoryQuery(**{**BASE, **fields}))
-        result = await service.retrieve(MemoryQuery(**{**BASE, **changed}))
-        assert result.from_cache is False
-        again = await service.retrieve(MemoryQuery(**{**BASE, **changed}))
-        assert again.from_cache is True
-        assert again.results == result.results
-
-    serve(scenario)
+@served()
+async def test_every_field_that_decides_the_answer_is_part_of_the_key(memory, service, changed):
+    await store_near(memory, 0.9, 0.8)
+    before = [{}, {"context_boost": "context"}, {"query": None}]
+    for fields in before:
+        if fields != changed:
+            await service.retrieve(MemoryQuery(**{**BASE, **fields}))
+    result = await service.retrieve(MemoryQuery(**{**BASE, **changed}))
+    assert result.from_cache is False
+    again = await service.retrieve(MemoryQuery(**{**BASE, **changed}))
+    assert again.from_cache is True
+    assert again.results == result.results
 
 
 @pytest.mark.requirement("C003")
-def test_equal_queries_share_an_answer_whatever_objects_they_are():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
+@served()
+async def test_equal_queries_share_an_answer_whatever_objects_they_are(memory, service):
+    await store_near(memory, 0.9)
 
-        def query():
-            return MemoryQuery(
-                query="que" + "ry",
-                filters=MemoryFilter(
-                    tags=(), types=["fact"], filters={"importance": {"in": [0.5]}}
-                ),
-                exclude_ids=[UUID(int=5)],
-                cache_ttl=timedelta(minutes=9),
-            )
-
-        assert (await service.retrieve(query())).from_cache is False
-        assert (await service.retrieve(query())).from_cache is True
-
-    serve(scenario)
-
-
-@pytest.mark.requirement("C003")
-def test_true_and_one_are_different_filters():
-    async def scenario(memory, service):
-        await memory.add_many(
-            [record("flag", metadata={"x": True}), record("number", metadata={"x": 1})]
+    def query():
+        return MemoryQuery(
+            query="que" + "ry",
+            filters=MemoryFilter(tags=(), types=["fact"], filters={"importance": {"in": [0.5]}}),
+            exclude_ids=[UUID(int=5)],
+            cache_ttl=timedelta(minutes=9),
         )
-        for value, content in ((True, "flag"), (1, "number"), (True, "flag"), (1.0, "number")):
-            result = await service.retrieve(MemoryQuery.filtered({"metadata.x": value}))
-            assert found(result) == [content]
 
-    serve(scenario)
+    assert (await service.retrieve(query())).from_cache is False
+    assert (await service.retrieve(query())).from_cache is True
+
+
+@pytest.mark.requirement("C003")
+@served()
+async def test_true_and_one_are_different_filters(memory, service):
+    await memory.add_many(
+        [record("flag", metadata={"x": True}), record("number", metadata={"x": 1})]
+    )
+    for value, content in ((True, "flag"), (1, "number"), (True, "flag"), (1.0, "number")):
+        result = await service.retrieve(MemoryQuery.filtered({"metadata.x": value}))
+        assert found(result) == [content]
 
 
 @pytest.mark.requirement("C004")
@@ -183,41 +176,35 @@ def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(tmp_path):
 
 
 @pytest.mark.requirement("C005")
-def test_what_expires_leaves_the_cache_and_another_takes_its_place():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        await memory.add_many(
-            [
-                record(near("brief", 0.9), expires_at=NOON + timedelta(seconds=60)),
-                record(near("lasting", 0.8)),
-            ]
-        )
-        query = MemoryQuery(query="query", limit=1)
-        assert found(await service.retrieve(query)) == ["brief"]
-        assert (await service.retrieve(query)).from_cache
-        clock_of(memory).now += timedelta(seconds=60)
-        result = await service.retrieve(query)
-        assert found(result) == ["lasting"]
-        assert result.total_matches == 1
-        assert (await service.retrieve(query)).from_cache
-
-    serve(scenario)
+@served()
+async def test_what_expires_leaves_the_cache_and_another_takes_its_place(memory, service):
+    near = memory.embedder.near
+    await memory.add_many(
+        [
+            record(near("brief", 0.9), expires_at=NOON + timedelta(seconds=60)),
+            record(near("lasting", 0.8)),
+        ]
+    )
+    query = MemoryQuery(query="query", limit=1)
+    assert found(await service.retrieve(query)) == ["brief"]
+    assert (await service.retrieve(query)).from_cache
+    clock_of(memory).now += timedelta(seconds=60)
+    result = await service.retrieve(query)
+    assert found(result) == ["lasting"]
+    assert result.total_matches == 1
+    assert (await service.retrieve(query)).from_cache
 
 
 @pytest.mark.requirement("C005", "C011")
-def test_what_expires_beyond_the_limit_is_no_longer_counted():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        brief = NOON + timedelta(seconds=60)
-        await memory.add_many(
-            [record(near("best", 0.9)), record(near("brief", 0.8), expires_at=brief)]
-        )
-        query = MemoryQuery(query="query", limit=1)
-        assert (await service.retrieve(query)).total_matches == 2
-        clock_of(memory).now = brief
-        assert (await service.retrieve(query)).total_matches == 1
-
-    serve(scenario)
+@served()
+async def test_what_expires_beyond_the_limit_is_no_longer_counted(memory, service):
+    near = memory.embedder.near
+    brief = NOON + timedelta(seconds=60)
+    await memory.add_many([record(near("best", 0.9)), record(near("brief", 0.8), expires_at=brief)])
+    query = MemoryQuery(query="query", limit=1)
+    assert (await service.retrieve(query)).total_matches == 2
+    clock_of(memory).now = brief
+    assert (await service.retrieve(query)).total_matches == 1
 
 
 @pytest.mark.requirement("C005", "C011")
@@ -238,119 +225,105 @@ def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path):
 
 
 @pytest.mark.requirement("C007")
-def test_the_license_is_looked_at_before_the_cache():
-    async def scenario(memory, service):
-        (one,) = await store_near(memory, 0.9)
+@served()
+async def test_the_license_is_looked_at_before_the_cache(memory, service):
+    (one,) = await store_near(memory, 0.9)
+    await service.retrieve(QUERY)
+    await service.retrieve(EVERYTHING)
+    memory.repository.limits.license = DocumentedLicenses(LicenseTier.WRITER_PRO)
+    with pytest.raises(LicenseRestrictionError):
         await service.retrieve(QUERY)
-        await service.retrieve(EVERYTHING)
-        memory.repository.limits.license = DocumentedLicenses(LicenseTier.WRITER_PRO)
+    assert found(await service.retrieve(EVERYTHING)) == ["near 0.9"]
+    memory.repository.limits.license = DocumentedLicenses(LicenseTier.CORE)
+    for call in (service.retrieve(EVERYTHING), service.find_similar(one.id)):
         with pytest.raises(LicenseRestrictionError):
-            await service.retrieve(QUERY)
-        assert found(await service.retrieve(EVERYTHING)) == ["near 0.9"]
-        memory.repository.limits.license = DocumentedLicenses(LicenseTier.CORE)
-        for call in (service.retrieve(EVERYTHING), service.find_similar(one.id)):
-            with pytest.raises(LicenseRestrictionError):
-                await call
-        assert (await service.get_stats()).total_retrievals == 3  # what was refused is not counted
-
-    serve(scenario)
+            await call
+    assert (await service.get_stats()).total_retrievals == 3  # what was refused is not counted
 
 
 @pytest.mark.requirement("C028")
-def test_the_cache_holds_no_contents():
-    async def scenario(memory, service):
-        await memory.add(memory.embedder.near("a secret text", 0.9), sensitive=True)
-        await memory.add(memory.embedder.near("an open text", 0.9))
-        assert len(await service.retrieve(QUERY)) == 2
-        kept = service._engine._cache.items()
-        assert len(kept) == 1
-        assert " text" not in repr(kept)
-
-    serve(scenario)
+@served()
+async def test_the_cache_holds_no_contents(memory, service):
+    await memory.add(memory.embedder.near("a secret text", 0.9), sensitive=True)
+    await memory.add(memory.embedder.near("an open text", 0.9))
+    assert len(await service.retrieve(QUERY)) == 2
+    kept = service._engine._cache.items()
+    assert len(kept) == 1
+    assert " text" not in repr(kept)
 
 
 @pytest.mark.requirement("C029")
-def test_what_a_caller_does_to_an_answer_does_not_reach_the_next_one():
-    async def scenario(memory, service):
-        await memory.add_many([record("one", metadata={"a": [1]}, tags=("t",))])
-        first = await service.retrieve(EVERYTHING)
-        assert isinstance(first.results, tuple)
-        first[0].entry.metadata["a"].append(2)
-        first[0].entry.metadata["b"] = 3
-        with pytest.raises(AttributeError):
-            first[0].rank = 7
-        second = await service.retrieve(EVERYTHING)
-        assert second.from_cache
-        assert second[0].entry.metadata == {"a": [1]}
-        assert second[0].entry is not first[0].entry
-
-    serve(scenario)
+@served()
+async def test_what_a_caller_does_to_an_answer_does_not_reach_the_next_one(memory, service):
+    await memory.add_many([record("one", metadata={"a": [1]}, tags=("t",))])
+    first = await service.retrieve(EVERYTHING)
+    assert isinstance(first.results, tuple)
+    first[0].entry.metadata["a"].append(2)
+    first[0].entry.metadata["b"] = 3
+    with pytest.raises(AttributeError):
+        first[0].rank = 7
+    second = await service.retrieve(EVERYTHING)
+    assert second.from_cache
+    assert second[0].entry.metadata == {"a": [1]}
+    assert second[0].entry is not first[0].entry
 
 
 @pytest.mark.requirement("C158")
-def test_accesses_leave_answers_in_the_cache():
-    async def scenario(memory, service):
-        stored = await store_near(memory, 0.9, 0.8)
-        await service.retrieve(QUERY)
-        for _ in range(3):
-            await memory.touch([one.id for one in stored])
-            await memory.repository.accesses.write()
-            result = await service.retrieve(QUERY)
-            assert result.from_cache
-        assert [one.entry.access_count for one in result] == [3, 3]  # contents are reread
-
-    serve(scenario)
+@served()
+async def test_accesses_leave_answers_in_the_cache(memory, service):
+    stored = await store_near(memory, 0.9, 0.8)
+    await service.retrieve(QUERY)
+    for _ in range(3):
+        await memory.touch([one.id for one in stored])
+        await memory.repository.accesses.write()
+        result = await service.retrieve(QUERY)
+        assert result.from_cache
+    assert [one.entry.access_count for one in result] == [3, 3]  # contents are reread
 
 
 @pytest.mark.requirement("C090")
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_every_memory_that_is_returned_is_accessed_once_whatever_was_kept(use_cache):
-    async def scenario(memory, service):
-        stored = await store_near(memory, 0.9, 0.8, 0.7)
-        await memory.delete(stored[2].id)
-        query = MemoryQuery(
-            query="query",
-            min_relevance=0,
-            filters=MemoryFilter(include_forgotten=not use_cache),
-            use_cache=use_cache,
-        )
-        for number in range(3):
-            result = await service.retrieve(query)
-            assert result.from_cache is (use_cache and number > 0)
-            if not use_cache:
-                assert [one.entry.access_count for one in result] == [number, number, 0]
-        limited = MemoryQuery(
-            query="query", min_relevance=0, limit=1, filters=MemoryFilter(offset=1)
-        )
-        await service.retrieve(limited)
-        await service.find_similar(stored[0].id, limit=1)
-        assert await counts(memory, stored) == [3, 5, 0]
-
-    serve(scenario, track_access=True)
+@served(track_access=True)
+async def test_every_memory_that_is_returned_is_accessed_once_whatever_was_kept(
+    memory, service, use_cache
+):
+    stored = await store_near(memory, 0.9, 0.8, 0.7)
+    await memory.delete(stored[2].id)
+    query = MemoryQuery(
+        query="query",
+        min_relevance=0,
+        filters=MemoryFilter(include_forgotten=not use_cache),
+        use_cache=use_cache,
+    )
+    for number in range(3):
+        result = await service.retrieve(query)
+        assert result.from_cache is (use_cache and number > 0)
+        if not use_cache:
+            assert [one.entry.access_count for one in result] == [number, number, 0]
+    limited = MemoryQuery(query="query", min_relevance=0, limit=1, filters=MemoryFilter(offset=1))
+    await service.retrieve(limited)
+    await service.find_similar(stored[0].id, limit=1)
+    assert await counts(memory, stored) == [3, 5, 0]
 
 
-def test_accesses_are_not_counted_where_nobody_wants_them():
-    async def scenario(memory, service):
-        stored = await store_near(memory, 0.9)
-        await service.retrieve(QUERY)
-        await memory.retrieve(QUERY)
-        assert await counts(memory, stored) == [0]
-
-    serve(scenario, track_access=True, memory={"track_access": False})
+@served(track_access=True, memory={"track_access": False})
+async def test_accesses_are_not_counted_where_nobody_wants_them(memory, service):
+    stored = await store_near(memory, 0.9)
+    await service.retrieve(QUERY)
+    await memory.retrieve(QUERY)
+    assert await counts(memory, stored) == [0]
 
 
 @pytest.mark.requirement("R158")
-def test_a_query_may_leave_the_cache_alone():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        fresh = MemoryQuery(query="query", use_cache=False)
-        for _ in range(3):
-            assert (await service.retrieve(fresh)).from_cache is False
-        assert (await service.retrieve(QUERY)).from_cache is False  # and nothing was kept
+@served()
+async def test_a_query_may_leave_the_cache_alone(memory, service):
+    await store_near(memory, 0.9)
+    fresh = MemoryQuery(query="query", use_cache=False)
+    for _ in range(3):
         assert (await service.retrieve(fresh)).from_cache is False
-        assert (await service.retrieve(QUERY)).from_cache is True
-
-    serve(scenario)
+    assert (await service.retrieve(QUERY)).from_cache is False  # and nothing was kept
+    assert (await service.retrieve(fresh)).from_cache is False
+    assert (await service.retrieve(QUERY)).from_cache is True
 
 
 @pytest.mark.parametrize(
@@ -372,10 +345,8 @@ def test_a_query_may_leave_the_cache_alone():
     ],
     ids=str,
 )
-def test_a_service_refuses_options_that_cannot_be_used(wrong):
-    async def scenario(memory, _):
-        (field,) = wrong
-        with pytest.raises(InvalidArgumentError, match=field):
-            AsyncRetrievalService(memory, **wrong)
-
-    serve(scenario)
+@served()
+async def test_a_service_refuses_options_that_cannot_be_used(memory, wrong):
+    (field,) = wrong
+    with pytest.raises(InvalidArgumentError, match=field):
+        AsyncRetrievalService(memory, **wrong)

@@ -9,7 +9,7 @@ from mnemic.errors import (
 )
 from mnemic.retrieval import LanguageModelSuggester
 from tests.retrieval.test_expansion import Giving, Scripted
-from tests.support.retrieval import serve, words
+from tests.support.retrieval import serve, served, words
 
 
 @pytest.mark.parametrize(
@@ -25,41 +25,37 @@ def test_where_a_suggester_fails_nothing_is_suggested(given, caplog):
     assert "secret" not in caplog.text
 
 
-def test_suggestions_say_that_nothing_failed_and_are_no_more_than_asked_for():
-    async def scenario(_, service):
-        suggested = await service.suggest_queries("one thing", limit=2)
-        assert (suggested, suggested.failed) == (["a", "b"], False)
-        copied = pickle.loads(pickle.dumps(suggested))  # noqa: S301 - our own
-        assert (copied, copied.failed) == (suggested, False)
-
-    serve(scenario, suggester=Giving(["a", "b", "c"]))
+@served(suggester=Giving(["a", "b", "c"]))
+async def test_suggestions_say_that_nothing_failed_and_are_no_more_than_asked_for(service):
+    suggested = await service.suggest_queries("one thing", limit=2)
+    assert (suggested, suggested.failed) == (["a", "b"], False)
+    copied = pickle.loads(pickle.dumps(suggested))  # noqa: S301 - our own
+    assert (copied, copied.failed) == (suggested, False)
 
 
-def test_suggestions_are_phrases_that_memories_know_of():
-    async def scenario(memory, service):
-        await memory.add_many(
-            ["the ferry leaves from quay seven", "the red sofa was bought", "tea at noon"]
-        )
-        context = "hello! we talked about the red sofa. when does the ferry leave? and zeppelins?"
-        suggested = await service.suggest_queries(context)
-        assert any("ferry" in phrase for phrase in suggested)
-        assert any("sofa" in phrase for phrase in suggested)
-        assert not any("zeppelin" in phrase for phrase in suggested)
-        assert len(suggested) == len(set(suggested))
-        assert await service.suggest_queries(context, limit=1) == suggested[:1]
-        assert await service.suggest_queries("") == []
-        assert await service.suggest_queries(" \n") == []
-        assert await service.suggest_queries("zeppelins zoom") == []
-        for wrong in (None, 3, b"x"):
-            with pytest.raises(InvalidArgumentError, match="conversation_context"):
-                await service.suggest_queries(wrong)
-        with pytest.raises(InvalidArgumentError, match=r"conversation_context .* surrogate"):
-            await service.suggest_queries("the red sofa \ud800")
-        for limit in (0, 1001, True):
-            with pytest.raises(InvalidArgumentError, match="limit"):
-                await service.suggest_queries(context, limit=limit)
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_suggestions_are_phrases_that_memories_know_of(memory, service):
+    await memory.add_many(
+        ["the ferry leaves from quay seven", "the red sofa was bought", "tea at noon"]
+    )
+    context = "hello! we talked about the red sofa. when does the ferry leave? and zeppelins?"
+    suggested = await service.suggest_queries(context)
+    assert any("ferry" in phrase for phrase in suggested)
+    assert any("sofa" in phrase for phrase in suggested)
+    assert not any("zeppelin" in phrase for phrase in suggested)
+    assert len(suggested) == len(set(suggested))
+    assert await service.suggest_queries(context, limit=1) == suggested[:1]
+    assert await service.suggest_queries("") == []
+    assert await service.suggest_queries(" \n") == []
+    assert await service.suggest_queries("zeppelins zoom") == []
+    for wrong in (None, 3, b"x"):
+        with pytest.raises(InvalidArgumentError, match="conversation_context"):
+            await service.suggest_queries(wrong)
+    with pytest.raises(InvalidArgumentError, match=r"conversation_context .* surrogate"):
+        await service.suggest_queries("the red sofa \ud800")
+    for limit in (0, 1001, True):
+        with pytest.raises(InvalidArgumentError, match="limit"):
+            await service.suggest_queries(context, limit=limit)
 
 
 def test_a_language_model_suggests_and_phrases_serve_where_it_is_silent():

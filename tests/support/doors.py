@@ -1,6 +1,8 @@
 """Open memories for tests."""
 
 import asyncio
+from functools import wraps
+from inspect import signature
 
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.memory import Memory
@@ -21,3 +23,28 @@ def run(scenario, path=":memory:", **options):
             return await scenario(memory)
 
     return asyncio.run(main())
+
+
+def made_with(run, names, **options):
+    """Return a decorator that makes a test of a scenario.
+
+    `run` calls it with what it opens, which have these names; all other arguments are fixtures.
+    """
+
+    def decorate(scenario):
+        arguments = signature(scenario)
+        fixtures = [each for each in arguments.parameters.values() if each.name not in names]
+
+        @wraps(scenario)
+        def test(**given):
+            def named(*opened):
+                own = dict(zip(names, opened, strict=True))
+                wanted = own.keys() & arguments.parameters
+                return scenario(**given, **{name: own[name] for name in wanted})
+
+            run(named, **options)
+
+        test.__signature__ = arguments.replace(parameters=fixtures)
+        return test
+
+    return decorate

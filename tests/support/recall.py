@@ -12,6 +12,7 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryRetrieverOptions
 from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, NOON, Clock
+from tests.support.doors import made_with
 from tests.support.doors import run as run_memory
 from tests.support.entries import entry
 
@@ -59,6 +60,11 @@ def run(scenario, path=":memory:", *, options=None, judge=None, log_queries=True
         return await scenario(memory, retriever)
 
     return run_memory(with_retriever, path, **given)
+
+
+def recalling(**options):
+    """Make a test of a scenario with a memory and its retriever."""
+    return made_with(run, ("memory", "retriever"), **options)
 
 
 def mine(content, **fields):

@@ -16,6 +16,7 @@ from mnemic.observability.events import (
 )
 from mnemic.retrieval import AsyncRetrievalService
 from tests.support.clock import DAY, NOON, Clock
+from tests.support.doors import made_with
 from tests.support.embedders import WordEmbedder
 
 QUERY = MemoryQuery.semantic("query")
@@ -65,6 +66,11 @@ def serve(scenario, *, path=":memory:", memory=None, track_access=False, **optio
             return await asyncio.wait_for(scenario(opened, service), 60)
 
     return asyncio.run(main())
+
+
+def served(**options):
+    """Make a test of a scenario with an open memory and a retrieval service of it."""
+    return made_with(serve, ("memory", "service"), **options)
 
 
 def found(result):
