@@ -218,26 +218,3 @@ def test_what_others_do_changes_neither_a_users_answers_nor_where_they_come_from
     for step in steps(choose, ["boris", None], queries, 40):
         together.insert(choose.randint(0, len(together)), step)
     assert outcomes(together) == outcomes(hers)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_many_others_change_neither_a_users_answers_nor_where_they_come_from(seed):
-    choose = random.Random(seed)  # noqa: S311 - repeatable
-    hers = fill(["alice"])
-    hers += [Step("alice", "retrieve", 0, number % len(QUERIES), 0) for number in range(60)]
-    together = fill([f"user {number}" for number in range(8)])
-    for step in hers:
-        together.append(step)
-        together += [
-            Step(
-                f"user {choose.randrange(8)}",
-                choose.choice(["retrieve", "retrieve", "update", "touch"]),
-                choose.randrange(3),
-                choose.randrange(len(QUERIES)),
-                0,
-            )
-            for _ in range(4)
-        ]
-    alone = outcomes(hers)
-    assert outcomes(together) == alone
-    assert sum(outcome[0] for step, outcome in alone if step.verb == "retrieve") > 10

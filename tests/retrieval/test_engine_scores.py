@@ -32,51 +32,6 @@ WEIGHTS = ("similarity", "recency", "importance", "access", "context")
 PARTS = ("relevance", "recency", "importance", "access_frequency", "context_boost")
 
 
-@pytest.mark.requirement("C008")
-@served()
-async def test_a_context_has_its_weight_and_is_part_of_the_total(memory, service):
-    await memory.add_many([record(memory.embedder.near("one", 0.8, 0.6), days=73)])
-    plain = 0.6 * 0.8 + 0.2 * 0.8 + 0.15 * 0.5
-    for weight in (0.1, 0.5, 1.0, 0.0):
-        query = MemoryQuery(query="query", context_boost="context", context_weight=weight)
-        (only,) = await service.retrieve(query)
-        expected = (plain + weight * 0.6) / (1 + weight)
-        assert only.relevance_score == pytest.approx(expected, abs=1e-6)
-    (only,) = await service.retrieve(QUERY)
-    assert only.relevance_score == pytest.approx(plain, abs=1e-6)
-    assert only.scores.context_boost is None
-    alone = MemoryQuery(filters={}, context_boost="context")
-    (only,) = await service.retrieve(alone)
-    expected = (0.2 * 0.8 + 0.15 * 0.5 + 0.1 * 0.6) / 0.5
-    assert only.relevance_score == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.requirement("C008")
-@served()
-async def test_a_context_lifts_nothing_over_the_floor_that_has_nothing_to_do_with_it(
-    memory, service
-):
-    near = memory.embedder.near
-    # alone .45; with the documented constant .1 it would be .55
-    await memory.add_many([record(near("weak", 0.4), days=146, importance=0.6)])
-    assert found(await service.retrieve(QUERY)) == []
-    boosted = MemoryQuery(query="query", context_boost="context")
-    assert found(await service.retrieve(boosted)) == []
-
-
-@pytest.mark.requirement("C008")
-@served()
-async def test_a_context_takes_nothing_from_what_is_its_opposite(memory, service):
-    near = memory.embedder.near
-    await memory.add_many([record(near("opposite", 0.8, -0.6)), record(near("apart", 0.8))])
-    query = MemoryQuery(query="query", context_boost="context", context_weight=0.5)
-    result = await service.retrieve(query)
-    assert [one.scores.context_boost for one in result] == [0, 0]
-    expected = (0.6 * 0.8 + 0.2 + 0.15 * 0.5) / 1.5
-    scores = [one.relevance_score for one in result]
-    assert scores == pytest.approx([expected, expected], abs=1e-6)
-
-
 @pytest.mark.requirement("C016", "C140")
 @pytest.mark.parametrize(
     ("recency", "expected"),

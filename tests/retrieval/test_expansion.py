@@ -16,17 +16,13 @@ from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageMode
 from mnemic.retrieval.expansion import terms_of
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import Clock
-from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import (
     QUERY,
     Adding,
     FixedEmbedder,
-    Gated,
-    found,
     serve,
     served,
     store_near,
-    until,
     words,
 )
 
@@ -215,23 +211,6 @@ def test_what_ends_a_call_is_no_failure_of_an_expander_or_suggester(given):
                 run_sync(call())
 
 
-def test_those_who_wait_for_an_answer_whose_expansion_fails_get_it_too():
-    expander = Giving(RuntimeError("down"))
-
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        query = MemoryQuery(query="query", expand_query=True)
-        tasks = [asyncio.create_task(service.retrieve(query)) for _ in range(5)]
-        await until(memory.embedder.asked.is_set)
-        await asyncio.sleep(0.05)
-        memory.embedder.gate.set()
-        for result in await asyncio.gather(*tasks):
-            assert (found(result), result.expansion_failed) == (["near 0.9"], True)
-        assert expander.asked == 1
-
-    serve(scenario, expander=expander, memory={"embedder": Gated()})
-
-
 @pytest.mark.parametrize(
     ("query", "answer", "added"),
     [
@@ -268,17 +247,6 @@ def test_expanders_and_suggesters_refuse_what_they_cannot_use():
     ):
         with pytest.raises(InvalidArgumentError):
             make()
-
-
-def test_a_language_model_expands_a_retrieval_at_the_plain_door():
-    llm = Scripted("couch")
-    with Memory(":memory:", "aide", embedder=WordEmbedder(512)) as memory:
-        memory.add("couch")
-        service = AsyncRetrievalService(memory, expander=LanguageModelExpander(llm))
-        memory._services._retrieval_engine = service._engine
-        result = memory.retrieve(MemoryQuery(query="sofa", expand_query=True, min_relevance=0))
-        assert found(result) == ["couch"]
-        assert result.expanded_query == "sofa couch"
 
 
 @pytest.mark.requirement("C023")

@@ -70,14 +70,6 @@ def test_an_expander_in_any_form_adds_its_texts_at_each_door(given):
         assert (result.expanded_query, result[0].content) == ("sofa couch settee", "an old couch")
 
 
-def test_the_asynchronous_door_takes_an_expander_too():
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=None, expander=couch) as memory:
-            return (await memory.expand("sofa")).added_terms
-
-    assert asyncio.run(scenario()) == ("couch", "settee")
-
-
 def test_a_plain_function_does_not_block_the_event_loop():
     threads = []
 
@@ -150,17 +142,6 @@ def test_a_function_that_returns_no_list_of_texts_raises_a_typed_error(returned)
                     call()
                 assert "couch" not in str(raised.value)
             assert memory.retrieve("couch")[0].content == "an old couch"
-
-
-def test_a_function_that_fails_fails_no_call():
-    def failing(_query):
-        raise RuntimeError("down")
-
-    with opened(failing) as memory:
-        memory.add("a red sofa")
-        assert memory.expand("sofa").failed
-        result = memory.retrieve("sofa", expand=True)
-        assert (result.expansion_failed, result[0].content) == (True, "a red sofa")
 
 
 SYNONYMS = {

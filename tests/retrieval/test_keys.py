@@ -7,7 +7,6 @@ import pytest
 from mnemic import MemoryFilter
 from mnemic.model import MemoryQuery, Scope
 from mnemic.retrieval.keys import key_of
-from tests.support.retrieval import record, served
 
 SAME_FILTERS = [
     (
@@ -68,13 +67,3 @@ def test_the_order_of_what_is_left_out_does_not_matter():
     ids = [UUID(int=number) for number in range(3)]
     assert key({}, exclude_ids=ids) == key({}, exclude_ids=[*reversed(ids), ids[0]])
     assert key({}, exclude_ids=ids) != key({}, exclude_ids=ids[:2])
-
-
-@served()
-async def test_a_filter_in_another_order_is_answered_from_the_cache(memory, service):
-    await memory.add_many([record("one")])
-    one, other = SAME_FILTERS[0]
-    first = await service.retrieve(MemoryQuery.filtered(one))
-    second = await service.retrieve(MemoryQuery.filtered(other))
-    assert (first.from_cache, second.from_cache) == (False, True)
-    assert first.results == second.results

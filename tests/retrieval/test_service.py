@@ -32,33 +32,6 @@ from tests.support.retrieval import (
 # Similar memories
 
 
-@served()
-async def test_similar_memories_come_by_similarity_without_the_reference_and_without_embedding(
-    memory, service
-):
-    near = memory.embedder.near
-    reference = record("query", days=3)
-    await memory.add_many(
-        [
-            reference,
-            record(near("half", 0.5), importance=1.0),
-            record(near("near", 0.9), days=300, importance=0.0),
-            record(near("opposite", -0.9)),
-            record("of another", user="alice"),
-        ]
-    )
-    memory.embedder.texts.clear()
-    similar = await service.find_similar(reference.id)
-    assert memory.embedder.texts == []
-    assert [(hit.entry.content, hit.rank) for hit in similar] == [
-        ("near", 1),
-        ("half", 2),
-        ("opposite", 3),
-    ]
-    assert [hit.similarity for hit in similar] == pytest.approx([0.9, 0.5, 0], abs=1e-6)
-    assert await service.find_similar(str(reference.id), 1) == similar[:1]
-
-
 @pytest.mark.requirement("C027")
 @served()
 async def test_nothing_is_similar_to_a_memory_that_is_not_there(memory, service):
@@ -130,17 +103,6 @@ async def test_the_front_door_tells_queries_where_contents_may_be_told(memory, c
     caplog.set_level(logging.DEBUG, "mnemic.retrieval")
     await memory.retrieve(QUERY)
     assert "for query 'query'" in caplog.text
-
-
-@served()
-async def test_a_listener_that_fails_changes_nothing(memory, service):
-    def fail(_):
-        raise RuntimeError("deaf")
-
-    memory.events.subscribe(MemoryRetrievalCompletedEvent, fail)
-    await store_near(memory, 0.9)
-    assert len(await service.retrieve(QUERY)) == 1
-    assert (await service.retrieve(QUERY)).from_cache
 
 
 # The doors.
