@@ -1,26 +1,19 @@
 """The orders of recall: relevance, time, importance and frequency."""
 
-import math
-import random
-
 import pytest
 
 from mnemic.errors import (
     EmbedderRequiredError,
-    InvalidArgumentError,
 )
 from mnemic.model import (
     MemoryRetrieverOptions,
-    MemoryStatus,
 )
-from tests.support.clock import DAY, HOUR, NOON
-from tests.support.entries import uid
+from tests.support.clock import DAY, NOON
 from tests.support.recall import (
     MODES,
     OWN_ORDERS,
     UNTRACKED,
     NamedSimilarities,
-    ids,
     mine,
     recalling,
     run,
@@ -47,116 +40,7 @@ async def test_the_query_changes_nothing_where_a_mode_has_its_own_order(memory, 
         assert texts(found) == ["far ~0.0", "same"]
 
 
-@pytest.mark.requirement("C059")
-@pytest.mark.parametrize("archived", [False, True])
-@pytest.mark.parametrize(
-    ("mode", "key"),
-    [("recent", {"last_accessed_at": NOON - HOUR}), ("frequent", {"access_count": 3})],
-)
-def test_ties_go_to_the_more_salient_then_the_newer_then_the_smaller_id(mode, key, archived):
-    # The last three are alike but for the creation and the id.
-    alike = {**key, "last_accessed_at": NOON - HOUR, "access_count": 3, "importance": 0.5}
-    statuses = [MemoryStatus.ARCHIVED if archived and at % 2 else MemoryStatus.ACTIVE
-                for at in range(5)]  # fmt: skip
-    given = [
-        {"importance": 0.9, "created_at": NOON - 9 * DAY},
-        {"importance": 0.8, "created_at": NOON - DAY},
-        {"created_at": NOON - 2 * DAY},
-        {"created_at": NOON - 3 * DAY},
-        {"created_at": NOON - 3 * DAY},
-    ]
-
-    async def scenario(memory, retriever):
-        entries = [
-            mine("x", id=uid(at + 1), **{**alike, **fields, "status": status})
-            for at, (fields, status) in enumerate(zip(given, statuses, strict=True))
-        ]
-        entries.append(mine("first", **{**alike, **FIRST_OF[mode], "importance": 0.0}))
-        random.Random(1).shuffle(entries)  # noqa: S311 - repeatable, not secret
-        await memory.store_batch(entries)
-        found = await retriever.recall("", user_id="u", mode=mode, include_archived=archived)
-        assert texts(found)[0] == "first"
-        assert ids(found)[1:] == [1, 2, 3, 4, 5]
-
-    run(scenario, options=UNTRACKED)
-
-
-FIRST_OF = {"recent": {"last_accessed_at": NOON}, "frequent": {"access_count": 4}}
-
-
-@pytest.mark.requirement("C059")
-@recalling(options=UNTRACKED)
-async def test_equally_salient_memories_are_newest_first_then_by_id(memory, retriever):
-    times = {3: NOON - DAY, 1: NOON - 2 * DAY, 2: NOON - 2 * DAY, 4: NOON - 3 * DAY}
-    await memory.store_batch(
-        [
-            mine("x", id=uid(number), created_at=time, last_accessed_at=NOON)
-            for number, time in times.items()
-        ]
-    )
-    found = await retriever.recall("", user_id="u", mode="important")
-    assert ids(found) == [3, 1, 2, 4]
-    relevant = await retriever.recall("q", user_id="u")
-    assert ids(relevant) == [3, 1, 2, 4]
-
-
-@pytest.mark.requirement("R241")
-@recalling(options=UNTRACKED)
-async def test_a_memory_that_was_never_accessed_counts_as_accessed_when_it_was_made(
-    memory, retriever
-):
-    await memory.store_batch(
-        [
-            mine("made", created_at=NOON - 2 * HOUR),
-            mine("read", created_at=NOON - DAY, last_accessed_at=NOON - HOUR),
-            mine("old", created_at=NOON - 2 * DAY, last_accessed_at=NOON - 3 * HOUR),
-        ]
-    )
-    found = await retriever.recall("", user_id="u", mode="recent")
-    assert texts(found) == ["read", "made", "old"]
-
-
-@pytest.mark.requirement("R250")
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("archived", [False, True])
-@recalling(options=UNTRACKED)
-async def test_a_smaller_limit_gives_the_head_of_a_larger_one(memory, retriever, mode, archived):
-    chance = random.Random(7)  # noqa: S311 - as above
-    await memory.store_batch(
-        [
-            mine(
-                f"m ~{chance.choice([0.4, 0.6, 0.6, 0.9])}",
-                importance=chance.choice([0.1, 0.5, 0.5]),
-                access_count=chance.choice([0, 1, 1]),
-                created_at=NOON - chance.choice([0, 1, 1]) * DAY,
-                status=chance.choice([MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED]),
-            )
-            for _ in range(30)
-        ]
-    )
-    named = {"user_id": "u", "mode": mode, "include_archived": archived}
-    whole = await retriever.recall("q", **named, max_results=1000)
-    assert len(whole) == whole.total_matches
-    for limit in (1, 2, 7, 13):
-        part = await retriever.recall("q", **named, max_results=limit)
-        assert ids(part) == ids(whole)[:limit]
-        assert part.total_matches == whole.total_matches
-
-
 # Relevant recall
-
-
-@pytest.mark.requirement("C060")
-@recalling(options=UNTRACKED)
-async def test_similarity_counts_once(memory, retriever):
-    one = mine("one ~0.8", importance=0.3, access_count=4, created_at=NOON - 7 * DAY)
-    await memory.store(one)
-    (hit,) = await retriever.recall("q", user_id="u")
-    assert hit.score == pytest.approx(0.6 * 0.8 + 0.4 * salience(one), abs=1e-6)
-    (other,) = await retriever.recall("q ~0.9", user_id="u")
-    cosine = 0.8 * 0.9 + math.sqrt((1 - 0.64) * (1 - 0.81))
-    expected = 0.6 * cosine + 0.4 * salience(one)
-    assert other.score == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.requirement("C060", "C012", "C076")
@@ -233,15 +117,6 @@ async def test_relevant_recall_needs_a_query_and_the_others_embed_none(memory, r
     with pytest.raises(ValueError, match="query must be a text that is not empty"):
         await retriever.recall(query, user_id="u")
     assert len(memory.embedder.texts) == embedded
-
-
-@pytest.mark.requirement("C061")
-@pytest.mark.parametrize("mode", MODES)
-@recalling()
-async def test_a_query_that_is_no_text_is_refused(retriever, mode):
-    for query in (None, 3, b"q"):
-        with pytest.raises(InvalidArgumentError, match="query must be a str"):
-            await retriever.recall(query, user_id="u", mode=mode)
 
 
 @recalling(embedder=None)

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryRetrieverOptions, MemoryStatus
@@ -114,6 +115,7 @@ def agrees(result, expected, limit):
     limit=st.integers(1, 16),
     days=st.sampled_from(AGES),
 )
+@pytest.mark.requirement("C059", "C069", "C070", "R241", "R250")
 def test_every_mode_agrees_with_the_twin(*, seed, count, whose, filters, limit, days):
     clock, stored = Clock(), memories(seed, count)
 
@@ -126,8 +128,7 @@ def test_every_mode_agrees_with_the_twin(*, seed, count, whose, filters, limit, 
             agrees(result, recalled(stored, mode, asked, now, cosine_of), limit)
         start, end = NOON - 11 * DAY, NOON - DAY / 2
         between = [each for each in stored if start <= each.created_at <= end]
-        named = {name: value for name, value in asked.items() if name != "user_id"}
-        named["user_id"] = asked["user_id"]
+        named = dict(asked)
         result = await retriever.recall_temporal(start, end, **named, limit=limit)
         agrees(result, recalled(between, "newest", asked, now, cosine_of), limit)
         topical = [each for each in between if each.created_at < end and cosine_of(each) >= 0.3]
@@ -135,6 +136,10 @@ def test_every_mode_agrees_with_the_twin(*, seed, count, whose, filters, limit, 
             start, end, "q", **named, limit=limit, half_open=True
         )
         agrees(result, recalled(topical, "newest", asked, now, cosine_of), limit)
+        kind, user = named.pop("type_filter", "fact"), named.pop("user_id")
+        result = await retriever.recall_by_type(kind, user, limit, **named)
+        of_type = {**asked, "type_filter": kind}
+        agrees(result, recalled(stored, "important", of_type, now, cosine_of), limit)
 
     run(scenario, options=UNTRACKED, clock=clock, embedder=EMBEDDER)
 
@@ -164,17 +169,12 @@ def test_what_was_recalled_before_counts_in_the_next_recall(seed, count, whose, 
             result = await retriever.recall("q", **asked, mode=mode, max_results=limit)
             agrees(result, expected, limit)
             for each, _ in expected[:limit]:
-                known[each.id] = accessed(each, clock.now)
+                count = each.access_count + 1
+                known[each.id] = replace(each, access_count=count, last_accessed_at=clock.now)
             before = [each.memory.access_count for each in result]
             assert before == [each.access_count for each, _ in expected[:limit]]
 
     run(scenario, clock=clock, embedder=EMBEDDER)
-
-
-def accessed(memory, now):
-    fields = {name: getattr(memory, name) for name in memory.__struct_fields__}
-    counted = {"access_count": memory.access_count + 1, "last_accessed_at": now}
-    return type(memory)(**{**fields, **counted})
 
 
 def links(seed, memories, count):
@@ -183,7 +183,7 @@ def links(seed, memories, count):
     drawn = {}
     for _ in range(count):
         one, other = random.choice(memories).id, random.choice(memories).id
-        kind = random.choice([LinkType.RELATED, LinkType.CONTRADICTS, LinkType.REFINES])
+        kind = random.choice(list(NAMES))
         if one != other:
             drawn[one, other, kind] = random.choice([0.0, 0.25, 0.5, 0.5, 0.7, 1.0])
     return drawn
@@ -251,7 +251,8 @@ class Net:
         elif what in {"archive", "activate"} and there.status is not MemoryStatus.SUPERSEDED:
             status = "archived" if what == "archive" else "active"
             update = MemoryEntryUpdate(status=status)
-            self.present[at] = await self.memory.update_and_get(at, update)
+            scope = self.memory.scope.narrowed(all_users=True)
+            self.present[at] = await self.memory.repository.updater.update(scope, at, update)
 
     def twin(self, number, asked):
         start = self.present.get(self.at(number))
@@ -287,6 +288,7 @@ ASKED = st.fixed_dictionaries(
     asked=ASKED,
     limit=st.sampled_from([1, 2, 4, 100]),
 )
+@pytest.mark.requirement("C069", "C071", "C164", "R231")
 def test_links_lead_where_all_paths_of_the_twin_lead(
     *, seed, count, linked, changes, whose, filters, asked, limit
 ):
@@ -294,7 +296,7 @@ def test_links_lead_where_all_paths_of_the_twin_lead(
     drawn = links(seed, stored, linked)
 
     async def scenario(memory, retriever):
-        net = Net(WithUpdates(memory), stored, drawn)
+        net = Net(memory, stored, drawn)
         await net.store()
         await compare_all(retriever, net)
         for change in changes:
@@ -330,20 +332,5 @@ NAMES = {
     LinkType.RELATED: "Related",
     LinkType.CONTRADICTS: "Contradicts",
     LinkType.REFINES: "Refines",
+    LinkType.DERIVED_FROM: "DerivedFrom",
 }
-
-
-class WithUpdates:
-    """A memory with an update that returns what it made."""
-
-    def __init__(self, memory):
-        self._memory = memory
-
-    def __getattr__(self, name):
-        return getattr(self._memory, name)
-
-    async def update_and_get(self, entry_id, update):
-        repository = self._memory.repository
-        return await repository.updater.update(
-            self._memory.scope.narrowed(all_users=True), entry_id, update
-        )

@@ -14,11 +14,9 @@ from mnemic.model import (
     MemoryStatus,
 )
 from tests.support.clock import DAY, HOUR, MICROSECOND, NOON
-from tests.support.entries import uid
 from tests.support.recall import (
     MODES,
     by_every_method,
-    ids,
     mine,
     opened,
     recalling,
@@ -28,26 +26,6 @@ from tests.support.recall import (
 )
 
 # Temporal recall
-
-
-@pytest.mark.requirement("C070")
-@recalling()
-async def test_a_time_range_has_both_ends_unless_it_is_half_open(memory, retriever):
-    start, end = NOON - DAY, NOON
-    times = {
-        "before": start - MICROSECOND,
-        "start": start,
-        "end": end,
-        "after": end + MICROSECOND,
-    }
-    await memory.store_batch([mine(name, created_at=at) for name, at in times.items()])
-    whole = await retriever.recall_temporal(start, end, user_id="u")
-    assert texts(whole) == ["end", "start"]
-    half = await retriever.recall_temporal(start, end, user_id="u", half_open=True)
-    assert texts(half) == ["start"]
-    moment = await retriever.recall_temporal(end, end, user_id="u")
-    assert texts(moment) == ["end"]
-    assert not await retriever.recall_temporal(end, end, user_id="u", half_open=True)
 
 
 @pytest.mark.requirement("C070")
@@ -100,21 +78,6 @@ async def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order(memor
         "Temporal match, Similarity: 0.90",
     ]
     assert found.total_matches == 2
-
-
-@pytest.mark.requirement("C059", "C070")
-@recalling()
-async def test_memories_of_one_moment_come_by_salience_then_id(memory, retriever):
-    await memory.store_batch(
-        [
-            mine("x", id=uid(3), importance=0.9),
-            mine("x", id=uid(2), importance=0.1),
-            mine("x", id=uid(1), importance=0.1),
-            mine("x", id=uid(4), importance=0.1, created_at=NOON + HOUR),
-        ]
-    )
-    found = await retriever.recall_temporal(NOON, NOON + HOUR, user_id="u")
-    assert ids(found) == [4, 3, 1, 2]
 
 
 # Archiving
