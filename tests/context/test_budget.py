@@ -49,7 +49,9 @@ FORMS = {
     "numbers": NumberedLines(),
 }
 
-WORDS = st.text(st.sampled_from("ab cdefgh\n\u2028#é漢字か😀👩\u200d👩\u0301"), max_size=400)
+WORDS = st.text(
+    st.sampled_from("ab cdefgh\n\u2028#éжλעعशไท한漢字か😀👍🏽👩\u200d👩\u0301"), max_size=400
+)
 
 
 @st.composite
@@ -91,6 +93,13 @@ def test_a_block_never_exceeds_its_budget(found, budget, name, form):
     for one in kept:
         (original,) = [other for other in found if other.id == one.id]
         assert one.content == original.content or one.content.endswith("…")
+
+
+@pytest.mark.requirement("R295", "R322", "C041", "C043")
+def test_the_documented_budget_is_kept_strictly():
+    found = [memory(str(at), "a" * 10_000, score=1 - at / 20) for at in range(10)]
+    kept = enforce_budget(found, 1500)
+    assert 0 < EstimatedTokens().count(format_for_system_prompt(kept)) <= 1500
 
 
 @PROFILE
@@ -207,7 +216,7 @@ def test_a_slow_counter_need_not_read_a_long_text_whole():
     assert max(lengths) <= 32 * 100
 
 
-@pytest.mark.parametrize("budget", [0, -1, 1.5, None])
+@pytest.mark.parametrize("budget", [0, -1, True, 1.5, "9", None])
 def test_a_budget_is_a_positive_int(budget):
     with pytest.raises(InvalidArgumentError, match="max_tokens"):
         enforce_budget([], budget)

@@ -2,7 +2,6 @@
 
 import logging
 import pickle
-from datetime import timedelta
 
 import pytest
 
@@ -17,10 +16,8 @@ from mnemic.errors import (
     LicenseRestrictionError,
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
-from tests.support.clock import NOON
 from tests.support.windows import (
     ASSISTANT,
-    DOCUMENT,
     INSTRUCTION,
     NOTE,
     OTHER,
@@ -37,70 +34,6 @@ pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C0
 
 
 # Compaction
-
-
-def test_nothing_is_removed_up_to_the_threshold():
-    window = opened()
-    window.add(words(50), USER)
-    window.add(words(35), USER)
-    assert (window.item_count, window.current_tokens, window.usage_percent) == (2, 85, 85.0)
-    assert window.stats().compactions == 0
-
-
-def test_passing_the_threshold_compacts_to_fifteen_points_below_it():
-    window = opened()
-    for number in range(8):
-        window.add(words(10), USER, priority=number, id=str(number))
-    window.add(words(6), USER, priority=0, id="new")
-    assert [item.id for item in window.items()] == ["7", "6", "5", "4", "3", "2", "1", "new"]
-    assert window.current_tokens == 76
-    assert window.stats().compactions == 1
-    assert window.stats().items_compacted == 1
-
-
-def test_no_more_is_left_than_a_large_item_needs():
-    window = opened()
-    for number in range(8):
-        window.add(words(10), USER, id=str(number))
-    window.add(words(60), USER, id="large")
-    assert [item.id for item in window.items()] == ["4", "5", "6", "7", "large"]
-
-
-def test_low_priority_goes_first_and_of_that_the_oldest():
-    window = opened()
-    for name, priority in (("a", 90), ("b", 10), ("c", 50), ("d", 10), ("e", 50)):
-        window.add(words(10), USER, id=name, priority=priority)
-    removed = window.compact(target_percent=15)
-    assert [item.id for item in removed] == ["b", "d", "c", "e"]
-
-
-def test_the_oldest_goes_first_whatever_its_type_and_priority():
-    window = opened(compaction_strategy=CompactionStrategy.REMOVE_OLDEST)
-    for at, kind in enumerate((USER, DOCUMENT, INSTRUCTION, ASSISTANT)):
-        window.add(
-            words(10), kind, id=str(at), priority=100 - at, added_at=NOON - at * timedelta(1)
-        )
-    removed = window.compact(target_percent=15)
-    assert [item.id for item in removed] == ["3", "2", "1"]
-
-
-def test_pinned_items_and_the_system_prompt_are_never_compacted():
-    for strategy in ("remove_oldest", "remove_low_priority", "selective"):
-        window = opened(compaction_strategy=strategy)
-        window.add(words(20), SYSTEM, priority=0)
-        window.add(words(20), DOCUMENT, priority=0, pinned=True)
-        window.add(words(20), USER, priority=100)
-        assert len(window.compact(target_percent=0)) == 1
-        assert [item.type for item in window.items()] == [SYSTEM, DOCUMENT]
-
-
-def test_an_unpinned_item_may_go_again():
-    window = opened()
-    item = window.add("tea", USER, pinned=True)
-    assert window.pinned_items() == [item]
-    assert window.unpin(item.id).pinned is False
-    assert window.compact(target_percent=0) != []
-    assert window.pinned_items() == []
 
 
 def test_a_window_that_is_full_says_so_and_keeps_what_it_has(caplog):
@@ -120,14 +53,6 @@ def test_a_window_that_is_full_says_so_and_keeps_what_it_has(caplog):
     assert window.current_tokens == 80
     assert pickle.loads(pickle.dumps(error)).requested_tokens == 41  # noqa: S301
     assert ContextWindowFullException is ContextWindowFullError
-
-
-def test_what_fits_beside_what_must_stay_always_fits():
-    window = opened()
-    window.add(words(60), SYSTEM)
-    window.add(words(20), USER)
-    window.add(words(40), USER)
-    assert window.current_tokens == 100
 
 
 def test_the_thousand_and_first_item_makes_one_go():
@@ -177,12 +102,6 @@ def test_advanced_strategies_need_the_tier_teams(strategy):
         license=DocumentedLicenses(LicenseTier.TEAMS),
         summarizer=" ".join,
     )
-
-
-def test_the_simple_strategies_are_in_every_tier():
-    window = opened(license=DocumentedLicenses(LicenseTier.CORE))
-    window.add("tea", USER)
-    assert len(window.compact("remove_oldest", target_percent=0)) == 1
 
 
 # Selective compaction

@@ -30,26 +30,6 @@ def test_without_memories_a_block_is_empty():
         assert format_for_system_prompt([], block) == ""
 
 
-@pytest.mark.requirement("R304", "R305", "R306", "C053", "C054")
-def test_memories_stand_in_groups_by_type():
-    assert format_for_system_prompt(MIXED) == (
-        "## Relevant Context from Previous Conversations\n"
-        "\n"
-        "### Previous Messages\n"
-        "[2026-05-01T12:00:00Z] assistant: Is it cold?\n"
-        "[2026-05-01T12:00:00Z] user: It is.\n"
-        "\n"
-        "### Known Facts\n"
-        "- Lives in Oslo. (confidence: 0.90)\n"
-        "- Has a cat. (confidence: 0.35)\n"
-        "\n"
-        "### Conversation Summaries\n"
-        "- Talked of the move.\n"
-        "\n"
-        "_Retrieved 5 memories_\n"
-    )
-
-
 @pytest.mark.requirement("R305")
 @pytest.mark.parametrize("kept", ["message", "fact", "summary"])
 def test_empty_groups_are_omitted(kept):

@@ -20,12 +20,6 @@ MIXED = [
 ]
 
 
-@pytest.mark.requirement("R303")
-def test_no_memories_give_an_empty_text():
-    assert format_for_system_prompt([]) == ""
-    assert format_for_system_prompt([], PromptBlock(preamble=True)) == ""
-
-
 @pytest.mark.requirement("R304", "R305", "R306", "C053", "C054")
 def test_the_block_is_the_documented_one():
     text = format_for_system_prompt(MIXED)
@@ -47,29 +41,6 @@ def test_the_block_is_the_documented_one():
         "_Retrieved 6 memories_\n"
     )
     assert text == block(MIXED)
-
-
-@pytest.mark.requirement("R305")
-@pytest.mark.parametrize("kind", ["message", "fact", "summary"])
-def test_empty_groups_are_left_out(kind):
-    memories = [made(number, type=kind, minutes=number) for number in range(2)]
-    text = format_for_system_prompt(memories)
-    assert text == block(memories)
-    assert text.count("### ") == 1
-
-
-@pytest.mark.requirement("C054")
-def test_the_relevance_label_shows_the_score():
-    text = format_for_system_prompt(MIXED, PromptBlock(score_label="relevance"))
-    assert "- Lives in Oslo (relevance: 0.50)" in text
-    assert text == block(MIXED, "relevance")
-
-
-@pytest.mark.requirement("C054")
-def test_an_ungrouped_block_keeps_the_interleaved_order():
-    text = format_for_system_prompt(MIXED, PromptBlock(group_by_type=False))
-    places = [text.index(memory.content) for memory in MIXED]
-    assert places == sorted(places)
 
 
 @pytest.mark.requirement("C053")

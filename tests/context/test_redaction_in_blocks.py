@@ -13,25 +13,6 @@ REDACTION = Redaction(enabled=True)
 PLAN = PackingPlan(redaction=REDACTION, clip_sentences=2, max_tokens=120)
 
 
-@pytest.mark.requirement("C045", "R296")
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "4111\n1111 1111 1111",
-        "4111 1111\r\n1111\t\t1111",
-        "4111\u20281111\u30001111\x0b1111",
-        "4111\u200b1111\u200b\n1111 1111",
-        "john.\u200bdoe@example.com",
-    ],
-)
-@pytest.mark.parametrize("kind", ["fact", "message", "summary"])
-def test_a_match_that_only_the_one_line_of_a_block_has_is_replaced(secret, kind):
-    packed = pack([made(1, f"It is {secret} now", type=kind)], PLAN)
-    assert "It is [REDACTED] now" in packed.text
-    assert packed.kept[0].provenance.was_redacted
-    assert packed.kept[0].provenance.original_length == len(f"It is {secret} now")
-
-
 @pytest.mark.requirement("C047")
 def test_a_replacement_that_matches_its_own_pattern_is_made_once():
     shouting = Redaction(enabled=True, patterns=("[A-Z]+",))

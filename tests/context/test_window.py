@@ -1,7 +1,7 @@
 """The context window."""
 
-import threading
 from datetime import UTC, timedelta
+from functools import partial
 
 import pytest
 
@@ -16,6 +16,7 @@ from mnemic.context import (
 )
 from mnemic.errors import InvalidArgumentError, UnknownIdError
 from tests.support.clock import NOON
+from tests.support.threads import run_together
 from tests.support.windows import (
     DOCUMENT,
     SYSTEM,
@@ -84,23 +85,6 @@ def test_add_many_adds_nothing_if_one_cannot_be_used(batch, message):
 # Augmentation from free tokens
 
 
-def test_try_add_uses_free_tokens_only_and_never_removes():
-    window = opened()
-    window.add(words(60), USER, priority=0)
-    assert window.free_tokens == 25
-    assert window.try_add(document(words(25), "m1", priority=90))
-    assert (window.free_tokens, window.available_tokens) == (0, 15)
-    refused = window.try_add(document("x", "m2", priority=100))
-    assert not refused
-    assert (refused.outcome, refused.item, refused.tokens_added) == (
-        AddOutcome.DOES_NOT_FIT,
-        None,
-        0,
-    )
-    assert window.item_count == 2
-    assert window.stats().compactions == 0
-
-
 def test_with_500_tokens_available_only_the_fitting_of_ten_memories_are_added():
     window = opened(1000, compaction_threshold=100)
     window.add(words(500), USER)
@@ -111,13 +95,24 @@ def test_with_500_tokens_available_only_the_fitting_of_ten_memories_are_added():
     assert window.current_tokens == 1000
 
 
-def test_what_try_add_took_never_makes_the_next_add_fail():
+def test_a_known_memory_is_refreshed_even_in_a_full_window_and_without_counting():
+    counted = []
+
+    class Counting(Words):
+        def count(self, text, /):
+            counted.append(text)
+            return super().count(text)
+
+    window = opened(counter=Counting())
+    window.add(words(85), DOCUMENT, source_ref="m1")
+    assert window.try_add(document("tea", "m1", priority=90)).outcome is AddOutcome.REFRESHED
+    assert counted == [words(85)]
+
+
+def test_an_id_that_is_there_counts_as_present():
     window = opened()
-    window.add(words(30), SYSTEM)
-    for number in range(20):
-        window.try_add(document(words(5), f"m{number}", priority=90))
-    window.add(words(50), USER)
-    assert window.current_tokens <= 100
+    window.add("tea", USER, id="a")
+    assert window.try_add("coffee", USER, id="a").outcome is AddOutcome.PRESENT
 
 
 # Changing
@@ -228,28 +223,18 @@ def test_the_names_are_at_the_package():
 
 def test_many_threads_never_lose_count():
     window = ContextWindow(2000, counter=Words())
-    failures = []
 
     def work(number):
-        try:
-            for turn in range(150):
-                window.add(words(turn % 9 + 1), USER, priority=turn % 100)
-                window.try_add(document(words(3), f"m{turn % 40}", priority=turn % 90))
-                if turn % 7 == number:
-                    item = window.items()[-1]
-                    window.remove(item.id)
-                if turn % 11 == number:
-                    window.compact(target_percent=30)
-                assert window.build().token_count <= 2000
-        except Exception as error:  # noqa: BLE001 - told by the main thread
-            failures.append(error)
+        for turn in range(150):
+            window.add(words(turn % 9 + 1), USER, priority=turn % 100)
+            window.try_add(document(words(3), f"m{turn % 40}", priority=turn % 90))
+            if turn % 7 == number:
+                window.remove(window.items()[-1].id)
+            if turn % 11 == number:
+                window.compact(target_percent=30)
+            assert window.build().token_count <= 2000
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    run_together(*(partial(work, number) for number in range(6)))
     items = window.items()
     assert window.current_tokens == sum(item.token_count for item in items) <= 2000
     refs = [item.source_ref for item in items if item.source_ref]
@@ -260,19 +245,10 @@ def test_summarising_from_many_threads_ends_within_the_window():
     window = ContextWindow(
         100, counter=Words(), compaction_strategy="summarize", summarizer=lambda _: "in short"
     )
-    failures = []
 
     def work():
-        try:
-            for _ in range(60):
-                window.add(words(7), USER)
-        except Exception as error:  # noqa: BLE001 - told by the main thread
-            failures.append(error)
+        for _ in range(60):
+            window.add(words(7), USER)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    run_together(*[work] * 4)
     assert window.current_tokens == sum(item.token_count for item in window.items()) <= 100

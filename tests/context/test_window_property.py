@@ -112,7 +112,8 @@ class WindowAndTwin(RuleBasedStateMachine):
             assert result.tokens_added == size
             self.twin.append((next(self.numbers), result.item))
         else:
-            assert result.outcome is AddOutcome.DOES_NOT_FIT
+            assert (result.outcome, result.item) == (AddOutcome.DOES_NOT_FIT, None)
+            assert result.tokens_added == 0
 
     @rule(place=places)
     def remove(self, place):
@@ -181,6 +182,11 @@ class WindowAndTwin(RuleBasedStateMachine):
             self.twin, key=lambda one: (one[1].type, -one[1].priority, one[1].added_at, one[0])
         )
         assert self.window.items() == [item for _, item in ordered]
+        for kind in ContextItemType:
+            assert self.window.items(kind) == [one for _, one in ordered if one.type is kind]
+        assert self.window.pinned_items() == [one for _, one in ordered if one.pinned]
+        assert self.window.free_tokens == max(0, MAX_TOKENS * 85 // 100 - self.tokens())
+        assert self.window.available_tokens == MAX_TOKENS - self.tokens()
         assert self.window.current_tokens == self.tokens() <= MAX_TOKENS
         assert self.window.item_count == len(self.twin)
 

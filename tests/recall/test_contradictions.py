@@ -37,54 +37,44 @@ def contradicting(judged, **given):
 
 
 @pytest.mark.requirement("C072")
-def test_what_the_judge_is_sure_of_is_returned_the_surest_first():
-    given = contradicting({"a ~0.9": 0.6, "b ~0.8": 0.9, "c ~0.7": 0.49, "far ~0.2": 1.0})
-
-    async def scenario(memory, retriever):
-        await memory.store_batch([mine(text) for text in given["judge"].confidences])
-        found = await retriever.find_contradictions("new", "u")
-        assert [(each.memory.content, each.score, each.match_reason) for each in found] == [
-            ("b ~0.8", 0.9, "as the script says"),
-            ("a ~0.9", 0.6, "as the script says"),
-        ]
-        assert found.total_matches == 2
-        assert found.query_time > timedelta()
-        ((statement, others),) = given["judge"].asked
-        assert statement == "new"
-        assert sorted(others) == ["a ~0.9", "b ~0.8", "c ~0.7"]
-        sure = await retriever.find_contradictions("new", "u", min_confidence=0.7)
-        assert texts(sure) == ["b ~0.8"]
-        (most,) = await retriever.find_contradictions("new", "u", limit=1)
-        assert most.memory.content == "b ~0.8"
-        every = await retriever.find_contradictions("new", "u", min_confidence=0)
-        assert every.total_matches == 3
-
-    run(scenario, **given)
+@recalling(**contradicting({"a ~0.9": 0.6, "b ~0.8": 0.9, "c ~0.7": 0.49, "far ~0.2": 1.0}))
+async def test_what_the_judge_is_sure_of_is_returned_the_surest_first(memory, retriever):
+    judge = retriever._engine._judge
+    await memory.store_batch([mine(text) for text in judge.confidences])
+    found = await retriever.find_contradictions("new", "u")
+    assert [(each.memory.content, each.score, each.match_reason) for each in found] == [
+        ("b ~0.8", 0.9, "as the script says"),
+        ("a ~0.9", 0.6, "as the script says"),
+    ]
+    assert found.total_matches == 2
+    assert found.query_time > timedelta()
+    ((statement, others),) = judge.asked
+    assert statement == "new"
+    assert sorted(others) == ["a ~0.9", "b ~0.8", "c ~0.7"]
+    sure = await retriever.find_contradictions("new", "u", min_confidence=0.7)
+    assert texts(sure) == ["b ~0.8"]
+    (most,) = await retriever.find_contradictions("new", "u", limit=1)
+    assert most.memory.content == "b ~0.8"
+    every = await retriever.find_contradictions("new", "u", min_confidence=0)
+    assert every.total_matches == 3
 
 
 @pytest.mark.requirement("C164")
-def test_equally_sure_contradictions_are_newest_first_then_by_id():
-    given = contradicting({"x": 0.8})
-
-    async def scenario(memory, retriever):
-        for number, time in ((2, NOON - DAY), (1, NOON - DAY), (3, NOON)):
-            await memory.store(mine("x", id=uid(number), created_at=time))
-        assert ids(await retriever.find_contradictions("new", "u")) == [3, 1, 2]
-
-    run(scenario, **given)
+@recalling(**contradicting({"x": 0.8}))
+async def test_equally_sure_contradictions_are_newest_first_then_by_id(memory, retriever):
+    for number, time in ((2, NOON - DAY), (1, NOON - DAY), (3, NOON)):
+        await memory.store(mine("x", id=uid(number), created_at=time))
+    assert ids(await retriever.find_contradictions("new", "u")) == [3, 1, 2]
 
 
 @pytest.mark.requirement("R260")
-def test_twenty_memories_are_judged_at_most():
-    given = contradicting({})
-
-    async def scenario(memory, retriever):
-        await memory.store_batch([mine(f"{at} ~{0.5 + at / 100}") for at in range(30)])
-        assert not await retriever.find_contradictions("new", "u")
-        ((_, others),) = given["judge"].asked
-        assert others == [f"{at} ~{0.5 + at / 100}" for at in range(29, 9, -1)]
-
-    run(scenario, **given)
+@recalling(**contradicting({}))
+async def test_twenty_memories_are_judged_at_most(memory, retriever):
+    judge = retriever._engine._judge
+    await memory.store_batch([mine(f"{at} ~{0.5 + at / 100}") for at in range(30)])
+    assert not await retriever.find_contradictions("new", "u")
+    ((_, others),) = judge.asked
+    assert others == [f"{at} ~{0.5 + at / 100}" for at in range(29, 9, -1)]
 
 
 @pytest.mark.requirement("C072")
@@ -118,24 +108,21 @@ async def test_of_judgement_and_link_the_surer_counts_and_nothing_comes_twice(me
 
 
 @pytest.mark.requirement("C062", "C072")
-def test_contradictions_of_other_users_stay_with_them():
-    given = contradicting({"hers": 1.0, "mine": 1.0, "nobody's": 1.0})
-
-    async def scenario(memory, retriever):
-        one, hers, nobodys = mine("mine"), mine("hers", user_id="v"), mine("nobody's", user_id=None)
-        await memory.store_batch([one, hers, nobodys])
-        with links_between_users():
-            await memory.link(one.id, hers.id, "contradicts", all_users=True)
-            await memory.link(nobodys.id, one.id, "contradicts", all_users=True)
-        for user, expected in (("u", ["mine"]), ("v", ["hers"]), (None, ["nobody's"]), ("w", [])):
-            found = await retriever.find_contradictions("new", user)
-            assert texts(found) == expected
-            assert found.total_matches == len(expected)
-        everyone = await retriever.find_contradictions("new", None, all_users=True)
-        assert set(texts(everyone)) == {"mine", "hers", "nobody's"}
-        assert ["mine"] in [others for _, others in given["judge"].asked]
-
-    run(scenario, **given)
+@recalling(**contradicting({"hers": 1.0, "mine": 1.0, "nobody's": 1.0}))
+async def test_contradictions_of_other_users_stay_with_them(memory, retriever):
+    judge = retriever._engine._judge
+    one, hers, nobodys = mine("mine"), mine("hers", user_id="v"), mine("nobody's", user_id=None)
+    await memory.store_batch([one, hers, nobodys])
+    with links_between_users():
+        await memory.link(one.id, hers.id, "contradicts", all_users=True)
+        await memory.link(nobodys.id, one.id, "contradicts", all_users=True)
+    for user, expected in (("u", ["mine"]), ("v", ["hers"]), (None, ["nobody's"]), ("w", [])):
+        found = await retriever.find_contradictions("new", user)
+        assert texts(found) == expected
+        assert found.total_matches == len(expected)
+    everyone = await retriever.find_contradictions("new", None, all_users=True)
+    assert set(texts(everyone)) == {"mine", "hers", "nobody's"}
+    assert ["mine"] in [others for _, others in judge.asked]
 
 
 @pytest.mark.requirement("C064", "C072")

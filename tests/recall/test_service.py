@@ -88,6 +88,7 @@ def test_recall_keeps_its_own_documented_defaults():
     assert options.salience == Salience(0.25, 0.20, 0.25, 7.0, 100)
 
     async def scenario(memory, retriever):
+        assert retriever.options is UNTRACKED
         one = mine("one", created_at=NOON - 300 * DAY, last_accessed_at=NOON - 7 * DAY)
         await memory.store(one)
         (hit,) = await retriever.recall("", user_id="u", mode="recent")

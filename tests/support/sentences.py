@@ -42,12 +42,16 @@ def case(line, topic, cell, comment):
     return Case(line, topic, marked.replace(BOUND, ""), list(filter(None, parts)), comment)
 
 
+def rows(table):
+    """Return the rows of a table below its head, each with the number of its line first."""
+    with table.open(encoding="utf-8", newline="") as file:
+        _, *cells = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [(line, *row) for line, row in enumerate(cells, start=2)]
+
+
 def cases():
     """Return all cases of the table, in its order."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        next(rows)
-        return [case(line, *row) for line, row in enumerate(rows, start=2)]
+    return [case(*row) for row in rows(TABLE)]
 
 
 def split(text, bounds):
