@@ -38,19 +38,6 @@ def test_build_joins_contents_in_order_and_counts_what_it_joined():
     assert context.budget == 750
 
 
-def test_the_conversation_is_built_as_it_went():
-    window = opened(1000)
-    for number in range(3):
-        window.add(f"question {number}", USER, priority=number)
-        window.add(f"answer {number}", ASSISTANT)
-    window.add("a memory", DOCUMENT)
-    window.add("else", OTHER)
-    assert contents(window.build().items) == [
-        "a memory", "question 0", "answer 0", "question 1", "answer 1", "question 2", "answer 2",
-        "else",
-    ]  # fmt: skip
-
-
 def test_only_the_newest_turns_are_built():
     window = opened(1000)
     window.add("pinned turn", USER, pinned=True)
@@ -108,16 +95,6 @@ def test_a_text_that_takes_more_than_its_parts_is_cut_until_it_fits():
     context = window.build(BuildContextOptions(reserve_tokens=5, separator=" "))
     assert contents(context.items) == ["a1", "a2", "a3"]
     assert context.token_count == 3
-
-
-def test_pinned_items_and_the_prompt_are_built_even_into_the_reserve():
-    window = opened(100, compaction_threshold=100)
-    window.add(words(50), SYSTEM)
-    window.add(words(40), USER, pinned=True)
-    window.add("tea", USER)
-    context = window.build(BuildContextOptions(reserve_tokens=50))
-    assert [item.token_count for item in context.items] == [50, 40]
-    assert context.token_count > context.budget
 
 
 def test_only_the_types_asked_for_are_built():

@@ -31,10 +31,6 @@ def test_the_estimate_counts_by_script_and_rounds_up():
     assert EstimatedTokens().count("tea for two") == 3
 
 
-def test_chinese_is_not_estimated_at_a_quarter_of_what_it_takes():
-    assert ContextWindow(1000).add("明日は東京で会議があります。", USER).token_count == 14
-
-
 @pytest.mark.parametrize("wrong", [3, None, b"tea"])
 def test_only_text_can_be_estimated(wrong):
     with pytest.raises(TypeError):

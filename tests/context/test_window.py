@@ -149,11 +149,6 @@ def test_clear_leaves_pinned_items_unless_told_otherwise():
     assert (window.current_tokens, window.item_count) == (0, 0)
 
 
-def test_an_empty_window_is_still_a_window():
-    assert opened()
-    assert len(opened()) == 0
-
-
 # Snapshots and statistics
 
 
@@ -202,6 +197,7 @@ def test_a_window_has_the_documented_defaults():
     )  # fmt: skip
     assert window.compaction_strategy is CompactionStrategy.REMOVE_LOW_PRIORITY
     assert (window.current_tokens, window.available_tokens, window.usage_percent) == (0, 4000, 0)
+    assert (bool(window), len(window)) == (True, 0)
     item = window.add("tea for two", USER)
     assert item.added_at.tzinfo is UTC
 
