@@ -62,13 +62,6 @@ async def test_the_offline_expander_adds_words_of_what_matches(memory, service):
 
 
 @served(memory=words())
-async def test_the_offline_expander_is_unsure_where_nothing_matches(service):
-    expansion = await service.expand_query("ferry")
-    assert (expansion.expanded, expansion.added_terms) == ("ferry", ())
-    assert expansion.confidence < 0.5
-
-
-@served(memory=words())
 async def test_expansion_sees_only_the_memories_of_the_scope(memory, service):
     await memory.add("the ferry leaves from quay seven", user_id="alice")
     await memory.add("the ferry costs much", user_id="boris")
@@ -89,26 +82,24 @@ async def test_words_of_sensitive_memories_are_not_added_to_queries(memory, serv
     assert "swordfish" not in expansion.expanded
 
 
-def test_an_abbreviation_is_spelled_out():
-    async def scenario(_, service):
-        expansion = await service.expand_query("which DB?")
-        assert expansion.added_terms[0] == "database"
-        assert expansion.confidence >= 0.5
-
-    serve(scenario, memory=words())
-    own = CorpusExpander(abbreviations={"zq": "zebra quartet"}, terms=0)
-
-    async def with_own(_, service):
-        assert (await service.expand_query("zq")).expanded == "zq zebra quartet"
-        assert (await service.expand_query("db")).added_terms == ()
-
-    serve(with_own, memory=words(), expander=own)
+OWN = CorpusExpander(abbreviations={"zq": "zebra quartet"}, terms=0)
 
 
-@served(memory=words())
-async def test_an_ordinary_word_is_no_abbreviation(service):
-    expansion = await service.expand_query("how much rest after surgery?")
-    assert expansion.added_terms == ()
+@pytest.mark.parametrize(
+    ("expander", "query", "added"),
+    [
+        (None, "which DB?", ("database",)),
+        (None, "how much rest after surgery?", ()),
+        (OWN, "zq", ("zebra quartet",)),
+        (OWN, "db", ()),
+    ],
+)
+def test_abbreviations_are_spelled_out_where_nothing_matches(expander, query, added):
+    with Memory(":memory:", embedder=FixedEmbedder(), expander=expander) as memory:
+        expansion = memory.expand(query)
+    assert expansion.expanded == " ".join([query, *added])
+    assert expansion.added_terms == added
+    assert (expansion.confidence >= 0.5) == bool(added)
 
 
 def test_a_language_model_expands():

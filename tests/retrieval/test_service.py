@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import Memory
 from mnemic.compat import AsyncLongTermMemory, AsyncRetrievalService, ContextWindow
 from mnemic.errors import (
     EntryNotFoundError,
@@ -108,60 +108,39 @@ async def test_the_front_door_tells_queries_where_contents_may_be_told(memory, c
 # The doors.
 
 
-def test_every_door_gives_the_same_answer(tmp_path):
-    path = tmp_path / "a.db"
-    embedder, clock = WordEmbedder(512), Clock()
-    options = {"embedder": embedder, "clock": clock, "track_access": False}
+def answer_of(called):
+    return asyncio.run(called) if asyncio.iscoroutine(called) else called
+
+
+def test_every_door_gives_the_same_answer(path):
+    options = {"embedder": WordEmbedder(512), "clock": Clock(), "track_access": False}
+    query = MemoryQuery(query="tea", limit=4, min_relevance=0)
+    long_term = AsyncLongTermMemory(path, agent_id="aide", **options)
     with Memory(path, "aide", **options) as memory:
-        for user in (None, "alice"):
-            memory.add_many(
-                [
-                    {"content": f"tea number{number} {user}", "importance": number / 10}
-                    for number in range(10)
-                ],
-                user_id=user,
+        for given in ({}, {"user_id": "alice"}):
+            view = memory.scoped(**given)
+            view.add_many(
+                {"content": f"tea number{number} {given}", "importance": number / 10}
+                for number in range(10)
             )
-        query = MemoryQuery(query="tea", limit=4, min_relevance=0)
-
-        async def main():
-            async with (
-                AsyncMemory(path, "aide", **options) as awaited,
-                AsyncLongTermMemory(path, agent_id="aide", **options) as long_term,
-            ):
-                for user in (None, "alice"):
-                    given = {} if user is None else {"user_id": user}
-                    expected = await AsyncRetrievalService(awaited).retrieve(query, **given)
-                    assert len(expected) == 4
-                    answers = [
-                        memory.retrieve(query, **given),
-                        memory.scoped(**given).retrieve(query),
-                        await awaited.retrieve(query, **given),
-                        await awaited.scoped(**given).retrieve(query),
-                        await AsyncRetrievalService(long_term).retrieve(query, **given),
-                        await AsyncRetrievalService(memory).retrieve(query, **given),
-                        await AsyncRetrievalService(awaited.scoped(**given)).retrieve(query),
-                    ]
-                    for answer in answers:
-                        assert answer.results == expected.results
-                        assert answer.total_matches == expected.total_matches == 10
-                    windows = [ContextWindow(1000, clock=clock) for _ in range(3)]
-                    counts = [
-                        memory.scoped(**given).retrieve_to_context(query, windows[0]),
-                        await awaited.retrieve_to_context(query, windows[1], **given),
-                        await AsyncRetrievalService(awaited).retrieve_to_context(
-                            query, windows[2], **given
-                        ),
-                    ]
-                    assert counts == [4, 4, 4]
-                    shown = [[item.source_ref for item in window.items()] for window in windows]
-                    assert shown[0] == shown[1] == shown[2]
-
-        asyncio.run(main())
-        session = memory.scoped(session_id="none such")
-        assert len(session.retrieve(query)) == 0
+            doors = [(door, {}) for door in (view, view.aio, AsyncRetrievalService(view))]
+            services = [AsyncRetrievalService(door) for door in (memory, memory.aio, long_term)]
+            doors += [(door, given) for door in (memory, memory.aio, *services)]
+            answers, shown = [], set()
+            for door, named in doors:
+                answers.append(answer_of(door.retrieve(query, **named)))
+                window = ContextWindow(1000)
+                assert answer_of(door.retrieve_to_context(query, window, **named)) == 4
+                shown.add(tuple(item.source_ref for item in window.items()))
+            for answer in answers:
+                assert answer.results == answers[0].results
+                assert (len(answer), answer.total_matches) == (4, 10)
+            assert len(shown) == 1
+        assert len(memory.scoped(session_id="none such").retrieve(query)) == 0
         assert memory.retrieve(query, all_users=True).total_matches == 20
         with pytest.raises(InvalidArgumentError):
-            memory.scoped(user_id="alice").retrieve(query, user_id="boris")
+            view.retrieve(query, user_id="boris")
+    asyncio.run(long_term.close())
 
 
 @served()
