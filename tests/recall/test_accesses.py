@@ -1,7 +1,6 @@
 """Accesses that recalls count."""
 
 import asyncio
-import threading
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
@@ -21,7 +20,7 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.recall import AsyncMemoryRetriever
-from tests.support.clock import DAY, HOUR, NOON, Clock
+from tests.support.clock import DAY, HOUR, NOON, Clock, clock_of
 from tests.support.entries import uid
 from tests.support.recall import (
     MODES,
@@ -34,22 +33,21 @@ from tests.support.recall import (
     run,
     texts,
 )
+from tests.support.threads import run_together
 
 START = uid(77)
 
 
 EVERY_WAY = {
-    "relevant": lambda retriever, _: retriever.recall("q", user_id="u"),
-    "recent": lambda retriever, _: retriever.recall("", user_id="u", mode="recent"),
-    "important": lambda retriever, _: retriever.recall("", user_id="u", mode="important"),
-    "frequent": lambda retriever, _: retriever.recall("", user_id="u", mode="frequent"),
-    "type": lambda retriever, _: retriever.recall_by_type("fact", "u"),
-    "temporal": lambda retriever, _: retriever.recall_temporal(NOON, NOON, user_id="u"),
-    "topic": lambda retriever, _: retriever.recall_temporal(NOON, NOON, "q", user_id="u"),
-    "linked": lambda retriever, _: retriever.recall_linked(START, user_id="u"),
-    "contradictions": lambda retriever, _: retriever.find_contradictions(
-        "q", "u", min_confidence=0.0
-    ),
+    "relevant": lambda retriever: retriever.recall("q", user_id="u"),
+    "recent": lambda retriever: retriever.recall("", user_id="u", mode="recent"),
+    "important": lambda retriever: retriever.recall("", user_id="u", mode="important"),
+    "frequent": lambda retriever: retriever.recall("", user_id="u", mode="frequent"),
+    "type": lambda retriever: retriever.recall_by_type("fact", "u"),
+    "temporal": lambda retriever: retriever.recall_temporal(NOON, NOON, user_id="u"),
+    "topic": lambda retriever: retriever.recall_temporal(NOON, NOON, "q", user_id="u"),
+    "linked": lambda retriever: retriever.recall_linked(START, user_id="u"),
+    "contradictions": lambda retriever: retriever.find_contradictions("q", "u", min_confidence=0),
 }
 every_way = pytest.mark.parametrize("way", EVERY_WAY)
 
@@ -69,29 +67,26 @@ async def accesses(memory):
 
 @pytest.mark.requirement("C068", "R274")
 @every_way
-def test_every_recall_is_one_access_and_shows_what_was_before(way):
-    clock = Clock()
-
-    async def scenario(memory, retriever):
-        await store_two(memory)
-        clock.now += HOUR
-        found = await EVERY_WAY[way](retriever, memory)
-        shown = {
-            each.memory.content: (each.memory.access_count, each.memory.last_accessed_at)
-            for each in found
-            if each.memory.content != "start"
-        }
-        assert shown == {"one": (5, None), "two": (0, NOON - HOUR)}
-        assert await accesses(memory) == {"one": 6, "two": 1}
-        times = {
-            each.last_accessed_at
-            for each in await memory.search_by_filter({"type": "fact"}, user_id="u")
-        }
-        assert times == {clock.now}
-        await EVERY_WAY[way](retriever, memory)
-        assert await accesses(memory) == {"one": 7, "two": 2}
-
-    run(scenario, clock=clock)
+@recalling()
+async def test_every_recall_is_one_access_and_shows_what_was_before(memory, retriever, way):
+    await store_two(memory)
+    clock = clock_of(memory)
+    clock.now += HOUR
+    found = await EVERY_WAY[way](retriever)
+    shown = {
+        each.memory.content: (each.memory.access_count, each.memory.last_accessed_at)
+        for each in found
+        if each.memory.content != "start"
+    }
+    assert shown == {"one": (5, None), "two": (0, NOON - HOUR)}
+    assert await accesses(memory) == {"one": 6, "two": 1}
+    times = {
+        each.last_accessed_at
+        for each in await memory.search_by_filter({"type": "fact"}, user_id="u")
+    }
+    assert times == {clock.now}
+    await EVERY_WAY[way](retriever)
+    assert await accesses(memory) == {"one": 7, "two": 2}
 
 
 @pytest.mark.requirement("C068", "R274")
@@ -117,7 +112,7 @@ async def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(
         touch(agent_id, rows, now)
 
     monkeypatch.setattr(store, "touch", noting)
-    found = await EVERY_WAY[way](retriever, memory)
+    found = await EVERY_WAY[way](retriever)
     row_of = partial(memory.repository.finder.row_of, Scope(memory.scope.agent_id, "u"))
     assert recorded == [[row_of(each.memory.id) for each in found]]
 
@@ -127,7 +122,7 @@ async def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(
 def test_nothing_is_counted_where_accesses_are_not_tracked(way):
     async def scenario(memory, retriever):
         await store_two(memory)
-        await EVERY_WAY[way](retriever, memory)
+        await EVERY_WAY[way](retriever)
         assert await accesses(memory) == {"one": 5, "two": 0}
 
     run(scenario, options=UNTRACKED)
@@ -143,17 +138,17 @@ def test_one_access_is_counted_in_an_interval(way, salience_weight):
     async def scenario(memory, retriever):
         await store_two(memory)  # two was accessed an hour ago
         for _ in range(3):
-            await EVERY_WAY[way](retriever, memory)
+            await EVERY_WAY[way](retriever)
         assert await accesses(memory) == {"one": 6, "two": 0}
         clock.now = NOON + HOUR - timedelta(microseconds=1)
-        await EVERY_WAY[way](retriever, memory)
+        await EVERY_WAY[way](retriever)
         assert await accesses(memory) == {"one": 6, "two": 0}
         clock.now = NOON + HOUR
-        await EVERY_WAY[way](retriever, memory)
-        await EVERY_WAY[way](retriever, memory)
+        await EVERY_WAY[way](retriever)
+        await EVERY_WAY[way](retriever)
         assert await accesses(memory) == {"one": 6, "two": 1}
         clock.now = NOON + 2 * HOUR
-        await EVERY_WAY[way](retriever, memory)
+        await EVERY_WAY[way](retriever)
         assert await accesses(memory) == {"one": 7, "two": 1}
 
     options = MemoryRetrieverOptions(
@@ -162,23 +157,17 @@ def test_one_access_is_counted_in_an_interval(way, salience_weight):
     run(scenario, options=options, clock=clock)
 
 
-def test_of_recalls_in_threads_one_is_counted_in_an_interval(tmp_path):
-    with opened(tmp_path / "a.db") as memory:
+def test_of_recalls_in_threads_one_is_counted_in_an_interval(path):
+    with opened(path) as memory:
         kept = memory.add("one", user_id="u")
         options = MemoryRetrieverOptions(access_interval=timedelta(days=1))
-        barrier = threading.Barrier(8)
 
         def recall():
             retriever = AsyncMemoryRetriever(memory, options)
-            barrier.wait(30)
             for _ in range(5):
                 assert asyncio.run(retriever.recall("one", user_id="u"))
 
-        threads = [threading.Thread(target=recall) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*[recall] * 8)
         (entry,) = memory.list(user_id="u", filters={"access_count": {"gte": 0}})
         assert (entry.id, entry.access_count) == (kept.id, 1)
 
@@ -200,16 +189,14 @@ def test_an_interval_may_be_given_in_seconds():
 
 @pytest.mark.requirement("C068")
 @every_way
-def test_a_recall_does_not_fail_because_accesses_cannot_be_written(tmp_path, way):
-    path = tmp_path / "a.db"
-
+def test_a_recall_does_not_fail_because_accesses_cannot_be_written(path, way):
     async def scenario(memory, retriever):
         await store_two(memory)
         memory.repository._store._connections.writer.set_busy_timeout(1)
         other = apsw.Connection(str(path))
         other.execute("BEGIN IMMEDIATE")
         for _ in range(2):
-            assert {"one", "two"} <= set(texts(await EVERY_WAY[way](retriever, memory)))
+            assert {"one", "two"} <= set(texts(await EVERY_WAY[way](retriever)))
         other.execute("ROLLBACK")
         other.close()
         assert await accesses(memory) == {"one": 7, "two": 2}
@@ -224,22 +211,17 @@ def test_a_recall_does_not_fail_because_accesses_cannot_be_written(tmp_path, way
 def test_no_failure_to_write_accesses_fails_a_recall(way, failure, interval, monkeypatch):
     async def scenario(memory, retriever):
         await store_two(memory)
-        await EVERY_WAY[way](retriever, memory)
-
-        def fail():
-            failed = Future()
-            failed.set_exception(failure("not now"))
-            return failed
-
+        await EVERY_WAY[way](retriever)
+        failed = Future()
+        failed.set_exception(failure("not now"))
         with monkeypatch.context() as patched:
-            patched.setattr(memory.repository._store, "write_accesses", fail)
-            assert {"one", "two"} <= set(texts(await EVERY_WAY[way](retriever, memory)))
+            patched.setattr(memory.repository._store, "write_accesses", lambda: failed)
+            assert {"one", "two"} <= set(texts(await EVERY_WAY[way](retriever)))
 
     run(scenario, options=MemoryRetrieverOptions(access_interval=interval))
 
 
-def test_memories_that_may_only_be_read_are_recalled(tmp_path):
-    path = tmp_path / "a.db"
+def test_memories_that_may_only_be_read_are_recalled(path):
     with opened(path) as memory:
         one = memory.add("one", user_id="u")
         two = memory.add("two", user_id="u")

@@ -25,7 +25,7 @@ PROFILE = examples(60)
 UNTRACKED = MemoryRetrieverOptions(track_access=False)
 EMBEDDER = NamedSimilarities()
 
-AGES = [0.0, 0.5, 3.0, 3.0, 11.0, 90.0]
+AGES = [-5.0, 0.0, 0.5, 3.0, 3.0, 11.0, 90.0]
 COSINES = [-0.5, 0.0, 0.29, 0.31, 0.6, 0.6, 0.95]
 
 

@@ -39,14 +39,14 @@ async def test_whose_memories_is_always_said(memory, retriever):
     await memory.store(one)
     with pytest.raises(InvalidArgumentError, match="user_id must be named"):
         await retriever.recall("a")
-    with pytest.raises(TypeError, match="user_id"):
-        await retriever.recall_temporal(NOON, NOON)
-    with pytest.raises(TypeError, match="user_id"):
-        await retriever.recall_by_type("fact")
-    with pytest.raises(TypeError, match="user_id"):
-        await retriever.recall_linked(one.id)
-    with pytest.raises(TypeError, match="user_id"):
-        await retriever.find_contradictions("a")
+    for call in (
+        lambda: retriever.recall_temporal(NOON, NOON),
+        lambda: retriever.recall_by_type("fact"),
+        lambda: retriever.recall_linked(one.id),
+        lambda: retriever.find_contradictions("a"),
+    ):
+        with pytest.raises(TypeError, match="user_id"):
+            await call()
 
 
 @pytest.mark.requirement("C062")

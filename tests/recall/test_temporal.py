@@ -1,6 +1,5 @@
 """Recall by time, and the archiving of old memories."""
 
-import asyncio
 from datetime import timedelta, timezone
 
 import pytest
@@ -98,13 +97,11 @@ async def test_archiving_leaves_a_memory_out_until_it_is_active_again(memory, re
             assert sorted(texts(found)) == ["one", "two"]
 
 
-def test_another_memory_on_the_file_sees_what_was_archived(tmp_path):
-    path = tmp_path / "a.db"
+def test_another_memory_on_the_file_sees_what_was_archived(path):
     with opened(path) as one, opened(path) as two:
         kept = one.add("kept", user_id="u")
         for status in ("archived", "active", "archived"):
-            update = MemoryEntryUpdate(status=status)
-            asyncio.run(one.repository.updater.update(one.scope.narrowed("u"), kept.id, update))
+            one.update(kept.id, status=status, user_id="u")
             for memory in (two, one):
                 for mode in MODES:
                     found = memory.recall("q", mode=mode, user_id="u")
@@ -114,9 +111,9 @@ def test_another_memory_on_the_file_sees_what_was_archived(tmp_path):
 
 
 @pytest.mark.parametrize("first", ["archived", "active"])
-def test_what_changes_its_state_between_two_looks_is_found_once(tmp_path, monkeypatch, first):
+def test_what_changes_its_state_between_two_looks_is_found_once(path, monkeypatch, first):
     then = "active" if first == "archived" else "archived"
-    with opened(tmp_path / "a.db") as memory:
+    with opened(path) as memory:
         kept = memory.add("kept", user_id="u")
         memory.update(kept.id, status=first, user_id="u")
         finder, looks = memory.repository.finder, []

@@ -85,8 +85,7 @@ async def test_what_superseded_it_leads_from_the_new_to_the_old(memory, retrieve
     assert not await retriever.recall_linked(old.id, **every)
 
 
-def test_links_that_another_memory_on_the_file_changes_are_followed(tmp_path):
-    path = tmp_path / "a.db"
+def test_links_that_another_memory_on_the_file_changes_are_followed(path):
     with opened(path) as one, opened(path) as two:
         a, b, c = (one.add(text, user_id="u") for text in "abc")
 

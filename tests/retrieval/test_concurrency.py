@@ -53,8 +53,7 @@ def fill(path):
             memory.add_many(memories_of(user), user_id=user)
 
 
-def test_threads_beside_writers_see_their_users_memories_alone(tmp_path):
-    path = tmp_path / "a.db"
+def test_threads_beside_writers_see_their_users_memories_alone(path):
     fill(path)
     stop = threading.Event()
 
@@ -67,10 +66,15 @@ def test_threads_beside_writers_see_their_users_memories_alone(tmp_path):
                 own.delete(one.id, user_id=user)
 
     with opened(Memory, path) as memory, ThreadPoolExecutor(10) as pool:
+        service = AsyncRetrievalService(memory, cache_size=8)
 
         def read(number):
             user, query = USERS[number % 3], QUERIES[number % len(QUERIES)]
             check(memory.retrieve(query, user_id=user), user)
+            check(asyncio.run(service.retrieve(query, user_id=user)), user)
+            window = ContextWindow(500)
+            memory.retrieve_to_context(query, window, user_id=user)
+            assert all(f" of {user} " in item.content for item in window.items())
             block = memory.context(TOPICS[number % 3], user_id=user, max_tokens=60)
             assert all(one.user_id == user for one in block.memories)
 
@@ -82,11 +86,11 @@ def test_threads_beside_writers_see_their_users_memories_alone(tmp_path):
             stop.set()
         for each in writers:
             each.result(60)
+        assert service._engine._cache._flights == {}
 
 
 @pytest.mark.requirement("C005")
-def test_what_is_forgotten_is_not_in_any_answer_that_begins_later(tmp_path):
-    path = tmp_path / "a.db"
+def test_what_is_forgotten_is_not_in_any_answer_that_begins_later(path):
     query = MemoryQuery(query="tea", min_relevance=0, limit=1000)
 
     async def main():

@@ -109,9 +109,7 @@ def test_agents_and_users_do_not_share_answers(tmp_path):
 
 
 @pytest.mark.requirement("C005")
-def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(tmp_path):
-    path = tmp_path / "a.db"
-
+def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(path):
     async def scenario(memory, service):
         embedder = memory.embedder
         (one,) = await store_near(memory, 0.9)
@@ -147,9 +145,7 @@ def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(tmp_path):
 
 
 @pytest.mark.requirement("C005", "C011")
-def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path):
-    path = tmp_path / "agent.db"
-
+def test_what_expires_is_known_of_though_nothing_was_searched_before(path):
     async def scenario(memory, service):
         brief = NOON + timedelta(seconds=60)
         with Memory(path, "aide", embedder=None, clock=Clock()) as other:
