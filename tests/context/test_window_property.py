@@ -18,6 +18,7 @@ from mnemic.context import (
 )
 from mnemic.errors import ContextWindowFullError
 from tests.support.clock import NOON
+from tests.support.tiers import examples
 
 SYSTEM = ContextItemType.SYSTEM_PROMPT
 MAX_TOKENS = 60
@@ -192,3 +193,4 @@ class WindowAndTwin(RuleBasedStateMachine):
 
 
 TestWindowAndTwin = WindowAndTwin.TestCase
+TestWindowAndTwin.settings = examples(100, least=40)

@@ -21,11 +21,11 @@ from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("C060", "C062", "C064", "C074", "C138")
 
-PROFILE = examples(60)
+PROFILE = examples(60, least=40)
 UNTRACKED = MemoryRetrieverOptions(track_access=False)
 EMBEDDER = NamedSimilarities()
 
-AGES = [-5.0, 0.0, 0.5, 3.0, 3.0, 11.0, 90.0]
+AGES = [0.0, 0.5, 3.0, 3.0, 11.0, 90.0]
 COSINES = [-0.5, 0.0, 0.29, 0.31, 0.6, 0.6, 0.95]
 
 
@@ -46,7 +46,7 @@ def memories(seed, count, living=2):
             entry(
                 f"m{number} ~{random.choice(COSINES)}",
                 id=UUID(int=random.randrange(10) * 1000 + number),
-                created_at=NOON - random.choice(AGES) * DAY,
+                created_at=NOON - random.choice([*AGES, -5.0]) * DAY,
                 last_accessed_at=None if read is None else NOON - read * DAY,
                 access_count=random.choice([0, 0, 1, 7, 100, 5000]),
                 importance=random.choice([0.0, 0.37, 0.37, 0.83, 1.0]),

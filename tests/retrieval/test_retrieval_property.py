@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import math
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
@@ -21,7 +22,7 @@ from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("R185", "R186", "R187", "R188", "R189", "C008", "C009")
 
-PROFILE = examples(60)
+PROFILE = examples(60, least=40)
 TOLERANCE = 2e-6
 """Vectors are float32."""
 
@@ -156,7 +157,7 @@ def place(one, order):
         MemorySortOrder.CREATED_DESCENDING: NOON - entry.created_at,
         MemorySortOrder.CREATED_ASCENDING: entry.created_at,
         MemorySortOrder.IMPORTANCE_DESCENDING: -entry.importance,
-        MemorySortOrder.ACCESSED_DESCENDING: math.inf if accessed is None else NOON - accessed,
+        MemorySortOrder.ACCESSED_DESCENDING: timedelta.max if accessed is None else NOON - accessed,
         MemorySortOrder.ACCESS_COUNT_DESCENDING: -entry.access_count,
     }[order]
 
