@@ -1,6 +1,7 @@
 """A signal handler, a finalizer: what runs in the midst of a call gets an answer or an error."""
 
 import asyncio
+import gc
 import random
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from mnemic.errors import BusyThreadError
 from mnemic.events import MemoryStoredEvent
 from mnemic.index.shared_lock import SharedLock
 from mnemic.policy import RetrievalPolicy, RetrievalRequest
-from mnemic.threads.locks import InnerLock, Lock
+from mnemic.threads.locks import InnerLock, Lock, check_no_lock_is_held
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import PACKAGE, handled_at
 from tests.support.tiers import TIER
@@ -305,3 +306,22 @@ def test_a_call_is_refused_before_it_begins_where_its_thread_holds_a_lock():
         memory.add("red sofa")
         assert counted == [1, "refused"]
         assert memory.count() == 1
+
+
+def test_locks_may_be_collected_while_a_call_looks_at_them():
+    """The collector runs in the midst of whatever takes memory, at every place once."""
+    alive, thresholds = [InnerLock() for _ in range(100)], gc.get_threshold()
+    try:
+        for threshold in range(1, 40):
+            gc.collect()
+            gc.disable()
+            garbage = [InnerLock()]
+            garbage.append(garbage)
+            del garbage
+            gc.set_threshold(threshold)
+            gc.enable()
+            check_no_lock_is_held()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+    assert not any(lock.is_held_here() for lock in alive)

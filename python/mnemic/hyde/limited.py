@@ -54,7 +54,7 @@ class LimitedTasks:
     async def end(self, seconds: float) -> None:
         """Wait for a bounded time until the tasks of this event loop that were left have ended."""
         loop = asyncio.get_running_loop()
-        mine = {task for task in tuple(self._left) if task.get_loop() is loop}
+        mine = {task for task in self._left.copy() if task.get_loop() is loop}
         if mine:
             await asyncio.wait(mine, timeout=seconds)
 

@@ -106,7 +106,7 @@ def check_no_lock_is_held() -> None:
     Raises:
         BusyThreadError: If this thread holds an `InnerLock`.
     """
-    for reference in tuple(_inner):
+    for reference in _inner.copy():
         lock = reference()
         if lock is not None and lock.is_held_here():
             raise busy_thread()
