@@ -311,9 +311,10 @@ def test_a_call_is_refused_before_it_begins_where_its_thread_holds_a_lock():
 def test_locks_may_be_collected_while_a_call_looks_at_them():
     """The collector runs in the midst of whatever takes memory, at every place once."""
     alive, thresholds = [InnerLock() for _ in range(100)], gc.get_threshold()
+    gc.collect()
+    gc.freeze()  # what is there already would take long at each collection
     try:
         for threshold in range(1, 40):
-            gc.collect()
             gc.disable()
             garbage = [InnerLock()]
             garbage.append(garbage)
@@ -324,4 +325,5 @@ def test_locks_may_be_collected_while_a_call_looks_at_them():
     finally:
         gc.set_threshold(*thresholds)
         gc.enable()
+        gc.unfreeze()
     assert not any(lock.is_held_here() for lock in alive)

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from mnemic.policy.request import RetrievalRequest
 from mnemic.records import Record
-from mnemic.reporting.description import must_be
+from mnemic.reporting.description import of_kind
 
 TriggerReason: TypeAlias = Literal[
     "met", "memory_off", "no_valid_session", "no_memories", "rate_limited"
@@ -70,8 +70,7 @@ def trigger(
         >>> trigger(request).reason
         'no_valid_session'
     """
-    if not isinstance(request, RetrievalRequest):
-        raise must_be("request", "a RetrievalRequest", request)
+    of_kind("request", RetrievalRequest, "a RetrievalRequest", request)
     unmet = unmet_condition(request)
     if unmet is not None:
         return unmet

@@ -13,7 +13,7 @@ from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records.options import OptionsRecord, converted, fields_of
-from mnemic.reporting.description import must_be
+from mnemic.reporting.description import of_kind
 
 
 class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):
@@ -89,8 +89,7 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
             force_setattr(self, name, checked(name, getattr(self, name)))
         for name, kind in self._records.items():
             given = getattr(self, name)
-            if not isinstance(given, kind):
-                raise must_be(name, f"a {kind.__name__}", given)
+            of_kind(name, kind, f"a {kind.__name__}", given)
         check_ratio("ratio", self.strategy, self.ratio)
 
     def overridden(self, **options: Any) -> Self:

@@ -1,6 +1,7 @@
 """Rate limiters: how many searches each user may cause."""
 
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from typing import NamedTuple, Protocol
 
@@ -48,7 +49,7 @@ class RateLimiter(Protocol):
         ...
 
 
-class _PerUser:
+class _PerUser(ABC):
     """State of each user, until it is the same as that of a user never seen.
 
     A limiter says how long a user waits for a search, and what one takes.
@@ -92,12 +93,13 @@ class _PerUser:
         with self._lock:
             return _allowance(self._wait(user, self._now()))
 
+    @abstractmethod
     def _wait(self, user: str | None, now: float) -> float:
         """Return the seconds until a user's allowance has a search; 0 if it has one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _take(self, user: str | None, now: float) -> None:
-        raise NotImplementedError
+        """Take a search from a user's allowance, which has one."""
 
     def _wait_for_capacity(self, user: str | None, now: float) -> float:
         """Return the seconds until another user can be remembered, 0 if one can now."""

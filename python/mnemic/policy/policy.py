@@ -26,7 +26,7 @@ from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
 from mnemic.records.options import OptionsRecord, fields_of
-from mnemic.reporting.description import must_be
+from mnemic.reporting.description import of_kind
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
 from mnemic.threads.sync_bridge import run_blocking, sync_method
@@ -82,8 +82,7 @@ class RetrievalSettings(_Part, frozen=True, kw_only=True, metaclass=NamedFields)
         given = cast("object", self.custom_redaction_patterns)  # null in JSON is none
         patterns = () if given is None else tuple(validation.items(path, given))
         for at, pattern in enumerate(patterns):
-            if not isinstance(pattern, str):
-                raise must_be(f"{path}[{at}]", "a regular expression as a str", pattern)
+            of_kind(f"{path}[{at}]", str, "a regular expression as a str", pattern)
         force_setattr(self, "custom_redaction_patterns", patterns)
         if patterns:
             try:
@@ -199,8 +198,9 @@ class PolicyBase(Twin):
             validation.capable("counter", counter, "count")
         if limiter is not None:
             validation.capable("limiter", limiter, "acquire")
-        if breaker is not None and not isinstance(breaker, CircuitBreaker):
-            raise must_be("breaker", "a mnemic.policy.CircuitBreaker or None", breaker)
+        if breaker is not None:
+            wanted = "a mnemic.policy.CircuitBreaker or None"
+            of_kind("breaker", CircuitBreaker, wanted, breaker)
         self._scope = memory.scope
         self._config = _active(config, settings)
         self._clock = time.monotonic if clock is None else checked_timer(clock)
@@ -222,9 +222,8 @@ class PolicyBase(Twin):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._scope})"
 
-    def _started(self, request: object) -> PolicyRun:
-        if not isinstance(request, RetrievalRequest):
-            raise must_be("request", "a RetrievalRequest", request)
+    def _started(self, given: object) -> PolicyRun:
+        request = of_kind("request", RetrievalRequest, "a RetrievalRequest", given)
         started = self._clock()
         deadline = TimeLimit.after(self._config.timeout, "raise").deadline
         scope = self._scope.narrowed(request.user_id, request.project_id)
@@ -355,10 +354,8 @@ class RetrievalPolicy(PolicyBase):
 
 
 def _active(config: object, settings: object) -> RetrievalConfig:
-    if not isinstance(config, RetrievalConfig):
-        raise must_be("config", "a mnemic.policy.RetrievalConfig", config)
+    checked = of_kind("config", RetrievalConfig, "a mnemic.policy.RetrievalConfig", config)
     if settings is None:
-        return config
-    if not isinstance(settings, AdminMemorySettings):
-        raise must_be("settings", "mnemic.policy.AdminMemorySettings or None", settings)
-    return settings.applied_to(config)
+        return checked
+    wanted = "mnemic.policy.AdminMemorySettings or None"
+    return of_kind("settings", AdminMemorySettings, wanted, settings).applied_to(checked)

@@ -90,13 +90,7 @@ class SessionBoost(NamedTuple):
         best = find(narrowed, msgspec.structs.replace(search, needs_evidence=False))
         if best.marks.degraded != found.marks.degraded:  # their scores cannot be compared
             return found
-        known = {hit.row for hit in found.hits}
-        hits = [*found.hits, *(hit for hit in best.hits if hit.row not in known)]
-        return found._replace(
-            hits=hits,
-            entries={**best.entries, **found.entries},
-            marks=found.marks.united(best.marks),
-        )
+        return found.joined(best)
 
     def _score(self, hit: RankedRow, found: SearchOutcome) -> float:
         is_of_session = found.entries[hit.row].session_id == self.session_id

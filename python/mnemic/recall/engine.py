@@ -48,7 +48,7 @@ from mnemic.observability.table import RECALLED, RECALLED_BY_TIME
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall import reasons
 from mnemic.recall.traversal import Traversal
-from mnemic.reporting.description import described, must_be, quoted
+from mnemic.reporting.description import described, must_be, of_kind, quoted
 from mnemic.repository import Follow, LinkedOutcome, Repository, SearchOutcome, Service
 from mnemic.repository.service import ServiceTelemetry
 from mnemic.threads.calling import called
@@ -159,8 +159,7 @@ class RecallEngine(Service):
         judge: ContradictionJudge,
         log_queries: bool,
     ) -> None:
-        if not isinstance(options, MemoryRetrieverOptions):
-            raise must_be("options", "MemoryRetrieverOptions", options)
+        of_kind("options", MemoryRetrieverOptions, "MemoryRetrieverOptions", options)
         super().__init__(
             repository,
             track_access=options.track_access,

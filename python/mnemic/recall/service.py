@@ -36,7 +36,7 @@ from mnemic.model.recall import (
 from mnemic.model.time_range import TimeRange
 from mnemic.model.validation import capable, flag, time
 from mnemic.recall.engine import RecallEngine
-from mnemic.reporting.description import must_be
+from mnemic.reporting.description import of_kind
 from mnemic.reporting.near_names import names_arguments, unknown_name
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method
@@ -140,7 +140,7 @@ class AsyncMemoryRetriever(RetrieverBase):
         Raises:
             InvalidArgumentError: If the range ends before it begins, or an option is out of range.
         """
-        given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
+        given = _options(user_id, limit, fields)
         given = msgspec.structs.replace(given, mode=RecallMode.TEMPORAL)
         topic = "" if topic_filter is None else topic_filter
         times = TimeRange(
@@ -167,16 +167,8 @@ class AsyncMemoryRetriever(RetrieverBase):
             InvalidArgumentError: If there is no such type: working memory is never stored.
         """
         parse_types(type)
-        given = checked_options(
-            None,
-            {
-                "user_id": user_id,
-                "max_results": limit,
-                "type_filter": type,
-                "mode": RecallMode.IMPORTANT,
-                **fields,
-            },
-        )
+        named = {"type_filter": type, "mode": RecallMode.IMPORTANT, **fields}
+        given = _options(user_id, limit, named)
         return await self._engine.recall(self._scope_of(given), "", given)
 
     async def recall_linked(
@@ -210,7 +202,7 @@ class AsyncMemoryRetriever(RetrieverBase):
             EntryNotFoundError: If the user has no such memory.
             InvalidArgumentError: If an argument is out of range.
         """
-        given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
+        given = _options(user_id, limit, fields)
         entry_id = required_uuid(memory_id)
         return await self._engine.linked(
             self._scope_of(given), entry_id, link_types, given, direction=direction, depth=depth
@@ -238,7 +230,7 @@ class AsyncMemoryRetriever(RetrieverBase):
             min_confidence: Judgements with a lower confidence are omitted, 0 to 1.
             **fields: Other fields of `RecallOptions`.
         """
-        given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
+        given = _options(user_id, limit, fields)
         return await self._engine.contradictions(
             self._scope_of(given), content, given, min_confidence=min_confidence
         )
@@ -348,6 +340,10 @@ class MemoryRetriever(RetrieverBase):
     record_use = sync_method(AsyncMemoryRetriever.record_use)
 
 
+def _options(user_id: str | None, limit: int, fields: Mapping[str, Any]) -> RecallOptions:
+    return checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
+
+
 def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:
     """Return options given as an object or by their fields."""
     fields = without_aliases(fields, {"limit": "max_results"})
@@ -356,8 +352,7 @@ def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) ->
         known = RecallOptions.__struct_fields__
         raise ArgumentMismatchError(unknown_name("option", unknown[0], known))
     if options is not None:
-        if not isinstance(options, RecallOptions):
-            raise must_be("options", "RecallOptions", options)
+        of_kind("options", RecallOptions, "RecallOptions", options)
         return msgspec.structs.replace(options, **fields) if fields else options
     if "user_id" not in fields and fields.get("all_users", False) is False:
         raise InvalidArgumentError(

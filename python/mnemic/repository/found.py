@@ -92,6 +92,15 @@ class SearchOutcome(NamedTuple):
         """Return them with other marks."""
         return self._replace(marks=self.marks._replace(**marks))
 
+    def joined(self, others: "SearchOutcome") -> "SearchOutcome":
+        """Return them and after them others, each memory once, as it is here."""
+        known = {hit.row for hit in self.hits}
+        return self._replace(
+            hits=[*self.hits, *(hit for hit in others.hits if hit.row not in known)],
+            entries={**others.entries, **self.entries},
+            marks=self.marks.united(others.marks),
+        )
+
     def results(self) -> SearchResults:
         """Return them as a result of the public verbs."""
         hits = tuple(

@@ -6,7 +6,7 @@ names and arguments.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
@@ -429,11 +429,11 @@ class Repository:
         """Return the results of a search, and the milliseconds it takes."""
         started = time.perf_counter()
         found = await self.found(
-            scope, search, lambda *asked: self.find(*asked, SEARCHING_BY_MEANING)
+            scope, search, lambda scope, search: self.find(scope, search, SEARCHING_BY_MEANING)
         )
         return found.results(), milliseconds_since(started)
 
-    async def found(self, scope: Scope, search: Search, find: Find) -> SearchOutcome:
+    def found(self, scope: Scope, search: Search, find: Find) -> Awaitable[SearchOutcome]:
         """Return what a function finds, without blocking an event loop; see `find`.
 
         Args:
@@ -442,7 +442,7 @@ class Repository:
             find: Finds the memories.
         """
         # One piece of work: each change to another thread takes as long as a short search.
-        return await run_blocking(
+        return run_blocking(
             lambda: find(scope, search),
             self._store,
             announced=self.finder.announced(scope, search),

@@ -7,7 +7,7 @@ telemetry emits that.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -71,9 +71,11 @@ class Service:
         """Return the best memories of a scope, in the caller's thread; see `Repository.find`."""
         return self.repository.find(scope, search, *self._by_meaning, **options)
 
-    async def _found(self, scope: Scope, search: Search, find: Find | None = None) -> SearchOutcome:
+    def _found(
+        self, scope: Scope, search: Search, find: Find | None = None
+    ) -> Awaitable[SearchOutcome]:
         """Return what `_find`, or another function, finds; see `Repository.found`."""
-        return await self.repository.found(scope, search, find or self._find)
+        return self.repository.found(scope, search, find or self._find)
 
     def _count(self, returned: Mapping[int, MemoryEntry], rows: Sequence[int]) -> None:
         """Count an access of returned memories, which are not deleted.

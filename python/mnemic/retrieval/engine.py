@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
@@ -46,7 +47,7 @@ from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability import table
 from mnemic.observability.telemetry import milliseconds_since
-from mnemic.reporting.description import must_be
+from mnemic.reporting.description import of_kind
 from mnemic.repository import Repository, SearchOutcome, Service, ServiceTelemetry
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import (
@@ -147,8 +148,7 @@ class RetrievalEngine(Service):
         self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
-        if not isinstance(query, MemoryQuery):
-            raise must_be("query", "a MemoryQuery", query)
+        of_kind("query", MemoryQuery, "a MemoryQuery", query)
         started = self._begin_query(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         hits, marks = given.answer.hits, given.answer.marks
@@ -184,8 +184,7 @@ class RetrievalEngine(Service):
         time_limit: TimeLimit = NO_LIMIT,
     ) -> int:
         """Add the results to a context window as far as they fit; return the number of items."""
-        if not isinstance(window, ContextWindow):
-            raise must_be("window", "a mnemic.compat.ContextWindow", window)
+        of_kind("window", ContextWindow, "a mnemic.compat.ContextWindow", window)
         validation.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
@@ -228,7 +227,8 @@ class RetrievalEngine(Service):
             )
 
         try:
-            return _checked(await answer_of(self._expander.expand, query, callback=find_related))
+            answer = await answer_of(self._expander.expand, query, callback=find_related)
+            return of_kind("an expansion", ExpandedQuery, "an ExpandedQuery", answer)
         except (StoreError, ExpanderError):  # later reads would fail too, and so would later calls
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
@@ -266,8 +266,7 @@ class RetrievalEngine(Service):
         """
         self.begin()
         validation.limit("limit", limit)
-        if not isinstance(context, str):
-            raise must_be("conversation_context", "a text", context)
+        of_kind("conversation_context", str, "a text", context)
         recent = validation.text("conversation_context", context)[-validation.MAX_QUERY_LENGTH :]
         if not recent.strip():
             return Suggestions()
@@ -395,9 +394,8 @@ class RetrievalEngine(Service):
                     also, expanded = (expansion.expanded,), expansion.expanded
         started = self.repository.now()
         search = _search(query, *self._floors(query), also, time_limit)
-        found = await self._found(
-            scope, search, lambda *asked: self._ranked(query, time_limit, *asked)
-        )
+        rank = partial(self._ranked, query, time_limit)
+        found = await self._found(scope, search, rank)
         expires_at = None
         if query.use_cache:
             # Only now the index contains all the memories of the result.
@@ -433,14 +431,10 @@ class RetrievalEngine(Service):
         others = replace(search, filters=never, order=Order.NEWEST)
         # In this order, a memory accessed between the two rankings is in both, not in neither.
         last, first = (self._find(scope, each) for each in (others, accessed))
-        ranked = {hit.row: hit for hit in [*first.hits, *last.hits]}
-        twice = len(first.hits) + len(last.hits) - len(ranked)
-        return SearchOutcome(
-            [*ranked.values()][: search.limit],
-            {**last.entries, **first.entries},
-            (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
-            first.marks.united(last.marks),
-        )
+        both = first.joined(last)
+        twice = len(first.hits) + len(last.hits) - len(both.hits)
+        total = (first.total or 0) + (last.total or 0) - twice if search.with_total else None
+        return both._replace(hits=both.hits[: search.limit], total=total)
 
     def _scored(
         self, scope: Scope, query: MemoryQuery, found: SearchOutcome, time_limit: TimeLimit
@@ -475,12 +469,6 @@ class RetrievalEngine(Service):
         if score is None and not self.repository.has_similarity_floor:
             score = DOCUMENTED_RELEVANCE
         return floor, score
-
-
-def _checked(expansion: object) -> ExpandedQuery:
-    if not isinstance(expansion, ExpandedQuery):
-        raise must_be("an expansion", "an ExpandedQuery", expansion)
-    return expansion
 
 
 def _search(
