@@ -45,27 +45,10 @@ def count_of(counter: TokenCounter | None) -> Count:
 
 
 class Tokenizer(Protocol):
-    """The part of `tokenizers.Tokenizer` that is used here."""
+    """The part of a given `tokenizers.Tokenizer` that is used: it is copied."""
 
     def to_str(self) -> str:
         """Return the tokenizer as JSON."""
-        ...
-
-    def no_truncation(self) -> None:
-        """Disable truncation."""
-        ...
-
-    def no_padding(self) -> None:
-        """Disable padding."""
-        ...
-
-    def encode(self, sequence: str, /, *, add_special_tokens: bool) -> Any:
-        """Split a text into tokens.
-
-        Args:
-            sequence: The text.
-            add_special_tokens: Whether the model's special tokens count.
-        """
         ...
 
 
@@ -88,7 +71,7 @@ class TokenizerTokens:
     def __init__(self, tokenizer: Tokenizer, /) -> None:
         library = _library()
         try:
-            copy: Tokenizer = library.Tokenizer.from_str(tokenizer.to_str())
+            copy = library.Tokenizer.from_str(tokenizer.to_str())
         except Exception as error:  # the library raises bare exceptions
             raise InvalidArgumentError(
                 f"tokenizer must be a tokenizers.Tokenizer, got {type(tokenizer).__name__}: {error}"

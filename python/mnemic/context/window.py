@@ -93,28 +93,21 @@ def to_summarise(store: ItemStore, capacity: Capacity) -> list[ContextItem]:
 
 
 def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> list[ContextItem]:
-    """Return all removable items in the order of eviction."""
-    if strategy is CompactionStrategy.SELECTIVE:
-        return _selective_order(items)
+    """Return all removable items in the order of eviction.
+
+    SELECTIVE begins with near duplicates; then follow the others by type and priority per token.
+    """
     removable = oldest_first(item for item in items if not item.is_protected)
     if strategy is CompactionStrategy.REMOVE_LOW_PRIORITY:
         removable.sort(key=lambda item: item.priority)
-    return removable
-
-
-def _selective_order(items: list[ContextItem]) -> list[ContextItem]:
-    """Return near duplicates, then the others by type, then by priority per token."""
+    if strategy is not CompactionStrategy.SELECTIVE:
+        return removable
     best_first = newest_first(items)
     best_first.sort(key=lambda item: (not item.is_protected, -item.priority))
     repeated = list(_near_duplicates(best_first))
-    duplicate_ids = {item.id for item in repeated}
-    rest = [
-        item
-        for item in oldest_first(items)
-        if not item.is_protected and item.id not in duplicate_ids
-    ]
-    rest.sort(key=_eviction_place)
-    return repeated[::-1] + rest
+    ids = {item.id for item in repeated}
+    removable.sort(key=_eviction_place)
+    return repeated[::-1] + [item for item in removable if item.id not in ids]
 
 
 def _eviction_place(item: ContextItem) -> tuple[int, float]:
