@@ -89,10 +89,10 @@ class Redaction(Record, frozen=True, metaclass=NamedFields):
     def __post_init__(self) -> None:
         validation.flag("enabled", self.enabled)
         validation.text("replacement", self.replacement)
-        patterns = tuple(validation.items("patterns", self.patterns))
-        for at, pattern in enumerate(patterns):
-            if not isinstance(pattern, str | RedactionPattern):
-                raise must_be(f"patterns[{at}]", "a str or a RedactionPattern", pattern)
+        kinds = str | RedactionPattern
+        patterns = tuple(
+            validation.items("patterns", self.patterns, kinds, "a str or a RedactionPattern")
+        )
         msgspec.structs.force_setattr(self, "patterns", patterns)
         _redactor(patterns, self.replacement)
 

@@ -198,15 +198,6 @@ def given_item(
     return given
 
 
-def listed_items(items: Iterable[ContextItem]) -> list[ContextItem]:
-    """Return the items that were given."""
-    listed = validation.items("items", items)
-    for at, item in enumerate(listed):
-        if not isinstance(item, ContextItem):
-            raise must_be(f"items[{at}]", "a ContextItem", item)
-    return listed
-
-
 def known_id(item: ContextItem) -> InvalidArgumentError:
     """Return the error for an item whose id is in the window."""
     return InvalidArgumentError(f"id {item.id!r} is in the window already; ids must differ")
@@ -390,7 +381,8 @@ class ContextWindow:
             InvalidArgumentError: If an item is invalid, or its id is present or given twice;
                 nothing was added.
         """
-        given = [self._counted(self._timed(item)) for item in listed_items(items)]
+        listed = validation.items("items", items, ContextItem, "a ContextItem")
+        given = [self._counted(self._timed(item)) for item in listed]
         ids = Counter(item.id for item in given)
         for item in given:
             if ids[item.id] > 1 or self._store.get(item.id):
@@ -696,7 +688,8 @@ class ContextWindow:
                 capacity = self._capacity(target, new)
                 is_within = self._store.is_within(capacity)
                 if is_within or strategy is not CompactionStrategy.SUMMARIZE:
-                    removed += self._evict(capacity, strategy)
+                    if not is_within:
+                        removed += self._evict(capacity, strategy)
                     if new is not None:
                         self._store.put(new)
                     return removed

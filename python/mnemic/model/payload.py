@@ -12,7 +12,6 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model.redacted import Redacted
 from mnemic.model.validation import items
 from mnemic.records import Record
-from mnemic.reporting.description import must_be
 from mnemic.reporting.tracebacks import end_at_verb
 
 PayloadType: TypeAlias = Literal["message", "fact", "summary"]
@@ -154,11 +153,7 @@ def payload_memories(given: object) -> list[PayloadMemory]:
         InvalidArgumentError: If it is no list of them.
     """
     try:
-        listed = items("memories", given)
+        return items("memories", given, PayloadMemory, "a PayloadMemory")
     except InvalidArgumentError as error:
         end_at_verb(error)
         raise
-    for at, memory in enumerate(listed):
-        if not isinstance(memory, PayloadMemory):
-            raise must_be(f"memories[{at}]", "a PayloadMemory", memory)
-    return listed

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from numbers import Real
+from types import UnionType
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
 
@@ -345,11 +346,17 @@ def tags(value: object) -> tuple[str, ...]:
     return tuple(name("a tag", tag) for tag in given)
 
 
-def items(field: str, value: object) -> list[Any]:
-    """Return `value` as a list; a text or a dict does not pass."""
+def items(
+    field: str, value: object, kind: type | UnionType = object, wanted: str = ""
+) -> list[Any]:
+    """Return `value` as a list, each item of a kind; a text or a dict does not pass."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise must_be(field, "a list", value)
-    return list(value)
+    listed = list(value)
+    for at, item in enumerate(listed):
+        if not isinstance(item, kind):
+            raise must_be(f"{field}[{at}]", wanted, item)
+    return listed
 
 
 def metadata(value: object, field: str = "metadata") -> dict[str, JsonValue]:

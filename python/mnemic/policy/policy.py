@@ -80,9 +80,8 @@ class RetrievalSettings(_Part, frozen=True, kw_only=True, metaclass=NamedFields)
         self._check_options()
         path = f"{self._path}.custom_redaction_patterns"
         given = cast("object", self.custom_redaction_patterns)  # null in JSON is none
-        patterns = () if given is None else tuple(validation.items(path, given))
-        for at, pattern in enumerate(patterns):
-            of_kind(f"{path}[{at}]", str, "a regular expression as a str", pattern)
+        listed = [] if given is None else given
+        patterns = tuple(validation.items(path, listed, str, "a regular expression as a str"))
         force_setattr(self, "custom_redaction_patterns", patterns)
         if patterns:
             try:
