@@ -84,7 +84,6 @@ PAGES = (
             "mnemic.model.payload",
             "mnemic.context.redaction",
             "mnemic.context.interleaving",
-            "mnemic.context.clipping",
             "mnemic.context.budget",
             "mnemic.context.prompt_block",
             "mnemic.context.packing",

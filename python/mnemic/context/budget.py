@@ -151,9 +151,10 @@ class _Selection:
 
     def select(self, places: Sequence[int], memories: Sequence[PayloadMemory]) -> None:
         """Select those of some memories that fit, best first."""
-        is_over = self._remaining < 1 or not self._misses_left
-        lines = [_EXHAUSTED] * len(memories) if is_over else self._form.lines(memories)
-        for place, memory, line in zip(places, memories, lines, strict=True):
+        if self._remaining < 1 or not self._misses_left:
+            self._dropped += [left_out(memory, "budget", _EXHAUSTED) for memory in memories]
+            return
+        for place, memory, line in zip(places, memories, self._form.lines(memories), strict=True):
             if not line:
                 self._drop(memory, _EMPTY)
             elif self._remaining < 1 or not self._misses_left:

@@ -39,8 +39,8 @@ class PromptForm(Record, frozen=True, kw_only=True):
     """A form of prompt blocks; this one is the contents alone, a line for each.
 
     The text is the header, the groups, and the footer. A group is its heading and the lines of its
-    memories, joined by line breaks; between groups is a blank line. Contents and names of speakers
-    are neutralised: they can begin neither a line nor a heading. A form overrides what differs.
+    memories, joined by line breaks; between groups is a blank line. A form overrides what differs;
+    what it makes its lines of is neutralised.
     """
 
     @property
@@ -107,8 +107,8 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
     """Markdown with one line for each memory, in groups by type.
 
     A message is `[time] role: content`, a fact `- content (confidence: 0.90)`, and a summary
-    `- content`. Times are in ISO 8601, in UTC. The text depends on nothing but the memories and
-    these options.
+    `- content`. Times are in ISO 8601, in UTC. Contents and roles are neutralised: they can begin
+    neither a line nor a heading. The text depends on nothing but the memories and these options.
 
     Attributes:
         group_by_type: Whether memories are grouped as messages, facts and summaries; else they
@@ -179,7 +179,7 @@ class NumberedLines(PromptForm, frozen=True, kw_only=True):
     """One line for each memory: its number, its date in UTC, its speaker and its content.
 
     There is neither header nor footer. The speaker, or else the role, stands before a content that
-    does not begin with it.
+    does not begin with it. Contents and speakers are neutralised.
     """
 
     def numbered(self, line: str, number: int, /) -> str:
