@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from numbers import Real
-from types import UnionType
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
 
@@ -346,9 +345,7 @@ def tags(value: object) -> tuple[str, ...]:
     return tuple(name("a tag", tag) for tag in given)
 
 
-def items(
-    field: str, value: object, kind: type | UnionType = object, wanted: str = ""
-) -> list[Any]:
+def items(field: str, value: object, kind: Any = object, wanted: str = "") -> list[Any]:
     """Return `value` as a list, each item of a kind; a text or a dict does not pass."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise must_be(field, "a list", value)
