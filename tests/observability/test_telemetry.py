@@ -39,12 +39,12 @@ def test_times_that_hide_a_memory_or_lead_it_are_logged(caplog, fields, said):
 
 
 def test_sums_lose_nothing_that_threads_add_at_once():
-    sums, interval = Sums(), sys.getswitchinterval()
+    sums, names, interval = Sums(), ("runs", "hits"), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as threads:
             for _ in range(4):
-                threads.submit(lambda: [sums.add(runs=1, hits=at % 2) for at in range(5_000)])
+                threads.submit(lambda: [sums.add(names, {"hits": at % 2}) for at in range(5_000)])
     finally:
         sys.setswitchinterval(interval)
     assert sums.read() == {"runs": 20_000, "hits": 10_000}

@@ -54,11 +54,11 @@ class Sums:
         """Take a new lock: that of another process may never be released."""
         self._lock = InnerLock()
 
-    def add(self, **numbers: float) -> None:
-        """Add numbers to their sums, all at once."""
+    def add(self, names: Iterable[str], numbers: Mapping[str, Any]) -> None:
+        """Add to each sum its number, or 1 where there is none, all at once."""
         with self._lock:
-            for name, number in numbers.items():
-                self._sums[name] = self._sums.get(name, 0) + number
+            for name in names:
+                self._sums[name] = self._sums.get(name, 0) + numbers.get(name, 1)
 
     def read(self) -> Counter[str]:
         """Return all sums; one that nothing was added to is 0."""
@@ -114,7 +114,7 @@ class Telemetry:
         if row.metrics:
             self.meter.measure(row, facts)
         if row.sums:
-            self.sums.add(**{name: facts.get(name, 1) for name in row.sums})
+            self.sums.add(row.sums, facts)
         level = level or row.level
         if row.line and row.log.isEnabledFor(level):
             times = {name: at.isoformat() for name, at in facts.items() if isinstance(at, datetime)}
@@ -129,7 +129,7 @@ class Telemetry:
         event: Record = row.event(**{name: shown[name] for name in fields if name in shown})
         return event
 
-    def _is_told(self, row: Row) -> bool:
+    def is_told(self, row: Row) -> bool:
         """Return whether an event or a line of a row has listeners."""
         is_logged = row.line != "" and row.log.isEnabledFor(row.level)
         return is_logged or (row.event is not None and self._events.has_listeners(row.event))
@@ -194,7 +194,7 @@ class MemoryTelemetry(Telemetry):
         self._warn_of_times(entries)
         share = timedelta(milliseconds=milliseconds) / max(1, len(embedded))
         is_slow = share.total_seconds() > slow
-        for entry in entries if is_slow or self._is_told(table.STORED) else ():
+        for entry in entries if is_slow or self.is_told(table.STORED) else ():
             took = share if (entry.user_id, entry.id) in embedded else timedelta()
             if is_slow and took:
                 shown = took / timedelta(milliseconds=1)
@@ -243,7 +243,7 @@ class MemoryTelemetry(Telemetry):
         self, updated: Iterable[tuple[UUID, MemoryType]], *, content_changed: bool
     ) -> None:
         """Publish memories that one call changed, given by id and type."""
-        for entry_id, kind in updated if self._is_told(table.UPDATED) else ():
+        for entry_id, kind in updated if self.is_told(table.UPDATED) else ():
             await self.tell(
                 table.UPDATED, entry_id=entry_id, type=kind, content_changed=content_changed
             )
@@ -253,7 +253,7 @@ class MemoryTelemetry(Telemetry):
     ) -> None:
         """Log the deletion of memories as a row says, and publish each."""
         self.note(row, count=len(ids), permanent=permanent, **facts)
-        for entry_id in ids if self._is_told(table.DELETED) else ():
+        for entry_id in ids if self.is_told(table.DELETED) else ():
             await self.tell(table.DELETED, entry_id=entry_id, permanent=permanent, **facts)
 
     async def evicted(self, ids: Sequence[UUID]) -> None:

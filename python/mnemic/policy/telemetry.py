@@ -89,7 +89,7 @@ class PolicyTelemetry(ServiceTelemetry):
         candidates, duplicates = (0, 0) if is_earlier else _compared(metadata)
         own = {}
         if error is not None:
-            self._errors.add(**{error.code: 1})
+            self._errors.add([error.code], {})
             without = "empty" if error.fallback == "empty" else "skip"
             own = {"code": error.code, "fallback": "cache" if is_earlier else without}
         await self.tell(

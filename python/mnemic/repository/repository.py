@@ -365,7 +365,7 @@ class Repository:
         if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
-        for entry in entries.values():
+        for entry in entries.values() if self._telemetry.is_told(RETRIEVED) else ():
             await self._telemetry.tell(
                 RETRIEVED, entry_id=entry.id, type=entry.type, was_decrypted=entry.is_encrypted
             )
