@@ -8,29 +8,7 @@ from mnemic import Memory
 from mnemic.policy import RetrievalConfig, RetrievalPolicy
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.policy import request
-
-BY_KEYWORDS = RetrievalConfig(search_type="keyword", min_score=0)
-
-
-@pytest.fixture
-def memory():
-    with Memory(":memory:", embedder=None, clock=Clock(step=timedelta(minutes=1))) as memory:
-        yield memory
-
-
-def ids(payload):
-    return [each.id for each in payload.memories]
-
-
-@pytest.mark.requirement("C056", "R325")
-def test_memories_of_all_sessions_are_found_unless_only_those_of_one_are_wanted(memory):
-    for session in ("today", "yesterday", None):
-        memory.add(f"harbour of {session}", user_id="alice", session_id=session)
-    policy = RetrievalPolicy(memory, BY_KEYWORDS)
-    assert len(policy.run(request("harbour")).memories) == 3
-    only = RetrievalPolicy(memory, BY_KEYWORDS.overridden(same_session_only=True))
-    assert {each.session_id for each in only.run(request("harbour")).memories} == {"today"}
+from tests.support.policy import BY_KEYWORDS, ids_of, request
 
 
 @pytest.mark.requirement("C056")
@@ -50,19 +28,6 @@ def test_a_boosted_ranking_is_that_of_all_memories_by_their_boosted_scores(embed
         best = sorted(scores, reverse=True)[:40]
         assert sorted((each.score for each in seen), reverse=True) == pytest.approx(best, abs=0)
         assert payload.metadata.total_results == 40
-
-
-@pytest.mark.requirement("C056")
-def test_a_boost_lifts_a_memory_of_the_session_over_better_ones(memory):
-    for number in range(40):
-        memory.add(f"harbour ice {number}", user_id="alice", session_id="other")
-    mine = memory.add("harbour ice and a little more of it", user_id="alice", session_id="today")
-    asked = request("harbour ice")
-    plain = RetrievalPolicy(memory, BY_KEYWORDS.overridden(strategy="score_first")).run(asked)
-    assert str(mine.id) not in ids(plain)
-    config = BY_KEYWORDS.overridden(strategy="score_first", session_boost=1.5)
-    payload = RetrievalPolicy(memory, config).run(asked)
-    assert ids(payload)[0] == str(mine.id)
 
 
 @pytest.mark.requirement("C056")
@@ -103,5 +68,5 @@ def test_the_best_of_a_session_rise_from_behind_hundreds_of_others():
         payload = RetrievalPolicy(memory, config.overridden(session_boost=2.0)).run(
             request("harbour")
         )
-        assert ids(payload)[0] == str(mine.id)
+        assert ids_of(payload)[0] == str(mine.id)
         assert payload.memories[0].score == min(1.0, 2 * plain[place].score)

@@ -65,31 +65,6 @@ def test_a_policy_judges_a_request_without_a_search(door, monkeypatch):
         assert call(policy, "trigger", request()).reason == "no_memories"
 
 
-@pytest.mark.requirement("R282", "C050")
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"use_memory": False}, "memory_off"),
-        ({"session_id": " "}, "no_valid_session"),
-        ({"user_id": "carol"}, "no_memories"),
-    ],
-)
-def test_without_a_trigger_the_payload_is_empty_and_has_the_reason(door, fields, reason):
-    with Memory(":memory:", embedder=None) as memory:
-        memory.add("The harbour freezes in winter.", user_id="alice")
-        payload = DOORS[door](RetrievalPolicy(memory), "run", request(**fields))
-        assert (payload.memories, payload.prompt) == ((), "")
-        metadata = payload.metadata
-        assert (metadata.trigger.reason, metadata.error) == (reason, None)
-        assert (metadata.total_results, metadata.included_results, metadata.total_tokens) == (
-            0,
-            0,
-            0,
-        )
-        assert (metadata.applied_filters, metadata.search_type) == ((), "")
-
-
 def test_a_user_has_a_collection_as_soon_as_another_process_writes(tmp_path):
     path = tmp_path / "memories.db"
     with Memory(path, embedder=None) as mine, Memory(path, embedder=None) as other:

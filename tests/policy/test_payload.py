@@ -1,22 +1,12 @@
 """The payload of a run: its shape, its provenance and its reprs."""
 
 import json
-from datetime import timedelta
 
 import pytest
 
-from mnemic import Memory, MemoryEntry, MemoryType
-from mnemic.policy import RetrievalConfig, RetrievalPolicy, format_for_system_prompt
-from tests.support.clock import Clock
-from tests.support.policy import DOORS, request
-
-BY_KEYWORDS = RetrievalConfig(search_type="keyword", min_score=0)
-
-
-@pytest.fixture
-def memory():
-    with Memory(":memory:", embedder=None, clock=Clock(step=timedelta(minutes=1))) as memory:
-        yield memory
+from mnemic import MemoryEntry, MemoryType
+from mnemic.policy import RetrievalPolicy, format_for_system_prompt
+from tests.support.policy import BY_KEYWORDS, DOORS, request
 
 
 @pytest.mark.requirement("R281", "R290", "R299", "R300", "R301", "R302")

@@ -1,6 +1,5 @@
 """The cache of payloads, by example and beside a naive twin."""
 
-from datetime import timedelta
 from sys import getsizeof
 from uuid import uuid4
 
@@ -33,44 +32,10 @@ def put(cache, question="q", user=ALICE, *, revision=1, at=NOON, expires_at=None
     return key
 
 
-@pytest.mark.requirement("R315", "C149")
-def test_a_payload_is_returned_for_sixty_seconds_and_no_longer():
-    cache = made()
-    key = put(cache)
-    for age in (timedelta(), 59 * SECOND, MINUTE):
-        assert cache.get(key, NOON + age, revision=1).payload == "payload of q"
-    assert cache.get(key, NOON + MINUTE + MICROSECOND) is None
-    assert len(cache) == cache._payloads.used_bytes == 0
-
-
 def test_a_clock_that_goes_back_returns_nothing():
     cache = made()
     key = put(cache)
     assert cache.get(key, NOON - MICROSECOND) is None
-
-
-def test_another_revision_drops_it_and_an_unknown_one_does_not():
-    cache = made()
-    key = put(cache, revision=1)
-    assert cache.get(key, NOON).revision == 1
-    assert cache.get(key, NOON, revision=2) is None
-    assert cache.get(key, NOON) is None
-
-
-def test_the_expiry_of_a_memory_ends_it():
-    cache = made()
-    key = put(cache, expires_at=NOON + SECOND)
-    assert cache.get(key, NOON + SECOND - MICROSECOND)
-    assert cache.get(key, NOON + SECOND) is None
-
-
-def test_a_change_drops_the_payloads_of_its_user_and_no_others():
-    cache = made()
-    mine, also, theirs = put(cache, "a"), put(cache, "b"), put(cache, "a", BOB)
-    cache.drop_users([ALICE, ("aide", None)])
-    assert [cache.get(key, NOON) for key in (mine, also)] == [None, None]
-    assert cache.get(theirs, NOON)
-    assert cache._payloads.used_bytes == 100
 
 
 def test_what_was_computed_during_a_change_is_not_kept():
@@ -124,11 +89,6 @@ def test_old_payloads_are_dropped_without_being_looked_up():
     assert len(cache) == 2
     assert cache.get(key, NOON + HOUR + MINUTE + SECOND)
     assert len(cache) == 1
-
-
-def test_a_lifetime_of_zero_keeps_nothing():
-    cache = PayloadCache(timedelta())
-    assert cache.get(put(cache), NOON) is None
 
 
 def test_reprs_hide_questions_and_payloads():

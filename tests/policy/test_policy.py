@@ -1,28 +1,15 @@
 """The doors of a policy: its request, its scope, and the plain and the awaited form."""
 
 import asyncio
-import threading
-from datetime import timedelta
+from functools import partial
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
-from mnemic.policy import AsyncRetrievalPolicy, FixedWindow, RetrievalConfig, RetrievalPolicy
-from tests.support.clock import Clock
-from tests.support.policy import DOORS, request
-
-BY_KEYWORDS = RetrievalConfig(search_type="keyword", min_score=0)
-
-
-@pytest.fixture
-def memory():
-    with Memory(":memory:", embedder=None, clock=Clock(step=timedelta(minutes=1))) as memory:
-        yield memory
-
-
-def ids(payload):
-    return [each.id for each in payload.memories]
+from mnemic.policy import AsyncRetrievalPolicy, FixedWindow, RetrievalPolicy
+from tests.support.policy import BY_KEYWORDS, DOORS, ids_of, request
+from tests.support.threads import run_together
 
 
 def test_a_policy_takes_no_other_request_than_its_own(memory):
@@ -109,47 +96,29 @@ def test_both_doors_are_one_policy(memory):
     assert "default" in repr(policy)
 
 
-def test_an_asynchronous_memory_has_both_doors_too():
-    async def main():
-        async with AsyncMemory(":memory:", embedder=None) as memory:
-            await memory.add("The harbour freezes.", user_id="alice")
-            policy = AsyncRetrievalPolicy(memory, BY_KEYWORDS)
-            awaited = await policy.run(request())
-            plain = policy.sync.run(request())
-            assert ids(awaited) == ids(plain) != []
-
-    asyncio.run(main())
-
-
 def test_threads_and_event_loops_use_one_policy_at_once(memory):
     for user in range(4):
         for number in range(10):
             memory.add(f"harbour {number} of {user}", user_id=f"user{user}")
     policy = RetrievalPolicy(memory, BY_KEYWORDS)
-    alone = {user: ids(policy.run(request("harbour", user_id=f"user{user}"))) for user in range(4)}
+    alone = {
+        user: ids_of(policy.run(request("harbour", user_id=f"user{user}"))) for user in range(4)
+    }
     wrong = []
 
     def plain(user):
         asked = request("harbour", user_id=f"user{user}")
-        found = [ids(policy.run(asked)) for _ in range(10)]
+        found = [ids_of(policy.run(asked)) for _ in range(10)]
         wrong.extend(user for each in found if each != alone[user])
 
     def awaited(user):
         async def main():
             asked = [policy.aio.run(request("harbour", user_id=f"user{user}")) for _ in range(10)]
             wrong.extend(
-                user for found in await asyncio.gather(*asked) if ids(found) != alone[user]
+                user for found in await asyncio.gather(*asked) if ids_of(found) != alone[user]
             )
 
         asyncio.run(main())
 
-    threads = [
-        threading.Thread(target=work, args=(user,))
-        for user in range(4)
-        for work in (plain, awaited)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*[partial(work, user) for user in range(4) for work in (plain, awaited)])
     assert wrong == []

@@ -7,7 +7,6 @@ import pytest
 
 from mnemic import Memory
 from mnemic.policy import Redaction, RetrievalConfig, RetrievalPolicy
-from tests.support.embedders import WordEmbedder
 from tests.support.policy import request
 
 CONTENT = 2000
@@ -86,13 +85,3 @@ def test_a_run_takes_less_than_10_mb_beside_what_it_returns(memory, monkeypatch)
     assert payload.metadata.total_results == 40
     assert peak - before < 10 * 2**20
     assert peak - before < 2**20, "40 candidates of 2 kB take a tenth of the limit"
-
-
-@pytest.mark.requirement("R290", "R312")
-def test_a_run_embeds_the_message_once_and_reads_the_store_once():
-    embedder = WordEmbedder()
-    with Memory(":memory:", embedder=embedder) as memory:
-        memory.add("the harbour freezes", user_id="alice")
-        embedder.texts.clear()
-        RetrievalPolicy(memory).run(request("the harbour"))
-        assert embedder.texts == ["the harbour"]

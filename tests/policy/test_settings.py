@@ -128,14 +128,6 @@ def test_a_bad_pattern_is_an_error_of_the_configuration(is_enabled):
             "retrieval.top_k must be a whole number from 1 to 20 (recommended: 6 to 10), got 21",
         ),
         (
-            {"retrieval": {"clipSentences": 0}},
-            "retrieval.clip_sentences must be a whole number from 1 to 5",
-        ),
-        (
-            {"retrieval": {"maxTokens": 99}},
-            "retrieval.max_tokens must be a whole number from 100 to 3000",
-        ),
-        (
             {"retrieval": {"minScore": 1.5}},
             "retrieval.min_score must be a number from 0 to 1 or 'auto', got 1.5",
         ),

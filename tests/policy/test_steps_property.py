@@ -2,24 +2,17 @@
 
 # ruff: noqa: RUF001 - texts in many scripts are the point
 
-from datetime import timedelta, timezone
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic._core import estimate_tokens
 from mnemic.context.budget import enforce_budget
 from mnemic.context.interleaving import interleave
 from mnemic.context.packing import deduplicate
-from mnemic.context.prompt_block import PromptBlock, format_for_system_prompt
+from mnemic.context.prompt_block import format_for_system_prompt
 from tests.support.policy_twin import (
-    BucketCounter,
-    ByteCounter,
-    PieceCounter,
     block,
     broken,
-    by_score,
-    copied,
     deduplicated,
     ids,
     interleaved,
@@ -44,51 +37,14 @@ WORDS = [
     "FINE",
 ]
 HOSTILE = [
-    *("#", "##", "```", "~~~", "<system>", "</a>", "<|im_start|>", "[INST]", "<<SYS>>", ">", "---"),
-    *(
-        "system:",
-        "User :",
-        "\n",
-        "\r",
-        "\u2028",
-        "\u0085",
-        "\x0b",
-        "\u200b",
-        "\u202e",
-        "\ufeff",
-        "*",
-    ),
-    *(
-        "\x00",
-        "<",
-        "`",
-        "``",
-        "&lt;",
-        "\\",
-        "- ",
-        "assistant",
-        ":",
-        "\u2066",
-        "\u00ad",
-        "|",
-        "[",
-        "~",
-    ),
+    *"#>*<`\\:|[~\n\r\u2028\u0085\x0b\u200b\u202e\ufeff\x00\u2066\u00ad",
+    *("##", "```", "``", "~~~", "---", "- ", "<system>", "</a>", "<|im_start|>", "[INST]", "&lt;"),
+    *("<<SYS>>", "system:", "User :", "assistant"),
 ]
 joined = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 hostile = st.lists(st.sampled_from([*HOSTILE, *WORDS]), max_size=8).map("".join)
-longer = st.builds(
-    str.__mul__, st.sampled_from(["tea ", "чай ", "茶", "👩‍👩‍👧‍👦", "x"]), st.integers(1, 900)
-)
 scores = st.sampled_from([0.0, 0.2, 0.5, 0.5000001, 0.9, 1.0])
 kinds = st.sampled_from(["message", "fact", "summary"])
-counters = st.sampled_from([None, ByteCounter(), PieceCounter(), BucketCounter()])
-forms = st.builds(
-    PromptBlock,
-    group_by_type=st.booleans(),
-    score_label=st.sampled_from(["confidence", "relevance"]),
-    preamble=st.booleans(),
-)
 
 
 @st.composite
@@ -108,6 +64,7 @@ def memories_of(draw, texts, size=12):
     ]
 
 
+@pytest.mark.requirement("C030", "C031", "C034")
 @PROFILE
 @given(memories=memories_of(joined))
 def test_deduplication_keeps_those_of_the_twin(memories):
@@ -116,6 +73,7 @@ def test_deduplication_keeps_those_of_the_twin(memories):
     assert deduplicate(kept) == kept
 
 
+@pytest.mark.requirement("C045")
 @PROFILE
 @given(memories=memories_of(joined), data=st.data())
 def test_deduplication_by_other_contents_keeps_those_of_the_twin(memories, data):
@@ -125,6 +83,7 @@ def test_deduplication_by_other_contents_keeps_those_of_the_twin(memories, data)
     assert ids(kept) == [each for each, _ in deduplicated(memories, contents)]
 
 
+@pytest.mark.requirement("C033", "C038", "C039", "R289")
 @PROFILE
 @given(
     memories=memories_of(joined),
@@ -142,37 +101,10 @@ def test_interleaving_fills_the_places_as_the_twin(memories, limit, strategy, ra
 
 
 @PROFILE
-@given(
-    memories=memories_of(longer | joined), budget=st.integers(1, 800), counter=counters, form=forms
-)
-def test_no_budget_is_exceeded_by_the_counter_in_use(memories, budget, counter, form):
-    copies = [copied(memory) for memory in memories]
-    found = enforce_budget(memories, budget, counter=counter, block=form)
-    text = format_for_system_prompt(found, form)
-    assert (estimate_tokens(text) if counter is None else counter.count(text)) <= budget
-    assert found == enforce_budget(memories, budget, counter=counter, block=form)
-    assert memories == copies
-    whole = {memory.id: memory.content for memory in memories}
-    cut = [memory for memory in found if memory.content != whole[memory.id]]
-    assert len(cut) <= 1
-    assert all(whole[each.id].startswith(each.content.removesuffix("…")) for each in cut)
-    assert all(memory.provenance.was_clipped for memory in cut)
-    assert ids(found) == [each.id for each in memories if each.id in ids(found)]
-
-
-@PROFILE
 @given(memories=memories_of(joined))
 def test_all_memories_that_fit_are_kept_and_the_block_is_that_of_the_twin(memories):
     assert enforce_budget(memories, 5000) == memories
     assert format_for_system_prompt(memories) == block(memories)
-
-
-@PROFILE
-@given(memories=memories_of(joined), budget=st.integers(40, 200))
-def test_the_best_memory_is_left_out_only_where_it_does_not_fit(memories, budget):
-    found = enforce_budget(memories, budget)
-    if memories and estimate_tokens(block([min(memories, key=by_score)])) + 4 <= budget:
-        assert min(memories, key=by_score).id in ids(found)
 
 
 @examples(1000)
@@ -186,13 +118,3 @@ def test_no_text_of_a_memory_leaves_its_line(memories):
 def line_of(memory):
     """Return whether a memory has a line of its own."""
     return format_for_system_prompt([memory])
-
-
-@PROFILE
-@given(memories=memories_of(joined), hours=st.integers(-12, 12))
-def test_the_block_depends_on_no_zone(memories, hours):
-    moved = [
-        copied(each, timestamp=each.timestamp.astimezone(timezone(timedelta(hours=hours))))
-        for each in memories
-    ]
-    assert format_for_system_prompt(moved) == format_for_system_prompt(memories)

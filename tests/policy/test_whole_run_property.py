@@ -4,6 +4,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,9 @@ def filled(found):
     ]
 
 
+@pytest.mark.requirement(
+    *("C033", "C045", "C055", "C056", "C057", "R290", "R296", "R297", "R303", "R304")
+)
 @PROFILE
 @given(
     found=entries,
@@ -114,6 +118,7 @@ def check(payload, stored, config, user):
     assert meta.trigger.should_retrieve == bool(own)
     assert meta.error is None
     seen = {each.id: each.score for each in (*payload.memories, *meta.dropped)}
+    assert all(0 <= score <= 1 for score in seen.values())
     assert len(seen) == len(payload.memories) + len(meta.dropped) == meta.total_results
     candidates = [record(each, seen) for each in own if is_wanted(each, config)]
     if not seen:

@@ -2,7 +2,9 @@
 
 import asyncio
 
-from mnemic.policy import RetrievalPolicy, RetrievalRequest
+from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
+
+BY_KEYWORDS = RetrievalConfig(search_type="keyword", min_score=0)
 
 
 def request(message="Where is the harbour?", user_id="alice", session_id="today", **fields):
@@ -30,3 +32,8 @@ DOORS = {"plain": through_plain_door, "awaited": through_awaited_door}
 def prompt_of(memory, asked=None, **options):
     """Return the prompt block of a request."""
     return RetrievalPolicy(memory, **options).run(asked or request()).prompt
+
+
+def ids_of(payload):
+    """Return the ids of the memories of a payload, in order."""
+    return [memory.id for memory in payload.memories]
