@@ -9,9 +9,10 @@ import pytest
 
 from mnemic import Memory, MemoryEntry
 from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine, build
+from mnemic.hyde import AsyncHydeEngine, HydeEngine, build
 from mnemic.hyde.build import BuildWorker
 from tests.support.hyde import AxisEmbedder, ListedModel, axis, contents, memory_of
+from tests.support.threads import run_together
 
 WINDOW = ["user: what is it?"]
 SECONDS = 20
@@ -54,28 +55,13 @@ def ended(worker):
         time.sleep(0.001)
 
 
-@pytest.mark.requirement("R354", "R400", "C114")
-def test_a_trigger_returns_before_the_build_ends(builds):
-    worker = BuildWorker(builds, "aide")
-    builds.gate.clear()
-    worker.trigger()
-    assert builds.entered.wait(SECONDS)
-    assert not worker.is_ready
-    builds.gate.set()
-    assert worker.ready_sync(SECONDS)
-
-
 @pytest.mark.requirement("C114")
 def test_triggers_during_a_build_are_one_further_build(builds):
     worker = BuildWorker(builds, "aide")
     builds.gate.clear()
     worker.trigger()
     assert builds.entered.wait(SECONDS)
-    threads = [threading.Thread(target=worker.trigger) for _ in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*[worker.trigger] * 50)
     builds.gate.set()
     ended(worker)
     assert (builds.started, builds.most, worker.builds) == (2, 1, 2)
@@ -220,37 +206,6 @@ def unembedded(embedder, *texts):
     return memory
 
 
-@pytest.mark.requirement("R387", "C131", "C108")
-def test_without_any_vector_turns_call_no_model_until_a_build_succeeds(caplog, monkeypatch):
-    monkeypatch.setattr(build, "FIRST_DELAY", 0.0)
-    embedder = Failing()
-    memory = unembedded(embedder, "alpha")
-    model = ListedModel("alpha")
-    caplog.clear()
-    with HydeEngine(memory, memory.embedder, model) as engine:
-        assert not engine.ready(SECONDS)
-        assert engine.retrieve("1", WINDOW) == []
-        assert model.calls == 0
-        assert engine.stats().failures["ready"] >= 1
-        of_engine = [each for each in caplog.records if each.name == "mnemic.hyde"]
-        assert [each.levelname for each in of_engine].count("WARNING") == 1
-        embedder.fails = False
-        engine.trigger_rebuild()
-        assert engine.ready(SECONDS)
-        assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]  # nothing was kept
-
-
-@pytest.mark.requirement("C168", "R346")
-def test_a_build_embeds_the_memories_that_lack_a_vector():
-    embedder = Failing()
-    memory = unembedded(embedder, "alpha", "beta")
-    embedder.fails = False
-    with HydeEngine(memory, memory.embedder, ListedModel("beta")) as engine:
-        assert engine.ready(SECONDS)
-        assert not memory.repository._indexes.active.index.unembedded()
-        assert contents(engine.retrieve("1", WINDOW))[0] == "beta"
-
-
 class Undeclared:
     """An embedder whose dimension is not known before it was called."""
 
@@ -298,23 +253,6 @@ def test_the_first_retrieval_begins_the_build():
     engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
     assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
     assert engine.stats().builds == 1
-    engine.close()
-
-
-@pytest.mark.requirement("C108")
-def test_a_turn_waits_for_the_first_build_no_longer_than_its_deadline(monkeypatch):
-    memory = memory_of("alpha")
-    gate = threading.Event()
-    readiness = memory.repository.readiness
-    monkeypatch.setattr(readiness, "build", lambda _embedder: gate.wait(SECONDS))
-    model = ListedModel("alpha")
-    engine = HydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.05))
-    assert engine.retrieve("1", WINDOW) == []
-    assert model.calls == 0
-    assert engine.stats().failures == {"ready": 1}
-    gate.set()
-    assert engine.ready(SECONDS)
-    assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
     engine.close()
 
 

@@ -14,26 +14,6 @@ from mnemic.hyde import HydeConfig, IgnoredOptionWarning
 from mnemic.hyde.config import RANGES
 from mnemic.model.link import LinkType
 
-
-@pytest.mark.requirement("T073", "R381", "C128", "C129", "C169")
-def test_defaults_are_the_documented_ones():
-    config = HydeConfig()
-
-    assert config.enabled is False
-    texts = [name for name, kind in HydeConfig.__annotations__.items() if kind is str]
-    assert [getattr(config, name) for name in texts] == [""] * 5
-    assert (config.retrieval_top_k, config.retrieval_hop_depth) == (10, 1)
-    assert (config.retrieval_hypothesis_count, config.injection_token_budget) == (5, 0)
-    assert (config.timeout, config.min_similarity, config.drop_off) == (2.0, 0.0, None)
-
-
-@pytest.mark.requirement("T074")
-def test_it_names_itself_for_a_settings_page():
-    assert HydeConfig.identifier == "memory"
-    assert HydeConfig.title
-    assert HydeConfig.description.endswith(".")
-
-
 LIMITS = [
     ("retrieval_top_k", 1, 100, 0, 101),
     ("retrieval_hop_depth", 0, 3, -1, 4),

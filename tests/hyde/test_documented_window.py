@@ -1,7 +1,5 @@
 """The documented conversation window: the newest of the talk, never broken, the question once."""
 
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -22,7 +20,8 @@ def talk(count):
 
 @pytest.mark.requirement("T043", "R376")
 def test_no_history_and_no_message_give_an_empty_window():
-    assert build_conversation_window([]) == []
+    for nothing in (None, [], (), iter([])):
+        assert build_conversation_window(nothing) == []
     assert build_conversation_window([], message=None) == []
 
 
@@ -45,13 +44,6 @@ def test_only_user_and_assistant_texts_stay():
     assert window == ["user: read the file", "assistant: it is empty", "user: and now?"]
 
 
-@pytest.mark.requirement("R377", "R376")
-def test_the_whole_history_is_used_without_a_boundary():
-    window = build_conversation_window(talk(40))
-    roles = ["user", "assistant"] * 20
-    assert window == [f"{role}: message {n}" for n, role in enumerate(roles)]
-
-
 @pytest.mark.requirement("T046", "R377")
 @pytest.mark.parametrize("boundary", [1, 5, 10])
 def test_nothing_before_the_boundary_is_in_the_window(boundary):
@@ -70,56 +62,10 @@ def test_a_boundary_beside_the_history_is_moved_to_its_ends():
 
 
 @pytest.mark.requirement("R378")
-@pytest.mark.parametrize("empty", ["", None, []])
+@pytest.mark.parametrize("empty", ["", " \n", None, "<tool>x</tool>", [], [{"type": "image"}], 5])
 def test_messages_without_text_are_left_out(empty):
     history = [said("user", "a"), said("assistant", empty), said("user", "b")]
     assert build_conversation_window(history) == ["user: a", "user: b"]
-
-
-@pytest.mark.requirement("R378")
-def test_parts_of_tools_are_left_out_of_structured_messages():
-    history = [
-        said("user", [{"type": "text", "text": "list it"}, {"type": "image_url", "image_url": {}}]),
-        said(
-            "assistant",
-            [
-                {"type": "text", "text": "one moment"},
-                {"type": "tool_use", "id": "1", "name": "ls", "input": {"path": "secret"}},
-            ],
-        ),
-        said("user", [{"type": "tool_result", "tool_use_id": "1", "content": "secret listing"}]),
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"function": {"name": "ls", "arguments": "secret"}}],
-        },
-    ]
-    window = build_conversation_window(history)
-    assert window == ["user: list it", "assistant: one moment"]
-
-
-@pytest.mark.requirement("R378", "C126")
-def test_tool_blocks_inside_a_text_are_left_out():
-    history = [
-        said("assistant", "Reading.\n<tool>\n<name>ls</name>\nsecret\n</tool>"),
-        said("user", "<tool_result>secret</tool_result>"),
-        said("user", "<tool_result>secret</tool_result> and thanks"),
-    ]
-    window = build_conversation_window(history)
-    assert len(window) == 2
-    assert window[0].startswith("assistant: Reading.")
-    assert window[1].startswith("user: ")
-    assert window[1].endswith("and thanks")
-    assert "secret" not in "".join(window)
-    assert "tool" not in "".join(window)
-
-
-@pytest.mark.requirement("R376")
-def test_messages_may_be_objects_pairs_or_strings():
-    history = [SimpleNamespace(role="user", content="one"), ("assistant", "two")]
-    assert build_conversation_window(history) == ["user: one", "assistant: two"]
-    (line,) = build_conversation_window(["three"])
-    assert line.endswith("three")
 
 
 @pytest.mark.requirement("T049", "C126")
@@ -138,7 +84,11 @@ def test_an_equal_message_of_before_stays_in_its_place():
 
 @pytest.mark.requirement("T047", "C126")
 @pytest.mark.parametrize(
-    "letter", ["a", "ö", "語", "🦉", "e\N{COMBINING ACUTE ACCENT}", "👩\u200d👧"]
+    "letter",
+    [
+        *("a", "ö", "語", "🦉", "e\N{COMBINING ACUTE ACCENT}", "👩\u200d👧"),
+        *("👍🏽", "नि", "❤\ufe0f"),
+    ],
 )
 @pytest.mark.parametrize("offset", range(4))
 def test_a_long_message_is_cut_between_characters(letter, offset):
@@ -158,29 +108,11 @@ def test_a_long_message_is_cut_between_characters(letter, offset):
 
 
 @pytest.mark.requirement("C126")
-def test_the_newest_messages_are_kept_within_the_cap():
-    history = talk(1000)
-    window = build_conversation_window(history, max_characters=CAP)
-    whole = build_conversation_window(history, max_characters=200_000)
-    assert sum(map(len, window)) <= CAP
-    assert window[-1] == whole[-1]
-    assert window[1:] == whole[-len(window) + 1 :]
-
-
-@pytest.mark.requirement("C126")
 @pytest.mark.parametrize("spare", range(60))
 def test_a_short_message_is_kept_in_the_last_of_the_space(spare):
     newest = said("user", "x" * (CAP - spare - len("user: ")))
     window = build_conversation_window([said("user", "hi"), newest], max_characters=CAP)
     assert (window[0] == "user: hi") == (spare >= len("user: hi\n---\n"))
-
-
-@pytest.mark.requirement("C126")
-def test_the_current_message_is_kept_whatever_stands_before_it():
-    history = [said("assistant", "long " * 1000)]
-    window = build_conversation_window(history, message="which port?", max_characters=CAP)
-    assert window[-1] == "user: which port?"
-    assert sum(map(len, window)) <= CAP
 
 
 @pytest.mark.requirement("C126")

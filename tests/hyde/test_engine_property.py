@@ -60,6 +60,19 @@ def options_of(random):
     )
 
 
+def config_of(options):
+    """Return the configuration of options."""
+    return HydeConfig(
+        retrieval_top_k=options.top_k,
+        retrieval_hop_depth=options.depth,
+        min_similarity=options.min_similarity,
+        drop_off=options.drop_off,
+        max_neighbours=options.max_neighbours,
+        follow_incoming=options.follow_incoming,
+        timeout=60,
+    )
+
+
 class Both:
     """Does each step with the memory and with the twin."""
 
@@ -180,15 +193,7 @@ def test_the_engine_agrees_with_its_twin(seed):
             both = Both(memory, clock)
             for step in steps:
                 await both.step(*step)
-            config = HydeConfig(
-                retrieval_top_k=options.top_k,
-                retrieval_hop_depth=options.depth,
-                min_similarity=options.min_similarity,
-                drop_off=options.drop_off,
-                max_neighbours=options.max_neighbours,
-                follow_incoming=options.follow_incoming,
-                timeout=60,
-            )
+            config = config_of(options)
             view = memory if user is None else memory.scoped(user_id=user)
             async with AsyncHydeEngine(view, embedder, LineModel(lines), config) as engine:
                 engine.start()
@@ -237,14 +242,7 @@ def test_what_other_users_store_changes_no_bit_of_a_result(seed):
                 for user, steps in (("you", others), ("me", mine)):
                     if number < len(steps) and (user == "me" or with_others):
                         await both[user].step(*steps[number])
-            config = HydeConfig(
-                retrieval_top_k=options.top_k,
-                retrieval_hop_depth=options.depth,
-                min_similarity=options.min_similarity,
-                max_neighbours=options.max_neighbours,
-                follow_incoming=options.follow_incoming,
-                timeout=60,
-            )
+            config = config_of(options)
             model = LineModel(lines)
             view = memory.scoped(user_id="me")
             async with AsyncHydeEngine(view, embedder, model, config) as engine:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from mnemic import Memory
 from mnemic.errors import MnemicError
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
-from tests.support.hyde_worlds import AXES, WINDOW, run, world
+from tests.support.hyde_worlds import AXES, WINDOW, run
+from tests.support.threads import run_together
 
 CANARY = "zanzibar"
 
@@ -47,7 +49,6 @@ ANSWERS = {
 ERRORS = [
     BadError(),
     UnprintableError(),
-    TimeoutError(CANARY),
     TimeoutError(CANARY),
     MemoryError(CANARY),
     RecursionError(CANARY),
@@ -296,54 +297,6 @@ def test_a_close_during_a_turn_ends_it():
     run(scenario, "east", model=LineModel(hangs=True), timeout=60)
 
 
-@pytest.mark.requirement("R353", "R354", "R356")
-def test_a_close_during_the_build_ends_it():
-    async def main():
-        async with world(started=False) as w:
-            w.embedder.failure = OSError()
-            await w.memory.add_many(["east"], on_embed_error="pending")
-            w.embedder.failure = None
-            w.embedder.gate = threading.Event()
-            w.engine.start()
-            await w.embedder.entered.wait()
-            closing = asyncio.create_task(w.engine.aclose())
-            await asyncio.sleep(0.01)
-            w.embedder.gate.set()
-            await asyncio.wait_for(closing, 20)
-
-    before = set(threading.enumerate())
-    asyncio.run(main())
-    for thread in set(threading.enumerate()) - before:
-        thread.join(10)
-        assert not thread.is_alive()
-
-
-@pytest.mark.requirement("R356")
-def test_threads_may_share_one_engine():
-    model = PlainLineModel(["east"])
-    with Memory(":memory:", embedder=TableEmbedder(AXES)) as memory:
-        memory.add_many(["east", "north"])
-        engine = AsyncHydeEngine(memory, TableEmbedder(AXES), model, HydeConfig(min_similarity=0.5))
-        with engine.sync as plain:
-            plain.start()
-            plain.ready(20)
-            seen, lock = [], threading.Lock()
-
-            def work(number):
-                for turn in range(20):
-                    found = [one.content for one in plain.retrieve(f"{number}/{turn}", WINDOW)]
-                    with lock:
-                        seen.append(found)
-                    plain.trigger_rebuild()
-
-            threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(60)
-    assert seen == [["east"]] * 160
-
-
 @pytest.mark.requirement("R356", "R333")
 def test_loops_in_several_threads_may_share_one_engine():
     with Memory(":memory:", embedder=TableEmbedder(AXES)) as memory:
@@ -354,15 +307,12 @@ def test_loops_in_several_threads_may_share_one_engine():
         def work(number):
             async def main():
                 turns = [engine.retrieve(f"{number % 2}", WINDOW) for _ in range(5)]
+                engine.trigger_rebuild()
                 return await asyncio.gather(*turns)
 
             seen.extend([one.content for one in found] for found in asyncio.run(main()))
 
         engine.start()
-        threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
+        run_together(*[partial(work, number) for number in range(6)])
         engine.sync.close()
     assert seen == [["east"]] * 30

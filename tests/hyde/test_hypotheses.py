@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from mnemic._core import estimate_tokens
 from mnemic.errors import HypothesisError, InvalidArgumentError, MnemicError
 from mnemic.hyde import (
-    HYPOTHESIS_SYSTEM_PROMPT,
     generate_hypotheses,
     hypothesis_prompt,
     hypothesis_system_prompt,
@@ -17,27 +16,9 @@ from mnemic.hyde import (
 )
 from mnemic.hyde.hypotheses import MAX_HYPOTHESIS_CHARACTERS
 from mnemic.threads.sync_bridge import run_sync
+from tests.support.hyde_twin import LineModel, PlainLineModel
 
 WINDOW = ["user: How do we indent?", "assistant: With tabs."]
-
-
-@pytest.mark.requirement("R367", "C125")
-def test_the_system_prompt_has_the_number():
-    prompt = hypothesis_system_prompt(7)
-
-    assert "exactly 7 short declarative sentences" in prompt
-    assert "{" not in prompt
-    assert prompt == HYPOTHESIS_SYSTEM_PROMPT.format(count=7)
-    for word in ("preference", "convention", "decision", "correction", "per line"):
-        assert word in prompt
-
-
-@pytest.mark.requirement("R366")
-def test_the_prompt_has_the_window_and_the_number():
-    prompt = hypothesis_prompt(WINDOW, 3)
-
-    assert "user: How do we indent?\n---\nassistant: With tabs." in prompt
-    assert "3 sentences" in prompt
 
 
 @pytest.mark.parametrize("window", ["user: hello", None, 3])
@@ -59,20 +40,21 @@ def test_a_window_that_is_no_list_is_refused(window):
         ("1. first\n2. second\n3. third", 5, ["first", "second", "third"]),
         ("a\n\n \t \nb", 5, ["a", "b"]),
         ("  padded \t\n", 5, ["padded"]),
-        ("x\ny", 5, ["x", "y"]),
+        ("x\n7", 5, ["x", "7"]),
         ("- \n-x\n-", 5, ["-x"]),
-        ("1.fact", 5, ["fact"]),
+        ("1.fact\n123. second", 5, ["fact", "second"]),
+        ("-5 degrees is cold\n  - spaced", 5, ["-5 degrees is cold", "spaced"]),
         ("a.fact", 5, ["a.fact"]),
         ("", 5, []),
         ("one", 0, []),
         ("3.14 is the ratio\n10. tenth", 5, ["3.14 is the ratio", "tenth"]),
-        ("1) x\n* y\n• z\n2.) w", 5, ["x", "y", "z", "w"]),
+        ("12) x\n* y\n• z\n2.) w", 5, ["x", "y", "z", "w"]),
         ("same\n- same\nSAME\nother", 5, ["same", "other"]),
         ("1. 3.5 GB is the limit", 5, ["3.5 GB is the limit"]),
         ("2025. was a year", 5, ["2025. was a year"]),
         ("*emphasis* stays", 5, ["*emphasis* stays"]),
         ('"Prefers tabs."\n“Uses uv.”\n«Oui»', 5, ["Prefers tabs.", "Uses uv.", "Oui"]),
-        ('"a" and "b"', 5, ['"a" and "b"']),
+        ('"a" and "b"\nThe flag "c"', 5, ['"a" and "b"', 'The flag "c"']),
         ('- "Prefers tabs."', 5, ["Prefers tabs."]),
         ('""\n"', 5, ['"']),
         ("```text\nPrefers tabs\n```", 5, ["Prefers tabs"]),
@@ -126,75 +108,35 @@ def test_a_megabyte_is_read_in_linear_time(answer):
     assert all(len(sentence) <= MAX_HYPOTHESIS_CHARACTERS for sentence in sentences)
 
 
-class Model:
-    model = "stub"
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.calls = []
-
-    async def complete(self, prompt, *, system=None):
-        await asyncio.sleep(0)
-        self.calls.append((prompt, system))
-        return self.answer
-
-
-class PlainModel(Model):
-    def complete(self, prompt, *, system=None):
-        self.calls.append((prompt, system))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
 @pytest.mark.requirement("R365", "R367", "C125")
-@pytest.mark.parametrize("kind", [Model, PlainModel])
+@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
 def test_the_model_gets_both_prompts_and_its_answer_is_capped(kind):
-    model = kind("1. Prefers tabs\n2. Uses uv\n3. Third")
+    model = kind(["1. Prefers tabs", "2. Uses uv", "3. Third"])
 
     assert asyncio.run(generate_hypotheses(model, WINDOW, 2)) == ["Prefers tabs", "Uses uv"]
     assert model.calls == [(hypothesis_prompt(WINDOW, 2), hypothesis_system_prompt(2))]
 
 
-@pytest.mark.parametrize("kind", [Model, PlainModel])
+@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
 def test_without_an_event_loop_it_works_too(kind):
-    assert run_sync(generate_hypotheses(kind("One"), WINDOW, 2)) == ["One"]
+    assert run_sync(generate_hypotheses(kind(["One"]), WINDOW, 2)) == ["One"]
 
 
-@pytest.mark.requirement("R365")
-def test_an_empty_window_calls_nobody():
-    model = Model("One")
-
-    assert asyncio.run(generate_hypotheses(model, [], 5)) == []
-    assert model.calls == []
-
-
-def test_an_answer_without_text_gives_none():
-    assert asyncio.run(generate_hypotheses(Model(" \n\n"), WINDOW, 5)) == []
+@pytest.mark.requirement("R369", "R389")
+@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
+@pytest.mark.parametrize("junk", [None, 3, b"bytes", ["a fact"], {"text": "a fact"}])
+def test_an_answer_that_is_no_text_is_an_error(kind, junk):
+    with pytest.raises(HypothesisError, match=r"^hyde: LLM call: "):
+        asyncio.run(generate_hypotheses(kind(text=junk), WINDOW, 5))
 
 
-@pytest.mark.requirement("R369")
-@pytest.mark.parametrize("answer", [RuntimeError("user said secret"), None, 3, b"bytes"])
-def test_a_failure_is_an_error_that_quotes_nothing(answer):
+@pytest.mark.requirement("R369", "R389")
+@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
+def test_a_failure_is_an_error_that_quotes_nothing(kind):
+    failure = RuntimeError("user said secret")
     with pytest.raises(HypothesisError, match=r"^hyde: LLM call: ") as raised:
-        asyncio.run(generate_hypotheses(PlainModel(answer), WINDOW, 5))
+        asyncio.run(generate_hypotheses(kind(failure=failure), WINDOW, 5))
 
     assert isinstance(raised.value, MnemicError)
     assert "secret" not in str(raised.value)
-    if isinstance(answer, Exception):
-        assert raised.value.__cause__ is answer
-
-
-def test_a_cancellation_is_no_failure():
-    class Hanging(Model):
-        async def complete(self, prompt, *, system=None):  # noqa: ARG002 - it never answers
-            await asyncio.Event().wait()
-
-    async def cancelled():
-        task = asyncio.ensure_future(generate_hypotheses(Hanging(""), WINDOW, 5))
-        await asyncio.sleep(0)
-        task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
+    assert raised.value.__cause__ is failure

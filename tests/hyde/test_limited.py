@@ -38,21 +38,6 @@ def test_an_embedder_that_hangs_ends_with_the_limit_and_its_late_vectors_are_dro
     )
 
 
-@pytest.mark.requirement("C111", "C110")
-def test_a_cancelled_caller_poisons_nothing():
-    async def scenario(w):
-        w.model.hangs = True
-        task = asyncio.create_task(w.ask("t"))
-        await w.model.entered.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        w.model.hangs = False
-        assert await w.ask("t") == ["east"]
-
-    run(scenario, "east", timeout=30)
-
-
 @pytest.mark.requirement("C113", "C111")
 def test_a_caller_that_leaves_does_not_stop_those_that_wait_with_it():
     async def scenario(w):

@@ -9,7 +9,7 @@ from mnemic import Memory
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde import HydeConfig
 from mnemic.hyde.search import TurnSearch, ranked, together
-from mnemic.model import LinkType, Scope
+from mnemic.model import Scope
 from mnemic.model.filter import IS_NOT_SENSITIVE
 from mnemic.model.hops import Hops
 from tests.support.clock import NOON
@@ -65,100 +65,6 @@ def contents(memories):
     return [each.content for each in memories]
 
 
-@pytest.mark.requirement("C106", "C107", "R362")
-def test_the_union_of_all_hypotheses_is_found(turn):
-    turn.add("a")
-    turn.add("b")
-    turn.add("c")
-    found = ranked(turn.found(AXES["a"], AXES["b"], retrieval_top_k=2))
-    assert sorted(contents(found)) == ["a", "b"]
-    assert [each.score for each in found] == pytest.approx([1, 1])
-
-
-@pytest.mark.requirement("R363")
-def test_a_memory_without_links_has_no_neighbours(turn):
-    turn.add("a")
-    assert contents(turn.turn(AXES["a"])) == ["a"]
-
-
-@pytest.mark.requirement("R363", "C117")
-def test_a_linked_memory_is_found_with_its_score_relation_and_origin(turn):
-    a, b = turn.add("a"), turn.add("b")
-    turn.memory.link(a.id, b.id, "refines", 0.5)
-    first, second = turn.turn(AXES["a"])
-    assert (first.content, first.relation, first.via) == ("a", None, None)
-    assert (second.content, second.relation, second.via) == ("b", LinkType.REFINES, a.id)
-    assert second.score == pytest.approx(0.9 * 0.5)
-
-
-@pytest.mark.requirement("R363")
-def test_a_cycle_ends(turn):
-    a, b = turn.add("a"), turn.add("b")
-    turn.memory.link(a.id, b.id)
-    turn.memory.link(b.id, a.id)
-    assert contents(turn.turn(AXES["a"], retrieval_hop_depth=2)) == ["a", "b"]
-
-
-@pytest.mark.requirement("C109")
-def test_a_link_to_a_superseded_memory_leads_to_the_head_of_its_versions(turn):
-    a, first = turn.add("a"), turn.add("b")
-    turn.memory.link(a.id, first.id, "related")
-    second = turn.add("c", supersedes=first.id)
-    assert contents(turn.turn(AXES["a"])) == ["a", "c"]
-    third = turn.add("d", supersedes=second.id)
-    (_, head) = turn.turn(AXES["a"])
-    assert (head.id, head.relation, head.via) == (third.id, LinkType.RELATED, a.id)
-    assert [entry.id for entry in head.versions] == [first.id, second.id]
-
-
-@pytest.mark.requirement("C106", "C107", "R362")
-def test_a_memory_of_two_hypotheses_is_found_once_with_the_higher_score(turn):
-    turn.add("a")
-    (found,) = turn.found(AXES["a"], (0.6, 0.8, 0, 0))
-    assert found.score == pytest.approx(1.0)
-    (found,) = turn.found((0.6, 0.8, 0, 0), AXES["a"])
-    assert found.score == pytest.approx(1.0)
-
-
-@pytest.mark.requirement("C106", "R364")
-def test_the_order_is_by_score_and_not_by_hypothesis(turn):
-    turn.add("near the first", 0.8, 0.6, 0, 0)
-    turn.add("the second", 0, 0, 1, 0)
-    turn.add("near the second", 0, 0, 0.9, 0.435)
-    found = ranked(turn.found(AXES["a"], AXES["c"]))
-    assert contents(found) == ["the second", "near the second", "near the first"]
-    scores = [each.score for each in found]
-    assert scores == sorted(scores, reverse=True)
-
-
-@pytest.mark.requirement("C106")
-def test_equal_scores_are_ordered_by_the_last_change_then_by_id(turn):
-    kept = [turn.add(f"equal {at}", 1, 0, 0, 0) for at in range(4)]
-    found = ranked(turn.found(AXES["a"]))
-    newest_first = sorted(kept, key=lambda entry: (-entry.updated_at.timestamp(), entry.id.bytes))
-    assert [each.id for each in found] == [entry.id for entry in newest_first]
-    turn.memory.update(kept[0].id, importance=1)
-    assert ranked(turn.found(AXES["a"]))[0].id == kept[0].id
-
-
-@pytest.mark.requirement("C106")
-def test_equal_scores_at_one_moment_are_ordered_by_id():
-    turn = Turn(clock=lambda: NOON)
-    with turn.memory:
-        kept = [turn.add(f"equal {at}", 1, 0, 0, 0, id=uid(9 - at)) for at in range(4)]
-        found = ranked(turn.found(AXES["a"]))
-        assert [each.id for each in found] == sorted(entry.id for entry in kept)
-
-
-@pytest.mark.requirement("C107")
-def test_the_union_is_cut_to_the_limit(turn):
-    for at in range(9):
-        turn.add(f"a {at}", 1, 0.01 * at, 0, 0)
-        turn.add(f"b {at}", 0, 0, 1, 0.01 * at)
-    found = turn.found(AXES["a"], AXES["c"], retrieval_top_k=4)
-    assert [each.entry.content for each in found] == ["b 0", "a 0", "b 1", "a 1"]
-
-
 @pytest.mark.requirement("C107")
 def test_few_candidates_of_each_hypothesis_are_united(turn):
     for at in range(5):
@@ -185,36 +91,6 @@ def test_many_candidates_of_each_hypothesis_change_nothing(turn):
         assert found == whole
 
 
-@pytest.mark.requirement("C116")
-def test_a_floor_and_a_drop_leave_out_the_dissimilar(turn):
-    turn.add("best", 1, 0, 0, 0)
-    turn.add("good", 0.9, 0.436, 0, 0)
-    turn.add("fair", 0.5, 0.866, 0, 0)
-    assert len(turn.found(AXES["a"])) == 3
-    assert len(turn.found(AXES["a"], min_similarity=0.6)) == 2
-    assert len(turn.found(AXES["a"], min_similarity=1)) <= 1
-    assert len(turn.found(AXES["a"], drop_off=0.2)) == 2
-    assert len(turn.found(AXES["a"], drop_off=0)) == 1
-    assert len(turn.found(AXES["a"], drop_off=1)) == 3
-
-
-@pytest.mark.requirement("C116")
-def test_a_drop_leaves_neighbours_alone(turn):
-    best, far = turn.add("best", 1, 0, 0, 0), turn.add("far", 0, 0, 1, 0)
-    turn.memory.link(best.id, far.id)
-    assert contents(turn.turn(AXES["a"], drop_off=0.1)) == ["best", "far"]
-
-
-@pytest.mark.requirement("C109")
-def test_superseded_memories_are_never_found(turn):
-    first = turn.add("first", 1, 0, 0, 0)
-    second = turn.add("second", 0.8, 0.6, 0, 0, supersedes=first.id)
-    (found,) = turn.turn(AXES["a"])
-    assert (found.id, [entry.content for entry in found.versions]) == (second.id, ["first"])
-    (found,) = turn.turn(AXES["a"], max_versions=0)
-    assert found.versions == ()
-
-
 @pytest.mark.requirement("C135")
 def test_rivals_are_shown_at_each_of_them(turn):
     first = turn.add("first", 1, 0, 0, 0)
@@ -237,25 +113,6 @@ def test_found_memories_and_neighbours_are_in_one_order(turn):
     assert contents(found) == ["best", "weak", "linked"]
     assert contents(turn.turn(AXES["a"], max_neighbours=0)) == ["best", "weak"]
     assert contents(turn.turn(AXES["a"], retrieval_hop_depth=0)) == ["best", "weak"]
-
-
-@pytest.mark.requirement("C117")
-def test_incoming_links_are_followed_by_option(turn):
-    found, other = turn.add("a"), turn.add("b")
-    turn.memory.link(other.id, found.id)
-    assert contents(turn.turn(AXES["a"])) == ["a"]
-    assert contents(turn.turn(AXES["a"], follow_incoming=True)) == ["a", "b"]
-
-
-@pytest.mark.requirement("R391")
-def test_missing_neighbours_are_passed_over(turn):
-    found, gone, there = turn.add("a"), turn.add("b"), turn.add("c")
-    for other in (gone, there):
-        turn.memory.link(found.id, other.id)
-    turn.memory.delete(gone.id)
-    assert contents(turn.turn(AXES["a"])) == ["a", "c"]
-    turn.memory.delete(gone.id, permanent=True)
-    assert contents(turn.turn(AXES["a"])) == ["a", "c"]
 
 
 @pytest.mark.requirement("C110")

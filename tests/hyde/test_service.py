@@ -3,8 +3,6 @@
 import asyncio
 import sqlite3
 import sys
-import threading
-from uuid import uuid4
 
 import pytest
 
@@ -12,8 +10,8 @@ import mnemic
 from mnemic import Memory
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.entries import entry
-from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
-from tests.support.hyde_worlds import AXES, WINDOW, run, world
+from tests.support.hyde_twin import LineModel, TableEmbedder
+from tests.support.hyde_worlds import AXES, WINDOW, run
 
 
 @pytest.mark.requirement("R353")
@@ -25,35 +23,6 @@ def test_starting_twice_is_starting_once():
         assert await w.ask() == ["east"]
 
     run(scenario, "east")
-
-
-async def found(w, content):
-    """Return whether a new turn finds a memory."""
-    return content in await w.ask(str(uuid4()))
-
-
-@pytest.mark.requirement("R356", "R351")
-@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
-def test_both_doors_give_the_same(kind):
-    model = kind(["east", "north-east"])
-    embedder = TableEmbedder(AXES)
-    with Memory(":memory:", embedder=embedder) as memory:
-        memory.add_many(["east", "north", "half east"])
-        with HydeEngine(memory, embedder, model, HydeConfig()) as engine:
-            engine.start()
-            engine.ready(20)
-            plain = engine.retrieve("t", WINDOW)
-            assert engine.retrieve("t", WINDOW) == plain
-            assert len(model.calls) == 1
-
-        async def awaited():
-            async with AsyncHydeEngine(memory, embedder, model, HydeConfig()) as engine:
-                engine.start()
-                await engine.ready(20)
-                return await engine.retrieve("t", WINDOW)
-
-        assert asyncio.run(awaited()) == plain
-        assert len(plain) == 3
 
 
 VIEWS = {
@@ -127,34 +96,6 @@ def test_a_file_is_the_same_kind_of_file_with_an_engine(tmp_path):
     assert tables(before) == tables(after)
     run(scenario, path=before)
     assert tables(before) == tables(after)
-
-
-@pytest.mark.requirement("C114", "R356")
-def test_nothing_is_left_after_the_close():
-    before = set(threading.enumerate())
-
-    async def main():
-        async with world("east") as w:
-            await w.ask()
-            w.engine.trigger_rebuild()
-        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-
-    assert asyncio.run(main()) == []
-    left = set(threading.enumerate()) - before
-    for thread in left:
-        thread.join(10)
-        assert not thread.is_alive(), thread.name
-
-
-@pytest.mark.requirement("R333", "R356")
-def test_a_closed_engine_gives_nothing():
-    async def scenario(w):
-        await w.engine.aclose()
-        assert await w.ask("new") == []
-        w.engine.trigger_rebuild()
-        await w.engine.aclose()
-
-    run(scenario, "east")
 
 
 class EndingModel(LineModel):

@@ -193,48 +193,12 @@ def test_a_message_that_cannot_be_read_costs_the_turn_its_memories_alone(door, c
     assert "secret" not in caplog.text
 
 
-@pytest.mark.requirement("R333", "R389", "T009")
-def test_a_failure_gives_an_empty_block(door):
-    model = ListedModel("alpha")
-
-    def fail():
-        raise OSError
-
-    model.fail = fail
-    engine = engine_of("alpha", model=model)
-    assert run(door, engine, lambda turn, _: (turn.text, turn.memories), "What?") == ("", [])
-
-
 def test_errors_of_the_body_pass_through(door):
     def body(turn, _):
         raise KeyError(turn.id)
 
     with pytest.raises(KeyError):
         run(door, engine_of("alpha"), body, "What?")
-
-
-def test_leaving_a_turn_ends_nothing_that_others_wait_for():
-    model = ListedModel("alpha")
-    gate = asyncio.Event()
-    model.fail = gate.wait
-    engine = engine_of("alpha", model=model)
-
-    async def both():
-        async with engine:
-            first = asyncio.ensure_future(engine.turn("What?", turn_id="1").__aenter__())
-            second = asyncio.ensure_future(engine.turn("What?", turn_id="1").__aenter__())
-            while not model.calls:  # noqa: ASYNC110 - the model has no event
-                await asyncio.sleep(0)
-            first.cancel()
-            await asyncio.sleep(0)
-            gate.set()
-            turn = await second
-            with pytest.raises(asyncio.CancelledError):
-                await first
-            return contents(turn.memories)
-
-    assert asyncio.run(both()) == ["alpha"]
-    assert model.calls == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mnemic import errors
 from mnemic.hyde.turn_cache import NOT_CACHED, CachedTurn, TurnCache
+from tests.support.threads import run_together
 from tests.support.tiers import examples
 
 SECONDS = 20
@@ -52,16 +53,6 @@ async def settled(rounds=10):
         await asyncio.sleep(0)
 
 
-@pytest.mark.requirement("C113")
-def test_200_concurrent_calls_for_a_turn_share_one_flight():
-    async def run():
-        turns, source = TurnCache(), Source()
-        calls = [shared(turns, "1", source.compute) for _ in range(200)]
-        return set(await asyncio.gather(*calls)), source.started
-
-    assert asyncio.run(run()) == ({"result 1"}, 1)
-
-
 @pytest.mark.requirement("C113", "R356")
 def test_calls_of_many_event_loops_share_one_flight():
     turns, source = TurnCache(), Source()
@@ -79,33 +70,9 @@ def test_calls_of_many_event_loops_share_one_flight():
             await asyncio.to_thread(all_wait.wait)
         found.append(await made)
 
-    threads = [threading.Thread(target=lambda: asyncio.run(call())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS)
+    run_together(*[lambda: asyncio.run(call())] * 8)
     assert found == ["result 1"] * 8
     assert source.started == 1
-
-
-@pytest.mark.requirement("C111")
-def test_a_cancelled_caller_cancels_nothing_for_the_others():
-    async def run():
-        turns, source = TurnCache(), Source()
-        source.gate = asyncio.Event()
-        first, second = (
-            asyncio.ensure_future(shared(turns, "1", source.compute)) for _ in range(2)
-        )
-        await settled()
-        first.cancel()
-        await settled()
-        source.gate.set()
-        assert await second == "result 1"
-        assert first.cancelled()
-        assert source.started == 1
-        assert text_of(turns.cached("1")) == "result 1"
-
-    asyncio.run(run())
 
 
 @pytest.mark.requirement("C111")
@@ -191,36 +158,6 @@ def test_calls_give_up_on_a_flight_whose_event_loop_stands_still():
     loop.run_until_complete(asyncio.gather(lead, return_exceptions=True))
     loop.run_until_complete(settled())
     loop.close()
-
-
-@pytest.mark.requirement("R357", "T008")
-def test_a_turn_that_began_earlier_never_replaces_a_later_one():
-    async def run():
-        turns, early, late = TurnCache(), Source(), Source()
-        early.gate = asyncio.Event()
-        first = asyncio.ensure_future(shared(turns, "1", early.compute))
-        await settled()
-        await shared(turns, "2", late.compute)
-        early.gate.set()
-        assert await first == "result 1"
-        assert (text_of(turns.cached("1")), text_of(turns.cached("2"))) == (None, "result 1")
-
-    asyncio.run(run())
-
-
-@pytest.mark.requirement("C111")
-def test_a_result_is_kept_for_its_seconds():
-    now = [0.0]
-    turns = TurnCache(timer=lambda: now[0])
-
-    async def compute():
-        return turn_of("failure", seconds=5)
-
-    asyncio.run(shared(turns, "1", compute))
-    now[0] = 4.9
-    assert text_of(turns.cached("1")) == "failure"
-    now[0] = 5.0
-    assert turns.cached("1") is None
 
 
 def test_an_error_reaches_every_caller_and_is_not_kept():

@@ -19,48 +19,6 @@ def assistant(content):
     return {"role": "assistant", "content": content}
 
 
-@pytest.mark.requirement("T043")
-@pytest.mark.parametrize("messages", [None, [], (), iter([])])
-def test_nothing_gives_nothing(messages):
-    assert build_conversation_window(messages) == []
-
-
-@pytest.mark.requirement("T044")
-def test_the_message_alone():
-    assert build_conversation_window([], message="Which port?") == ["user: Which port?"]
-
-
-@pytest.mark.requirement("R377", "R378", "T045", "T048")
-def test_user_and_assistant_are_in_it_and_nobody_else():
-    messages = [
-        {"role": "system", "content": "You are an agent."},
-        user("Hello"),
-        assistant("Hi"),
-        {"role": "tool", "content": "42"},
-        {"role": "developer", "content": "Be brief."},
-        user("And now?"),
-    ]
-
-    assert build_conversation_window(messages) == ["user: Hello", "assistant: Hi", "user: And now?"]
-
-
-@pytest.mark.requirement("R377", "C127", "T046")
-@pytest.mark.parametrize(
-    ("index", "first"), [(0, 0), (-5, 0), (3, 3), (11, 11), (10**9, 11), (-(2**80), 0)]
-)
-def test_it_begins_after_the_last_summary(index, first):
-    messages = [user(f"message {number}") for number in range(11)]
-    window = build_conversation_window(messages, index)
-
-    assert window == [f"user: message {number}" for number in range(first, 11)]
-
-
-@pytest.mark.requirement("R378")
-@pytest.mark.parametrize("content", ["", " \n", None, "<tool>x</tool>", [], [{"type": "image"}], 5])
-def test_messages_without_text_are_left_out(content):
-    assert build_conversation_window([user("x"), assistant(content)]) == ["user: x"]
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -92,12 +50,6 @@ def test_the_current_message_is_in_it_once():
     ]
 
 
-def test_an_equal_message_of_another_turn_stays():
-    history = [user("Yes"), assistant("Sure?"), user("No"), assistant("So?")]
-
-    assert build_conversation_window(history, message="Yes")[0] == "user: Yes"
-
-
 @pytest.mark.requirement("C126")
 def test_the_current_message_is_kept_whatever_follows_it():
     history = [user("old"), user("Which port?"), *[assistant("x" * 500)] * 9]
@@ -106,18 +58,6 @@ def test_the_current_message_is_kept_whatever_follows_it():
     assert window[0] == "user: Which port?"
     assert all(line.startswith("assistant: x") for line in window[1:])
     assert "user: Which port?" in build_conversation_window(history[:2], max_characters=18)
-
-
-@pytest.mark.requirement("C126", "T047")
-@pytest.mark.parametrize("form", [{"messages": [user("word " * 5000)]}, {"messages": []}])
-def test_a_long_message_loses_its_middle(form):
-    (line,) = build_conversation_window(
-        **form, message="BEGIN " + "word " * 5000 + " END", max_characters=1000
-    )
-
-    assert len(line) <= 1000
-    assert line.startswith("user: BEGIN")
-    assert line.endswith("END")
 
 
 @pytest.mark.requirement("C126")

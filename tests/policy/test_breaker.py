@@ -1,7 +1,7 @@
 """The circuit breaker, by example and beside a naive twin."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
@@ -147,10 +147,11 @@ class Twin:
         return {None: "closed", "testing": "half_open"}.get(self.opened, "open")
 
 
+ADMIT, FAIL = ("admit", 0), ("failed", 0)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("wait"), st.sampled_from([0.5, 1.0, 4.0, 5.0])),
-        st.just(("admit", 0)),
+        st.just(ADMIT),
         st.tuples(st.sampled_from(["failed", "succeeded", "release"]), st.integers(0, 5)),
     ),
     max_size=60,
@@ -160,6 +161,9 @@ STEPS = st.lists(
 @pytest.mark.requirement("T087")
 @examples(300)
 @given(st.integers(1, 3), STEPS)
+@example(1, [ADMIT, ADMIT, FAIL, ("succeeded", 0), ADMIT])  # a call that began before it opened
+@example(1, [ADMIT, ADMIT, FAIL, ("wait", 5.0), ADMIT, FAIL])  # and one that ends beside the probe
+@example(1, [ADMIT, FAIL, ("wait", 5.0), ADMIT, ("wait", 5.0), ADMIT, ("succeeded", 0), ADMIT])
 def test_it_does_as_its_naive_twin(threshold, steps):
     circuit, timer = breaker(threshold, 5.0)
     twin, permits = Twin(threshold, 5.0), []
