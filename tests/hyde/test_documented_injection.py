@@ -14,15 +14,10 @@ FORMS = ["markdown", "tagged"]
 FIELDS = {"category": "patterns", "scope": "user"}
 
 
-def ranked(number, content=None, score=None, **fields):
+def ranked(number, content=None):
     """Return a found memory whose id is its number."""
-    of_entry = {"content": content or f"fact{number:04}", **FIELDS, **fields}
-    hop = {name: of_entry.pop(name) for name in HOPS if name in of_entry}
-    score = 1 - number / 1000 if score is None else score
-    return TurnMemory(entry=numbered(number, **of_entry), score=score, **hop)
-
-
-HOPS = ("relation", "via", "versions", "contradicting")
+    stored = numbered(number, content=content or f"fact{number:04}", **FIELDS)
+    return TurnMemory(entry=stored, score=1 - number / 1000)
 
 
 def many(count, length=250):
@@ -56,15 +51,6 @@ def test_all_memories_are_in_a_text_without_a_budget(form):
     assert shown(format_injection(many(100), 0, form=form)) == list(range(1, 101))
 
 
-@pytest.mark.requirement("T034", "T011")
-def test_the_tagged_form_is_one_wrapped_block():
-    for memories in (many(1), many(3)):
-        text = format_injection(memories, form="tagged").strip()
-        assert re.match(r"<long_term_memory[\s>]", text)
-        assert text.endswith("</long_term_memory>")
-        assert text.count("<long_term_memory") == 1
-
-
 @pytest.mark.requirement("T035", "R403", "C119")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_budget_below_the_header_gives_an_empty_text(form):
@@ -80,15 +66,6 @@ def test_a_smaller_memory_follows_one_that_does_not_fit(form):
     text = format_injection(memories, 300, form=form)
     assert shown(text) == [1, 3]
     assert re.search(r"\b2 of 3\b", text)
-
-
-@pytest.mark.requirement("C120")
-@pytest.mark.parametrize("form", FORMS)
-def test_the_text_has_the_numbers_of_shown_and_found_memories(form):
-    text = format_injection(many(20), 400, form=form)
-    count = len(shown(text))
-    assert 0 < count < 20
-    assert re.search(rf"\b{count} of 20\b", text)
 
 
 @pytest.mark.requirement("R373", "R403", "C119", "C120", "C121")

@@ -4,7 +4,7 @@
 
 import pytest
 
-from mnemic._core import estimate_tokens, neutralise
+from mnemic._core import estimate_tokens
 from mnemic.errors import MnemicError, StoreError
 from mnemic.policy import Redaction, RetrievalConfig
 from mnemic.repository import Repository
@@ -91,22 +91,6 @@ def test_provenance_is_accurate(door):
     entries = [(text, {}), told(0.8, "plain"), told(0.8, "plain!")]
     entries[2] = ("score 0.8000 plain", {"session_id": "s-2", "created_at": "2020-01-01T00:00:00Z"})
     door(entries, redaction=Redaction(enabled=True)).run(scenario)
-
-
-@pytest.mark.requirement("C056")
-def test_the_boost_of_the_session_is_off_by_default(door):
-    entries = [told(0.6, "mine"), told(0.7, "other", session_id="s-2")]
-
-    def scenario(first):
-        def steps(setup):
-            payload = yield asked()
-            assert contents(payload)[0].endswith(first)
-            assert all(memory.score <= 1 for memory in payload.memories)
-
-        return steps
-
-    door(entries, strategy="score_first").run(scenario("other"))
-    door(entries, strategy="score_first", session_boost=1.5).run(scenario("mine"))
 
 
 @pytest.mark.requirement("C057", "C157")
@@ -326,20 +310,6 @@ def test_the_statistics_have_the_documented_denominators(door):
         assert stats.average_latency_ms > 0
 
     door(entries).run(scenario)
-
-
-@pytest.mark.requirement("C170")
-def test_the_policy_and_the_context_neutralise_by_the_same_text_work(door):
-    text = "score 0.9000 # a <b> ```"
-
-    def scenario(setup):
-        payload = yield asked()
-        context = yield lambda memory: memory.context("what about tea", user_id="alice")
-        assert neutralise(text) != text
-        assert neutralise(text) in payload.prompt
-        assert neutralise(text) in str(context)
-
-    door([(text, {})]).run(scenario)
 
 
 # Bounds

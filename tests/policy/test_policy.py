@@ -100,7 +100,7 @@ def test_threads_and_event_loops_use_one_policy_at_once(memory):
     for user in range(4):
         for number in range(10):
             memory.add(f"harbour {number} of {user}", user_id=f"user{user}")
-    policy = RetrievalPolicy(memory, BY_KEYWORDS)
+    policy = RetrievalPolicy(memory, BY_KEYWORDS.overridden(timeout=None))
     alone = {
         user: ids_of(policy.run(request("harbour", user_id=f"user{user}"))) for user in range(4)
     }

@@ -87,19 +87,6 @@ def test_filters_of_a_request_choose_among_the_memories(memory):
     assert [each.content for each in payload.memories] == ["harbour one"]
 
 
-@pytest.mark.requirement("R281", "R321")
-def test_equal_requests_give_equal_payloads_but_for_the_time_they_took(memory):
-    for number in range(30):
-        memory.add(f"harbour report {number % 7} of {number % 3}", user_id="alice")
-    timer = iter(range(1000)).__next__
-    first, second = (
-        RetrievalPolicy(memory, BY_KEYWORDS, clock=timer).run(request("harbour report"))
-        for _ in range(2)
-    )
-    assert first == second
-    assert first.metadata.query_time == 1000
-
-
 def test_the_counter_counts_the_tokens_of_the_block(memory):
     for number in range(12):
         memory.add(f"harbour report {number}", user_id="alice")
