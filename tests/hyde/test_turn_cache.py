@@ -160,21 +160,6 @@ def test_calls_give_up_on_a_flight_whose_event_loop_stands_still():
     loop.close()
 
 
-def test_an_error_reaches_every_caller_and_is_not_kept():
-    async def run():
-        turns = TurnCache()
-
-        async def fail():
-            raise KeyError("1")
-
-        calls = [shared(turns, "1", fail) for _ in range(3)]
-        ended = await asyncio.gather(*calls, return_exceptions=True)
-        assert [type(each) for each in ended] == [KeyError] * 3
-        assert turns.cached("1") is None
-
-    asyncio.run(run())
-
-
 def test_closing_ends_the_calls_that_wait():
     async def run():
         turns, source = TurnCache(), Source()
@@ -188,21 +173,6 @@ def test_closing_ends_the_calls_that_wait():
             await shared(turns, "2", source.compute)
         await settled()
         assert source.cancelled == 1
-
-    asyncio.run(run())
-
-
-def test_a_kept_result_is_replaced_only_by_whoever_saw_it():
-    async def run():
-        turns, source = TurnCache(), Source()
-        before = await turns.shared("1", source.compute, SECONDS)
-        turns.replace("1", before, turn_of("fresh"))
-        assert text_of(turns.cached("1")) == "fresh"
-        turns.replace("1", before, turn_of("stale"))
-        turns.replace("1", before, None)
-        assert text_of(turns.cached("1")) == "fresh"
-        turns.replace("1", turns.cached("1"), None)
-        assert turns.cached("1") is None
 
     asyncio.run(run())
 

@@ -37,60 +37,48 @@ def test_twenty_raw_results_give_eight_memories_within_the_budget(door):
     entries = [told(0.9 - number / 100, "tea. " * 200) for number in range(20)]
     entries += [(entries[0][0].upper().replace("SCORE", "score"), {})] * 2
 
-    def scenario(setup):
-        payload = yield asked()
-        assert len(payload.memories) == payload.metadata.included_results == 8
-        assert "deduplication" in payload.metadata.applied_filters
-        assert payload.metadata.total_tokens <= 1500
-        assert payload.metadata.total_tokens == estimate_tokens(payload.prompt)
-        assert payload.metadata.total_results == 16
-        assert payload.metadata.query_time >= 0
-        assert payload.metadata.config.top_k == 8
-
-    door(entries).run(scenario)
+    payload = door(entries).ask(asked())
+    assert len(payload.memories) == payload.metadata.included_results == 8
+    assert "deduplication" in payload.metadata.applied_filters
+    assert payload.metadata.total_tokens <= 1500
+    assert payload.metadata.total_tokens == estimate_tokens(payload.prompt)
+    assert payload.metadata.total_results == 16
+    assert payload.metadata.query_time >= 0
+    assert payload.metadata.config.top_k == 8
 
 
 @pytest.mark.requirement("C036", "R298")
 def test_the_threshold_is_applied_and_named(door):
-    def scenario(setup):
-        payload = yield asked()
-        assert contents(payload) == ["score 0.5100"]
-        assert "score_threshold" in payload.metadata.applied_filters
-        assert {dropped.step for dropped in payload.metadata.dropped} <= {"threshold"}
-
-    door([told(0.51), told(0.49)], min_score=0.5).run(scenario)
+    payload = door([told(0.51), told(0.49)], min_score=0.5).ask(asked())
+    assert contents(payload) == ["score 0.5100"]
+    assert "score_threshold" in payload.metadata.applied_filters
+    assert {dropped.step for dropped in payload.metadata.dropped} <= {"threshold"}
 
 
 @pytest.mark.requirement("C151", "C200", "R287")
 def test_an_embedder_without_floors_has_the_documented_threshold(door):
-    def scenario(setup):
-        payload = yield asked()
-        assert contents(payload) == ["score 0.3100"]
-        assert payload.metadata.config.min_score == 0.3
-
-    door([told(0.31), told(0.29)]).run(scenario)
+    payload = door([told(0.31), told(0.29)]).ask(asked())
+    assert contents(payload) == ["score 0.3100"]
+    assert payload.metadata.config.min_score == 0.3
 
 
 @pytest.mark.requirement("C048", "R301", "R327")
 def test_provenance_is_accurate(door):
     text = "score 0.9000 My mail is ann@example.com. Second. Third."
 
-    def scenario(setup):
-        payload = yield asked()
-        by_content = {memory.content: memory.provenance for memory in payload.memories}
-        first = by_content["score 0.9000 My mail is [REDACTED]. Second…"]
-        assert first.collection == "user:alice"
-        assert first.search_type == "semantic"
-        assert first.original_length == len(text)
-        assert (first.was_redacted, first.was_clipped, first.position) == (True, True, 0)
-        other = by_content["score 0.8000 plain"]
-        assert (other.was_redacted, other.was_clipped, other.position) == (False, False, 1)
-        assert other.original_length == len("score 0.8000 plain")
-        assert len(other.duplicate_ids) == 1
-
     entries = [(text, {}), told(0.8, "plain"), told(0.8, "plain!")]
     entries[2] = ("score 0.8000 plain", {"session_id": "s-2", "created_at": "2020-01-01T00:00:00Z"})
-    door(entries, redaction=Redaction(enabled=True)).run(scenario)
+    payload = door(entries, redaction=Redaction(enabled=True)).ask(asked())
+    by_content = {memory.content: memory.provenance for memory in payload.memories}
+    first = by_content["score 0.9000 My mail is [REDACTED]. Second…"]
+    assert first.collection == "user:alice"
+    assert first.search_type == "semantic"
+    assert first.original_length == len(text)
+    assert (first.was_redacted, first.was_clipped, first.position) == (True, True, 0)
+    other = by_content["score 0.8000 plain"]
+    assert (other.was_redacted, other.was_clipped, other.position) == (False, False, 1)
+    assert other.original_length == len("score 0.8000 plain")
+    assert len(other.duplicate_ids) == 1
 
 
 @pytest.mark.requirement("C057", "C157")
@@ -98,13 +86,12 @@ def test_provenance_is_accurate(door):
 def test_scores_lie_between_zero_and_one(door, search_type):
     entries = [told(at / 10, "tea " * at) for at in range(10)]
 
-    def scenario(setup):
-        payload = yield asked("tea and cake at noon with friends")
-        assert payload.memories
-        assert all(0 <= memory.score <= 1 for memory in payload.memories)
-        assert {memory.provenance.search_type for memory in payload.memories} == {search_type}
-
-    door(entries, search_type=search_type, min_score=0.0).run(scenario)
+    payload = door(entries, search_type=search_type, min_score=0.0).ask(
+        asked("tea and cake at noon with friends")
+    )
+    assert payload.memories
+    assert all(0 <= memory.score <= 1 for memory in payload.memories)
+    assert {memory.provenance.search_type for memory in payload.memories} == {search_type}
 
 
 @pytest.mark.requirement("C157")

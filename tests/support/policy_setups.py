@@ -74,6 +74,16 @@ class PolicySetup:
         else:
             self._plain(scenario(self))
 
+    def ask(self, request):
+        """Return the payload of a request."""
+        payloads = []
+
+        def steps(_):
+            payloads.append((yield request))
+
+        self.run(steps)
+        return payloads[0]
+
     def _given(self):
         return {"embedder": self.embedder, "clock": self.clock}
 
