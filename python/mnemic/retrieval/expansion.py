@@ -1,5 +1,6 @@
 """Query expansion: related terms are added to a query."""
 
+import pkgutil
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -8,7 +9,6 @@ from mnemic._core import fold
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.model import ExpandedQuery, validation
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.retrieval.abbreviations import ABBREVIATIONS
 from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import awaited
 
@@ -71,6 +71,12 @@ def with_terms(query: str, added: Sequence[str], confidence: float) -> ExpandedQ
     )
 
 
+def _common() -> list[list[str]]:
+    """Return common abbreviations with their long forms."""
+    table = (pkgutil.get_data("mnemic.retrieval", "abbreviations.txt") or b"").decode()
+    return [line.split(": ") for line in table.splitlines() if line and line[0] != "#"]
+
+
 class CorpusExpander(Ours):
     """Adds the meaning of abbreviations, and words of the best matching memories.
 
@@ -86,7 +92,7 @@ class CorpusExpander(Ours):
     def __init__(
         self, *, abbreviations: Mapping[str, str] | None = None, terms: int = ADDED_TERMS
     ) -> None:
-        self._abbreviations = dict(ABBREVIATIONS if abbreviations is None else abbreviations)
+        self._abbreviations = dict(_common() if abbreviations is None else abbreviations)
         self._terms = validation.whole("terms", terms)
 
     async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
