@@ -62,6 +62,20 @@ def test_an_embedder_without_floors_has_the_documented_threshold(door):
     assert payload.metadata.config.min_score == 0.3
 
 
+@pytest.mark.requirement("C045", "R296", "R297")
+@pytest.mark.parametrize("options", [{"clip_sentences": 1}, {"max_tokens": 100}])
+def test_redaction_comes_before_every_cut(door, options):
+    mails = [
+        told(0.9 - at / 100, "x" * at + " Mail me at john.doe@example.com. Now.") for at in range(9)
+    ]
+    mails += [told(0.8, "filler " * at + "Mail me at john.doe@example.com") for at in range(50, 60)]
+    payload = door(mails, redaction=Redaction(enabled=True), **options).ask(asked())
+    assert payload.memories
+    assert "john" not in payload.prompt
+    assert "example" not in payload.prompt
+    assert "[REDACTED]" in payload.prompt
+
+
 @pytest.mark.requirement("C048", "R301", "R327")
 def test_provenance_is_accurate(door):
     text = "score 0.9000 My mail is ann@example.com. Second. Third."
