@@ -65,6 +65,16 @@ def contents(memories):
     return [each.content for each in memories]
 
 
+@pytest.mark.requirement("C106")
+def test_equal_scores_are_ordered_by_the_last_change_then_by_id(turn):
+    kept = [turn.add(f"equal {at}", 1, 0, 0, 0) for at in range(4)]
+    found = ranked(turn.found(AXES["a"]))
+    newest_first = sorted(kept, key=lambda entry: (-entry.updated_at.timestamp(), entry.id.bytes))
+    assert [each.id for each in found] == [entry.id for entry in newest_first]
+    turn.memory.update(kept[0].id, importance=1)
+    assert ranked(turn.found(AXES["a"]))[0].id == kept[0].id
+
+
 @pytest.mark.requirement("C107")
 def test_few_candidates_of_each_hypothesis_are_united(turn):
     for at in range(5):
