@@ -111,6 +111,19 @@ def test_rivals_are_shown_at_each_of_them(turn):
     assert [entry.id for entry in found[two.id].contradicting] == [one.id]
 
 
+@pytest.mark.requirement("C116")
+def test_a_floor_and_a_drop_leave_out_the_dissimilar(turn):
+    turn.add("best", 1, 0, 0, 0)
+    turn.add("good", 0.9, 0.436, 0, 0)
+    turn.add("fair", 0.5, 0.866, 0, 0)
+    assert len(turn.found(AXES["a"])) == 3
+    assert len(turn.found(AXES["a"], min_similarity=0.6)) == 2
+    assert len(turn.found(AXES["a"], min_similarity=1)) <= 1
+    assert len(turn.found(AXES["a"], drop_off=0.2)) == 2
+    assert len(turn.found(AXES["a"], drop_off=0)) == 1
+    assert len(turn.found(AXES["a"], drop_off=1)) == 3
+
+
 @pytest.mark.requirement("C117", "R364")
 def test_found_memories_and_neighbours_are_in_one_order(turn):
     best, linked = turn.add("best", 1, 0, 0, 0), turn.add("linked", 0, 0, 0, 1)
