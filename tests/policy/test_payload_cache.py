@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Provenance
@@ -175,8 +175,14 @@ STEPS = st.lists(
 )
 
 
+OF_ALICE = (ALICE, 0)
+
+
 @examples(200)
 @given(STEPS)
+@example([("put", OF_ALICE, 1, SECOND), ("wait", 1, None, None), ("get", OF_ALICE, 1, None)])
+@example([("put", OF_ALICE, 1, None), ("wait", 60, None, None), ("get", OF_ALICE, 1, None)])
+@example([("put", OF_ALICE, 1, None), ("get", OF_ALICE, 2, None), ("get", OF_ALICE, None, None)])
 def test_with_space_it_does_as_its_naive_twin(steps):
     cache, twin, now = made(), {}, NOON
     for step, what, number, lasting in steps:
