@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("R185", "R186", "R187", "R188", "R189", "C008", "C009")
 
-PROFILE = examples(60, least=40)
+PROFILE = examples(60, least=40, suppress_health_check=[HealthCheck.too_slow])
 TOLERANCE = 2e-6
 """Vectors are float32."""
 
