@@ -219,8 +219,13 @@ COMPLETED = _policy(
     ),
     Metric("dedup_ratio", "%", "Duplicates among the candidates of a run", fact="dedup_ratio"),
     sums=(
-        *("runs", "from_cache", "result_count", "tokens_used"),
-        *("candidates", "duplicates", "latency_ms"),
+        "runs",
+        "from_cache",
+        "result_count",
+        "tokens_used",
+        "candidates",
+        "duplicates",
+        "latency_ms",
     ),
 )
 FAILED = COMPLETED._replace(event=events.RetrievalPolicyFailedEvent)
