@@ -18,7 +18,7 @@ from mnemic.llm.base import AnyLanguageModel
 from mnemic.model import Scope, validation
 from mnemic.model.timestamps import checked_clock
 from mnemic.protocols import Clock, TokenCounter
-from mnemic.reporting.description import failure, must_be, of_kind
+from mnemic.reporting.description import failure, must_be
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Repository, Searchable, checked_memory
@@ -254,7 +254,7 @@ class HydeBase(Twin, Generic[Turn]):
         self._service = HydeService(
             memory.repository,
             memory.scope,
-            of_kind("config", HydeConfig, "a HydeConfig", config),
+            validation.of_kind("config", HydeConfig, "a HydeConfig", config),
             embedder=embedder,
             llm=llm,
             clock=memory.repository.now if clock is None else checked_clock(clock),
@@ -290,7 +290,7 @@ class HydeBase(Twin, Generic[Turn]):
             LicenseRestrictionError: If the license policy does not allow searching by meaning.
             MissingExtraError: If a client is to be made, and the extra `http` is not installed.
         """
-        checked = of_kind("config", HydeConfig, "a HydeConfig", config)
+        checked = validation.of_kind("config", HydeConfig, "a HydeConfig", config)
         if not checked.enabled:
             return None
         made: list[Closable] = []

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -22,7 +21,7 @@ from mnemic.hyde.turn_cache import NO_MEMORIES, NOT_CACHED, CachedTurn, TurnCach
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model.deadline import seconds_left
 from mnemic.model.marks import UNMARKED, Marks
-from mnemic.observability.table import TURN_KEPT, TURN_STARTED
+from mnemic.observability.table import TURN_STARTED
 from mnemic.protocols import Clock
 from mnemic.records import Record
 from mnemic.threads.sync_bridge import run_blocking
@@ -123,14 +122,15 @@ class Flow:
         self.turns.replace(name, turn, None)
         return None
 
+    def is_outdated(self, turn: CachedTurn) -> bool:
+        """Return whether the present state of a kept result is to be read."""
+        return self._repository.finder.is_remote or self._is_stale(turn)
+
     async def current(self, name: str, turn: CachedTurn) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
 
         What is known while the store cannot be read is not kept.
         """
-        self._telemetry.note(TURN_KEPT)
-        if not (self._repository.finder.is_remote or self._is_stale(turn)):
-            return turn
         return await run_blocking(partial(self._refreshed, name, turn), self._repository)
 
     async def retrieved(self, name: str, window: list[str], deadline: float) -> CachedTurn:
@@ -200,14 +200,16 @@ class Flow:
         Raises:
             _StageFailedError: If it fails, or is not done by the deadline.
         """
+        started = time.perf_counter()
         try:
-            with self._timed(stage):
-                async with asyncio.timeout(seconds_left(deadline)):
-                    return await work
+            async with asyncio.timeout(seconds_left(deadline)):
+                return await work
         except _StageFailedError:
             raise
         except Exception as error:
             raise _StageFailedError(stage, _cause(error, deadline)) from error
+        finally:
+            self._telemetry.took(stage, time.perf_counter() - started)
 
     async def _is_searchable(self, deadline: float) -> bool:
         """Wait for the first build; return whether any memory of the scope can be found."""
@@ -254,36 +256,29 @@ class Flow:
             deadline: In seconds of `time.monotonic()`.
             progress: Gets the result of each stage.
         """
-        with self._timed("embedding", progress):
-            vectors = self._embedded(hypotheses)
+        vectors = self._timed("embedding", progress, lambda: self._embedded(hypotheses))
         if progress.is_left:
             return
-        with self._timed("search", progress):  # its deadline leaves time for reading what it found
-            read_for = min(READ_SECONDS, READ_SHARE * self._config.timeout)
-            found = self._search.found(vectors, deadline - read_for)
+        # Its deadline leaves time for reading what it found.
+        end = deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout)
+        found = self._timed("search", progress, lambda: self._search.found(vectors, end))
         progress.seq, progress.marks = found.seq, found.marks
         progress.memories = ranked(found.candidates)
         if not found.candidates:
             return
-        self._then("expansion", progress, lambda _: self._expanded(found, deadline))
+        self._then("expansion", progress, lambda: self._expanded(found, deadline))
         if self._config.max_versions:
-            self._then(
-                "lineages", progress, lambda known: self._search.with_versions(known, deadline)
-            )
+            self._then("lineages", progress, lambda: self._with_versions(progress, deadline))
         progress.stage = None
 
     def _then(
-        self,
-        stage: Stage,
-        progress: Progress,
-        work: Callable[[Sequence[TurnMemory]], Sequence[TurnMemory]],
+        self, stage: Stage, progress: Progress, work: Callable[[], Sequence[TurnMemory]]
     ) -> None:
         """Run a stage that only adds to the search."""
         if progress.is_left:
             return
         try:
-            with self._timed(stage, progress):
-                progress.memories = work(progress.memories or ())
+            progress.memories = self._timed(stage, progress, work)
         except Exception as error:
             if progress.is_left:
                 raise
@@ -291,13 +286,10 @@ class Flow:
             is_late = isinstance(error, DeadlineExceededError)
             self._telemetry.failed(stage, None if is_late else error)
 
-    @contextmanager
-    def _timed(self, stage: Stage, progress: Progress | None = None) -> Generator[None, None, None]:
-        if progress is not None:
-            progress.stage = stage
-        started = time.perf_counter()
+    def _timed(self, stage: Stage, progress: Progress, work: Callable[[], Value]) -> Value:
+        progress.stage, started = stage, time.perf_counter()
         try:
-            yield
+            return work()
         finally:
             self._telemetry.took(stage, time.perf_counter() - started)
 
@@ -318,6 +310,9 @@ class Flow:
         if not (config.retrieval_hop_depth and config.max_neighbours):
             return ranked(found)
         return self._search.expanded(found, deadline)
+
+    def _with_versions(self, progress: Progress, deadline: float) -> list[TurnMemory]:
+        return self._search.with_versions(progress.memories or (), deadline)
 
     def _failed(self, error: Exception) -> tuple[CachedTurn, Stage]:
         stage: Stage = "turn"

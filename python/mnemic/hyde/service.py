@@ -21,6 +21,7 @@ from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
 from mnemic.model.filter import IS_NOT_SENSITIVE
+from mnemic.observability.table import TURN_KEPT
 from mnemic.protocols import Clock
 from mnemic.reporting.description import described, must_be
 from mnemic.repository import Repository, Service
@@ -141,7 +142,9 @@ class HydeService(Service):
         try:
             turn = flow.cached(name)
             if turn is not None:
-                turn = await flow.current(name, turn)
+                self._telemetry.note(TURN_KEPT)
+                if flow.is_outdated(turn):
+                    turn = await flow.current(name, turn)
             elif runs_sync():
                 seconds = self.config.timeout + 2 * GRACE_SECONDS
                 return parts.loop.run(self.retrieve(turn_id, window), seconds)

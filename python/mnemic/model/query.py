@@ -190,8 +190,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         validation.word("on_embed_error", self.on_embed_error, ON_QUERY_ERROR)
         if self.sort_by is not None and not isinstance(self.sort_by, MemorySortOrder):
             raise must_be("sort_by", "a MemorySortOrder", self.sort_by, show=quoted)
-        if not isinstance(self.recency, Recency):
-            raise must_be("recency", "a mnemic.model.Recency", self.recency)
+        validation.of_kind("recency", Recency, "a mnemic.model.Recency", self.recency)
 
 
 class RelevanceScores(Record, frozen=True, kw_only=True):
@@ -359,10 +358,9 @@ class RetrievalStats(Record, frozen=True, kw_only=True):
 def _optional_text(name: str, given: object) -> str | None:
     if given is None:
         return None
-    if not isinstance(given, str):
-        raise must_be(name, "a text or None", given)
-    validation.text(name, validation.bounded(name, given))
-    return given if given.strip() else None
+    text = validation.of_kind(name, str, "a text or None", given)
+    validation.text(name, validation.bounded(name, text))
+    return text if text.strip() else None
 
 
 def _duration(name: str, given: object) -> timedelta:

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranges import Range
-from mnemic.model.validation import flag, is_number
+from mnemic.model.validation import flag, is_number, of_kind
 from mnemic.records import Record
 from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import unknown_name
@@ -66,8 +66,7 @@ class Recency(Record, frozen=True, metaclass=NamedFields):
 
     def __post_init__(self) -> None:
         """Check the curve and its scale."""
-        if not isinstance(self.curve, RecencyCurve):
-            raise must_be("curve", "a RecencyCurve", self.curve)
+        of_kind("curve", RecencyCurve, "a RecencyCurve", self.curve)
         if not (is_number(self.days) and 0 < self.days < math.inf):
             raise must_be("days", "a positive number", self.days, show=quoted)
 

@@ -12,7 +12,6 @@ from mnemic.model import validation
 from mnemic.model.filter import MemoryFilter, parse_times
 from mnemic.model.query import MemoryQuery
 from mnemic.model.ranking import OnQueryError, Recency, SearchType, Weights
-from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import unknown_name
 
 
@@ -95,8 +94,7 @@ def query_of(query: object, fields: RetrieveFields, *, by_words: bool) -> Memory
                 "give it there"
             )
         return query
-    if not isinstance(query, str):
-        raise must_be("query", "a text or a MemoryQuery", query)
+    validation.of_kind("query", str, "a text or a MemoryQuery", query)
     return _query_of_text(validation.query(query), fields, by_words=by_words)
 
 

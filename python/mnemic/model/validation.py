@@ -328,6 +328,21 @@ def optional_function(field: str, value: object) -> None:
 
 
 Capable = TypeVar("Capable")
+Kind = TypeVar("Kind")
+
+
+def of_kind(field: str, kind: type[Kind], wanted: str, given: object) -> Kind:
+    """Return an argument of a type; raise the error of `must_be` for any other.
+
+    Args:
+        field: Its name.
+        kind: The type.
+        wanted: The type, in words.
+        given: What came.
+    """
+    if not isinstance(given, kind):
+        raise must_be(field, wanted, given)
+    return given
 
 
 def capable(field: str, value: Capable, method: str) -> Capable:

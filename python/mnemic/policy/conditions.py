@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
+from mnemic.model import validation
 from mnemic.policy.request import RetrievalRequest
 from mnemic.records import Record
-from mnemic.reporting.description import of_kind
 
 TriggerReason: TypeAlias = Literal[
     "met", "memory_off", "no_valid_session", "no_memories", "rate_limited"
@@ -70,7 +70,7 @@ def trigger(
         >>> trigger(request).reason
         'no_valid_session'
     """
-    of_kind("request", RetrievalRequest, "a RetrievalRequest", request)
+    validation.of_kind("request", RetrievalRequest, "a RetrievalRequest", request)
     unmet = unmet_condition(request)
     if unmet is not None:
         return unmet

@@ -9,11 +9,11 @@ from msgspec.structs import force_setattr
 from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.prompt_block import PromptBlock
 from mnemic.context.redaction import Redaction
+from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records.options import OptionsRecord, converted, fields_of
-from mnemic.reporting.description import of_kind
 
 
 class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):
@@ -89,7 +89,7 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
             force_setattr(self, name, checked(name, getattr(self, name)))
         for name, kind in self._records.items():
             given = getattr(self, name)
-            of_kind(name, kind, f"a {kind.__name__}", given)
+            validation.of_kind(name, kind, f"a {kind.__name__}", given)
         check_ratio("ratio", self.strategy, self.ratio)
 
     def overridden(self, **options: Any) -> Self:

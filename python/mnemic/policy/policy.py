@@ -26,7 +26,6 @@ from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
 from mnemic.records.options import OptionsRecord, fields_of
-from mnemic.reporting.description import of_kind
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
 from mnemic.threads.sync_bridge import run_blocking, sync_method
@@ -199,7 +198,7 @@ class PolicyBase(Twin):
             validation.capable("limiter", limiter, "acquire")
         if breaker is not None:
             wanted = "a mnemic.policy.CircuitBreaker or None"
-            of_kind("breaker", CircuitBreaker, wanted, breaker)
+            validation.of_kind("breaker", CircuitBreaker, wanted, breaker)
         self._scope = memory.scope
         self._config = _active(config, settings)
         self._clock = time.monotonic if clock is None else checked_timer(clock)
@@ -222,7 +221,7 @@ class PolicyBase(Twin):
         return f"{type(self).__name__}({self._scope})"
 
     def _started(self, given: object) -> PolicyRun:
-        request = of_kind("request", RetrievalRequest, "a RetrievalRequest", given)
+        request = validation.of_kind("request", RetrievalRequest, "a RetrievalRequest", given)
         started = self._clock()
         deadline = TimeLimit.after(self._config.timeout, "raise").deadline
         scope = self._scope.narrowed(request.user_id, request.project_id)
@@ -353,8 +352,10 @@ class RetrievalPolicy(PolicyBase):
 
 
 def _active(config: object, settings: object) -> RetrievalConfig:
-    checked = of_kind("config", RetrievalConfig, "a mnemic.policy.RetrievalConfig", config)
+    checked = validation.of_kind(
+        "config", RetrievalConfig, "a mnemic.policy.RetrievalConfig", config
+    )
     if settings is None:
         return checked
     wanted = "mnemic.policy.AdminMemorySettings or None"
-    return of_kind("settings", AdminMemorySettings, wanted, settings).applied_to(checked)
+    return validation.of_kind("settings", AdminMemorySettings, wanted, settings).applied_to(checked)

@@ -43,12 +43,21 @@ from mnemic.model.rows import State
 from mnemic.model.scope import not_found
 from mnemic.model.search import Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
-from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text, word
+from mnemic.model.validation import (
+    MAX_QUERY_LENGTH,
+    bounded,
+    flag,
+    fraction,
+    items,
+    of_kind,
+    text,
+    word,
+)
 from mnemic.observability.table import RECALLED, RECALLED_BY_TIME
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall import reasons
 from mnemic.recall.traversal import Traversal
-from mnemic.reporting.description import described, must_be, of_kind, quoted
+from mnemic.reporting.description import described, must_be, quoted
 from mnemic.repository import Follow, LinkedOutcome, Repository, SearchOutcome, Service
 from mnemic.repository.service import ServiceTelemetry
 from mnemic.threads.calling import called

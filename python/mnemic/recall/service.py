@@ -34,9 +34,8 @@ from mnemic.model.recall import (
     parse_types,
 )
 from mnemic.model.time_range import TimeRange
-from mnemic.model.validation import capable, flag, time
+from mnemic.model.validation import capable, flag, of_kind, time
 from mnemic.recall.engine import RecallEngine
-from mnemic.reporting.description import of_kind
 from mnemic.reporting.near_names import names_arguments, unknown_name
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method

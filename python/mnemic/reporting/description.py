@@ -5,12 +5,9 @@ import re
 from collections.abc import Callable, Sized
 from datetime import date, time, timedelta
 from enum import Enum
-from typing import TypeVar
 from uuid import UUID
 
 from mnemic.errors import InvalidArgumentError
-
-Kind = TypeVar("Kind")
 
 MAX_WORD_LENGTH = 40
 """Maximum length of a quoted word that names an option, a field or an id."""
@@ -104,20 +101,6 @@ def must_be(
         error: Its class.
     """
     return error(f"{field} must be {wanted}, got {show(given)}")
-
-
-def of_kind(field: str, kind: type[Kind], wanted: str, given: object) -> Kind:
-    """Return an argument of a type; raise the error of `must_be` for any other.
-
-    Args:
-        field: Its name.
-        kind: The type.
-        wanted: The type, in words.
-        given: What came.
-    """
-    if not isinstance(given, kind):
-        raise must_be(field, wanted, given)
-    return given
 
 
 def failure(error: BaseException) -> str:

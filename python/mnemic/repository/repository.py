@@ -378,7 +378,9 @@ class Repository:
             scope: The scope.
             search: The request.
         """
-        found, milliseconds = await self._timed(scope, search)
+        started = time.perf_counter()
+        found = (await self.found(scope, search)).results()
+        milliseconds = milliseconds_since(started)
         if not found and search.limit > 0 and search.offset == 0:
             hint = await self.user_hints.of("search", scope)
             found = msgspec.structs.replace(found, hint=hint)
@@ -399,7 +401,9 @@ class Repository:
         like = await self.like(scope, entry_id, search)
         if like is None:
             return None
-        found, milliseconds = await self._timed(scope, like.search)
+        started = time.perf_counter()
+        found = (await self.found(scope, like.search)).results()
+        milliseconds = milliseconds_since(started)
         await self._telemetry.searched(
             "similar",
             like.entry.content,
@@ -425,25 +429,23 @@ class Repository:
         search = msgspec.structs.replace(search, text=entry.content, exclude=exclude, like=row)
         return SimilaritySearch(self.vectors.like(search, row), entry)
 
-    async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
-        """Return the results of a search, and the milliseconds it takes."""
-        started = time.perf_counter()
-        found = await self.found(
-            scope, search, lambda scope, search: self.find(scope, search, SEARCHING_BY_MEANING)
-        )
-        return found.results(), milliseconds_since(started)
-
-    def found(self, scope: Scope, search: Search, find: Find) -> Awaitable[SearchOutcome]:
-        """Return what a function finds, without blocking an event loop; see `find`.
+    def found(
+        self, scope: Scope, search: Search, find: Find | None = None
+    ) -> Awaitable[SearchOutcome]:
+        """Return the best memories of a scope, without blocking an event loop.
 
         Args:
             scope: The scope.
             search: The request, which those that are awaited together know of each other.
-            find: Finds the memories.
+            find: Finds the memories; `find` for the verbs of a memory, unless given.
         """
         # One piece of work: each change to another thread takes as long as a short search.
         return run_blocking(
-            lambda: find(scope, search),
+            lambda: (
+                self.find(scope, search, SEARCHING_BY_MEANING)
+                if find is None
+                else find(scope, search)
+            ),
             self._store,
             announced=self.finder.announced(scope, search),
         )

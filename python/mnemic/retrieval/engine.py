@@ -47,7 +47,6 @@ from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability import table
 from mnemic.observability.telemetry import milliseconds_since
-from mnemic.reporting.description import of_kind
 from mnemic.repository import Repository, SearchOutcome, Service, ServiceTelemetry
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import (
@@ -148,7 +147,7 @@ class RetrievalEngine(Service):
         self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
-        of_kind("query", MemoryQuery, "a MemoryQuery", query)
+        validation.of_kind("query", MemoryQuery, "a MemoryQuery", query)
         started = self._begin_query(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         hits, marks = given.answer.hits, given.answer.marks
@@ -184,7 +183,7 @@ class RetrievalEngine(Service):
         time_limit: TimeLimit = NO_LIMIT,
     ) -> int:
         """Add the results to a context window as far as they fit; return the number of items."""
-        of_kind("window", ContextWindow, "a mnemic.compat.ContextWindow", window)
+        validation.of_kind("window", ContextWindow, "a mnemic.compat.ContextWindow", window)
         validation.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
@@ -228,7 +227,7 @@ class RetrievalEngine(Service):
 
         try:
             answer = await answer_of(self._expander.expand, query, callback=find_related)
-            return of_kind("an expansion", ExpandedQuery, "an ExpandedQuery", answer)
+            return validation.of_kind("an expansion", ExpandedQuery, "an ExpandedQuery", answer)
         except (StoreError, ExpanderError):  # later reads would fail too, and so would later calls
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
@@ -266,7 +265,7 @@ class RetrievalEngine(Service):
         """
         self.begin()
         validation.limit("limit", limit)
-        of_kind("conversation_context", str, "a text", context)
+        validation.of_kind("conversation_context", str, "a text", context)
         recent = validation.text("conversation_context", context)[-validation.MAX_QUERY_LENGTH :]
         if not recent.strip():
             return Suggestions()
