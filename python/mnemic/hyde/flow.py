@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.build import BuildWorker
-from mnemic.hyde.hypotheses import generate_hypotheses
-from mnemic.hyde.limited import LimitedTasks
+from mnemic.hyde.hypotheses import ThreadedModel, generate_hypotheses
 from mnemic.hyde.search import TurnSearch, TurnSearchOutcome, ranked, together
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
-from mnemic.hyde.threads import CallThreads, ThreadedModel
 from mnemic.hyde.turn_cache import NO_MEMORIES, NOT_CACHED, CachedTurn, TurnCache
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model.deadline import seconds_left
@@ -24,6 +22,8 @@ from mnemic.model.marks import UNMARKED, Marks
 from mnemic.observability.table import TURN_STARTED
 from mnemic.protocols import Clock
 from mnemic.records import Record
+from mnemic.threads.call_threads import CallThreads
+from mnemic.threads.limited_tasks import LimitedTasks
 from mnemic.threads.sync_bridge import run_blocking
 
 Value = TypeVar("Value")

@@ -14,9 +14,9 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.flow import GRACE_SECONDS, Flow
+from mnemic.hyde.hypotheses import ThreadedModel
 from mnemic.hyde.search import TurnSearch
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
-from mnemic.hyde.threads import CallThreads, ThreadedModel
 from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
@@ -25,6 +25,7 @@ from mnemic.observability.table import TURN_KEPT
 from mnemic.protocols import Clock
 from mnemic.reporting.description import described, must_be
 from mnemic.repository import Repository, Service
+from mnemic.threads.call_threads import CallThreads
 from mnemic.threads.event_loop_thread import EventLoopThread
 from mnemic.threads.sync_bridge import runs_sync
 

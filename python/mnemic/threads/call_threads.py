@@ -8,10 +8,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
-from mnemic.hyde.limited import CallInterruptedError
-from mnemic.llm.adapting import AdaptedLanguageModel, adapted_language_model
-from mnemic.llm.base import AnyLanguageModel
 from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.limited_tasks import CallInterruptedError
 from mnemic.threads.locks import InnerLock
 from mnemic.threads.loop_threads import Call, LoopThreads, threads_of
 
@@ -154,28 +152,3 @@ class CallThreads:
                 self._idle -= 1
                 return None
         return handed.get()  # another call counted on this thread meanwhile
-
-
-class ThreadedModel:
-    """Calls a language model without blocking an event loop, and without waiting for a hanging one.
-
-    Args:
-        given: In any of the forms of `as_language_model`.
-        threads: Has threads for a plain function.
-
-    Attributes:
-        model: Name of the model.
-    """
-
-    def __init__(self, given: AnyLanguageModel, threads: CallThreads) -> None:
-        self._adapted: AdaptedLanguageModel = adapted_language_model(given)
-        self._threads = threads
-        self.model = self._adapted.model
-
-    async def complete(self, prompt: str, *, system: str | None = None) -> str:
-        """Return the answer to a prompt.
-
-        Raises:
-            LanguageModelResultError: If the model returns something other than a text.
-        """
-        return await self._adapted.completed(prompt, system, self._threads.run)

@@ -2,11 +2,11 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from mnemic.errors import DeadlineExceededError
-from mnemic.model.deadline import seconds_left
 
 Result = TypeVar("Result")
 
@@ -41,7 +41,7 @@ class LimitedTasks:
         task = asyncio.get_running_loop().create_task(_contained(coroutine))
         task.add_done_callback(lambda _: coroutine.close())  # a cancellation came before its begin
         try:
-            await asyncio.wait({task}, timeout=seconds_left(deadline))
+            await asyncio.wait({task}, timeout=max(0.0, deadline - time.monotonic()))
         finally:
             if not task.done():
                 self._leave(task)

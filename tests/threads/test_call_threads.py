@@ -8,8 +8,8 @@ import weakref
 
 import pytest
 
-from mnemic.hyde import threads
-from mnemic.hyde.threads import MAX_IDLE, CallThreads
+from mnemic.threads import call_threads
+from mnemic.threads.call_threads import MAX_IDLE, CallThreads
 
 NAME = "mnemic-hyde-threads-test"
 
@@ -53,7 +53,7 @@ def test_few_threads_stay_after_many_functions(calls):
 
 
 def test_a_thread_without_work_ends_by_itself(calls, monkeypatch):
-    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(call_threads, "IDLE_SECONDS", 0.001)
 
     async def main():
         for number in range(300):  # some while a thread is about to end
