@@ -5,7 +5,7 @@ import math
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic import errors
@@ -228,6 +228,8 @@ STEPS = st.one_of(
 
 @examples(150)
 @given(st.lists(STEPS, max_size=25))
+@example([("call", "a"), ("land", "a", True, 1), ("wait", 1)])
+@example([("call", "a"), ("call", "b"), ("land", "b", True, 3), ("land", "a", True, 3)])
 def test_turns_are_those_of_a_naive_twin(steps):
     asyncio.run(compared(steps))
 
