@@ -53,7 +53,7 @@ from mnemic.model.validation import (
     text,
     word,
 )
-from mnemic.observability.table import RECALLED, RECALLED_BY_TIME
+from mnemic.observability.table import RECALLED, RECALLED_BY_TIME, Row
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall import reasons
 from mnemic.recall.traversal import Traversal
@@ -206,16 +206,9 @@ class RecallEngine(Service):
         self._count(found.entries, [hit.row for hit in found.hits])
         marks = found.marks if memories else await self._hinted(found.marks, "recall", scope)
         result = _result(memories, found.matches, started, marks)
-        self._telemetry.note(
-            RECALLED_BY_TIME if mode is RecallMode.TEMPORAL else RECALLED,
-            mode=mode.name.capitalize(),
-            query=query,
-            start=times.start or "the begin",
-            end=times.end or "now",
-            result_count=len(result),
-            latency_ms=milliseconds_since(started),
-        )
-        return result
+        row = RECALLED_BY_TIME if mode is RecallMode.TEMPORAL else RECALLED
+        start, end = times.start or "the begin", times.end or "now"
+        return self._told(result, mode.name.capitalize(), query, row, start=start, end=end)
 
     def _search(self, query: str, options: RecallOptions, times: TimeRange) -> Search:
         mode, given = options.mode, self.options
@@ -281,12 +274,7 @@ class RecallEngine(Service):
         self._count(found.entries, [hit.row for hit in found.hits])
         self.repository.note_returned(found.entries)
         marks = found.marks._replace(stale_since=self.repository.finder.stale_since)
-        result = _result(memories, found.total, started, marks)
-        took = milliseconds_since(started)
-        self._telemetry.note(
-            RECALLED, mode="Linked", query="", result_count=len(result), latency_ms=took
-        )
-        return result
+        return self._told(_result(memories, found.total, started, marks), "Linked", "")
 
     def _linked(
         self, scope: Scope, row: int, follow: Follow, options: RecallOptions
@@ -369,15 +357,7 @@ class RecallEngine(Service):
         if not candidates and new is None:
             marks = await self._hinted(marks, "contradictions", scope)
         result = _result(surest.values(), len(scored), started, marks)
-        self._telemetry.note(
-            RECALLED,
-            mode="Contradictions",
-            query=content,
-            is_sensitive=is_sensitive,
-            result_count=len(result),
-            latency_ms=milliseconds_since(started),
-        )
-        return result
+        return self._told(result, "Contradictions", content, is_sensitive=is_sensitive)
 
     async def _candidates(
         self,
@@ -509,6 +489,21 @@ class RecallEngine(Service):
         """Count an access of used memories."""
         self.begin()
         await self.repository.touch(scope, ids)
+
+    def _told(
+        self,
+        result: MemoryRecallResult,
+        mode: str,
+        query: str,
+        row: Row = RECALLED,
+        **facts: object,
+    ) -> MemoryRecallResult:
+        """Return a result after telling of it."""
+        took = result.query_time / timedelta(milliseconds=1)
+        self._telemetry.note(
+            row, mode=mode, query=query, result_count=len(result), latency_ms=took, **facts
+        )
+        return result
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
