@@ -1,0 +1,340 @@
+"""Plays a program against the package that is imported, and returns what is seen of it."""
+
+import asyncio
+import inspect
+import io
+import random
+import re
+import zlib
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from mnemic import AsyncMemory, Encryption, Memory, compat, hyde, model, policy
+from tests.recordings.tape import METRICS, Tape, whole
+from tests.support.clock import NOON, Clock
+
+SHELVES = (model, policy, compat)
+OTHER_FORMS = {Memory: AsyncMemory, compat.LongTermMemory: compat.AsyncLongTermMemory}
+OTHER_FORMS |= {
+    compat.RetrievalService: compat.AsyncRetrievalService,
+    compat.MemoryRetriever: compat.AsyncMemoryRetriever,
+    policy.RetrievalPolicy: policy.AsyncRetrievalPolicy,
+    hyde.HydeEngine: hyde.AsyncHydeEngine,
+}
+FLOORS = {"similarity_floor": 0.2, "score_floors": {"hybrid": 0.3, "semantic": 0.35}}
+
+
+class ToldToFailError(Exception):
+    """What scripted embedders and language models raise."""
+
+
+class ScriptedEmbedder:
+    """Embeds by words, takes down what it embeds, and fails when told to."""
+
+    model, dimensions, max_tokens = "words", 32, None
+
+    def __init__(self, tape, **attributes):
+        self.tape, self.fails = tape, False
+        vars(self).update(attributes)
+
+    def embed(self, texts):
+        self.tape.write("embedded", texts=list(texts))
+        if self.fails:
+            raise ToldToFailError("the embedder is told to fail")
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        vectors[:, -1] = 0.1  # a text without words has a direction too
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in re.findall(r"\w+", text.lower()):
+                vector[zlib.crc32(word.encode()) % self.dimensions] += 1
+        return vectors
+
+
+class AwaitedEmbedder(ScriptedEmbedder):
+    async def embed(self, texts):
+        return super().embed(texts)
+
+
+class ApartEmbedder(ScriptedEmbedder):
+    def embed_query(self, text):
+        return super().embed([text])[0] + np.float32(0.05)
+
+
+EMBEDDERS = {
+    "words": (ScriptedEmbedder, {}),
+    "floored": (ScriptedEmbedder, FLOORS),
+    "chunked": (ScriptedEmbedder, {"max_tokens": 16}),
+    "awaited": (AwaitedEmbedder, FLOORS),
+    "apart": (ApartEmbedder, {}),
+}
+
+
+class ScriptedModel:
+    """Answers by lines of the prompt, which it takes down, and fails when told to."""
+
+    model = "scripted"
+
+    def __init__(self, tape):
+        self.tape, self.fails = tape, False
+
+    def complete(self, prompt, *, system=None):
+        self.tape.write("prompt", prompt=prompt, system=system)
+        if self.fails:
+            raise ToldToFailError("the model is told to fail")
+        words = re.findall(r"\w{3,}", prompt)[-12:] or ["nothing"]
+        return "\n".join(f"{number}. {' '.join(words[number::3])}." for number in range(4))
+
+
+class Words:
+    def count(self, text, /):
+        return len(text.split())
+
+
+def played(program):
+    """Return the lines of a program."""
+    tape = Tape()
+    with tape.running():
+        _Player(program, tape).play()
+    return tape.lines
+
+
+class _Player:
+    def __init__(self, program, tape):
+        self.program, self.tape = program, tape
+        self.setup = program["setup"]
+        self.loop = asyncio.new_event_loop() if self.setup["is_awaited"] else None
+        self.clock = Clock()
+        self.random = random.Random(program["name"])  # noqa: S311 - no secrets
+        self.stored, self.items, self.payload, self.made = [], [], None, {}
+        self.model = ScriptedModel(tape)
+        self.embedder = self.opened_embedder()
+
+    def play(self):
+        try:
+            memory = self.made["memory"] = self.opened()
+            for number, step in enumerate(self.program["steps"]):
+                self.tape.write("step", number=number, call=f"{step['on']}.{step['call']}")
+                self.step(step)
+            self.tape.write("step", number=-1, call="the end")
+            self.at_end(memory)
+        finally:
+            for name in ("hyde", "memory"):
+                if name in self.made:
+                    self.result(self.made[name].close())
+            if self.loop is not None:
+                self.loop.run_until_complete(self.loop.shutdown_default_executor())
+                self.loop.close()
+
+    def opened_embedder(self):
+        name = self.setup["embedder"]
+        if name in (None, "minilm"):
+            return name
+        kind, attributes = EMBEDDERS[name]
+        return kind(self.tape, **attributes)
+
+    def opened(self):
+        options = {**self.setup["options"], "clock": self.clock, "id_factory": self.next_id}
+        if self.setup["is_sealed"]:
+            options["encryption"] = Encryption(b"k" * 32)
+        kind = compat.LongTermMemory if self.setup["opens"] == "LongTermMemory" else Memory
+        if kind is Memory:
+            expander = self.setup["expander"]
+            options["expander"] = self.expanded if expander == "function" else expander
+        opened = self.form(kind)(":memory:", agent_id="aide", embedder=self.embedder, **options)
+        self.tape.listen(opened.events)
+        if kind is Memory:
+            return opened
+        self.made["long term"] = opened
+        return opened.memory
+
+    def form(self, kind):
+        return kind if self.loop is None else OTHER_FORMS[kind]
+
+    def next_id(self, _now):
+        return UUID(int=self.random.getrandbits(128), version=4)
+
+    def expanded(self, query):
+        if self.model.fails:
+            raise ToldToFailError("the expander is told to fail")
+        return [f"{query} too", "harbour"]
+
+    def object(self, name):
+        if name not in self.made:
+            self.made[name] = self.service(name)
+        return self.made[name]
+
+    def service(self, name):
+        memory, setup = self.made["memory"], self.setup
+        if name == "service":
+            return self.form(compat.RetrievalService)(memory, **setup["service"])
+        if name == "retriever":
+            options = model.MemoryRetrieverOptions(**setup["retriever"])
+            return self.form(compat.MemoryRetriever)(memory, options)
+        if name == "window":
+            return compat.ContextWindow(
+                **setup["window"],
+                clock=self.clock,
+                id_factory=self.next_id,
+                counter=Words(),
+                summarizer=lambda texts: f"Summary of {len(texts)}.",
+            )
+        if name == "hyde":
+            config = hyde.HydeConfig.from_dict(setup["hyde"])
+            engine = self.form(hyde.HydeEngine)(memory, self.embedder, self.model, config)
+            engine.start()
+            self.result(engine.ready(60))
+            return engine
+        config = policy.RetrievalConfig.from_dict(setup["policies"][int(name[-1])])
+        limiters = {
+            None: lambda: None,
+            "window": lambda: policy.FixedWindow(3, 60, clock=self.seconds),
+            "bucket": lambda: policy.TokenBucket(0.1, 3, clock=self.seconds),
+        }
+        limiter = limiters[setup["limiter"]]()
+        breaker = policy.CircuitBreaker(2, 60, clock=self.seconds)
+        return self.form(policy.RetrievalPolicy)(
+            memory, config, limiter=limiter, breaker=breaker, clock=self.seconds
+        )
+
+    def seconds(self):
+        return (self.clock.now - NOON).total_seconds()
+
+    def result(self, value):
+        return self.loop.run_until_complete(value) if inspect.isawaitable(value) else value
+
+    def step(self, step):
+        try:
+            answer = self.answer(step)
+        except Exception as error:  # noqa: BLE001 - an answer like any other
+            answer = error
+        self.tape.write("answer", answer=answer)
+
+    def answer(self, step):
+        on, call = step["on"], step["call"]
+        if on == "together":
+            return self.together(step["args"])
+        args, named = self.given(step["args"]), self.given(step["named"])
+        own = getattr(self, f"{on}_{call}", None)
+        if own is not None:
+            return own(*args, **named)
+        if on == "packing":
+            return self.packing(call, args, named)
+        answer = self.result(getattr(self.object(on), call)(*args, **named))
+        self.keep(on, call, answer)
+        return answer
+
+    def keep(self, on, call, answer):
+        """Keep what later steps name."""
+        if on == "memory" and call in ("add", "add_many"):
+            self.stored += answer if call == "add_many" else [answer]
+        if on == "window" and isinstance(answer, compat.ContextItem):
+            self.items.append(answer.id)
+        if call == "run":
+            self.payload = answer
+
+    def given(self, value):
+        if isinstance(value, list):
+            return [self.given(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        fields = {
+            name: self.given(item) for name, item in value.items() if not name.startswith("$")
+        }
+        for mark, made in value.items():
+            if mark == "$":
+                return self.record(made, fields)
+            if mark.startswith("$"):
+                return getattr(self, f"named_{mark[1:]}")(made)
+        return fields
+
+    @staticmethod
+    def record(name, fields):
+        kind = next(getattr(shelf, name) for shelf in SHELVES if name in dir(shelf))
+        return kind(**fields)
+
+    def named_id(self, at):
+        return self.stored[at % len(self.stored)].id if self.stored else UUID(int=1)
+
+    def named_user(self, at):
+        return self.stored[at % len(self.stored)].user_id if self.stored else None
+
+    def named_item(self, at):
+        return self.items[at % len(self.items)] if self.items else "none"
+
+    def named_time(self, text):
+        return datetime.fromisoformat(text)
+
+    def named_object(self, name):
+        return self.object(name)
+
+    def world_wait(self, seconds):
+        self.clock.now += timedelta(seconds=seconds)
+
+    def world_embedder(self, fails):
+        if isinstance(self.embedder, ScriptedEmbedder):
+            self.embedder.fails = bool(fails)
+
+    def world_model(self, fails):
+        self.model.fails = bool(fails)
+
+    def world_export(self):
+        exported = io.StringIO()
+        unsealed = {"unseal": True} if self.setup["is_sealed"] else {}
+        self.result(self.object("memory").export(exported, all_users=True, **unsealed))
+        return exported.getvalue().splitlines()
+
+    def together(self, steps):
+        """Make calls at once where they are awaited; who comes first is of no account."""
+        if self.loop is None:
+            return [self.answer(step) for step in steps]
+        self.object(steps[0]["on"])
+
+        async def both():
+            calls = [self.started(step) for step in steps]
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+        at = len(self.tape.lines)
+        answers = self.loop.run_until_complete(both())
+        self.tape.lines[at:] = sorted(self.tape.lines[at:], key=repr)
+        return sorted(map(whole, answers), key=repr)
+
+    def started(self, step):
+        if (step["on"], step["call"]) == ("hyde", "turn"):
+            turn = self.turn(*self.given(step["args"]), **step["named"])
+            return turn.retrieve()
+        named = self.given(step["named"])
+        return getattr(self.object(step["on"]), step["call"])(*self.given(step["args"]), **named)
+
+    def turn(self, message, history, **named):
+        return self.object("hyde").turn(message, history, **named)
+
+    def hyde_turn(self, message, history, **named):
+        if self.embedder is None:
+            return None
+        turn = self.turn(message, history, **named)
+        memories = self.result(turn.retrieve())
+        return [turn.window, memories, turn.text, turn.system_prompt("Be brief.")]
+
+    def packing(self, call, args, named):
+        """Take the memories of the last payload through one step."""
+        memories = [] if self.payload is None else self.payload.memories
+        if call == "redact":
+            args = [policy.Redaction(enabled=True, patterns=tuple(policy.KNOWN_PATTERNS))]
+        if call in ("redact", "clip"):
+            return [getattr(policy, call)(each.content, *args) for each in memories]
+        return getattr(policy, call)(memories, *args, **named)
+
+    def at_end(self, memory):
+        """Take down what is stored then, all statistics, and the gauges."""
+        self.step({"on": "memory", "call": "stats", "args": [], "named": {"all_users": True}})
+        self.step({"on": "memory", "call": "users", "args": [], "named": {}})
+        listed = {"all_users": True, "include_deleted": True, "limit": 1000, "embeddings": True}
+        self.step({"on": "memory", "call": "list", "args": [], "named": listed})
+        self.step({"on": "world", "call": "export", "args": [], "named": {}})
+        for name, made in sorted(self.made.items()):
+            stats = getattr(made, "get_stats", None) or getattr(made, "stats", None)
+            if stats is not None and name != "memory":
+                self.tape.write("stats", of=name, answer=self.result(stats()))
+        self.tape.write("stats", of="retrieve", answer=self.result(memory.retrieval_stats()))
+        METRICS.read_gauges()
