@@ -78,7 +78,8 @@ def compare(chosen, before, after, explained):
         if place < explained:
             program, sides = comparison.explained(kind)
             print(json.dumps(program["setup"]), *map(json.dumps, program["steps"]), sep="\n  ")
-            print(f"- {json.dumps(sides[0])}\n+ {json.dumps(sides[1])}")
+            one, other = map(json.dumps, sides or ["seen once, and not again"] * 2)
+            print(f"- {one}\n+ {other}")
     comparison.close()
     found = len(comparison.found)
     print(f"{len(chosen)} programs, {comparison.lines} lines, {found} kinds of differences")

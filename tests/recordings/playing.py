@@ -106,7 +106,7 @@ class _Player:
         self.loop = asyncio.new_event_loop() if self.setup["is_awaited"] else None
         self.clock = Clock()
         self.random = random.Random(program["name"])  # noqa: S311 - no secrets
-        self.stored, self.items, self.payload, self.made = [], [], None, {}
+        self.stored, self.items, self.made = [], [], {}
         self.model = ScriptedModel(tape)
         self.embedder = self.opened_embedder()
 
@@ -192,7 +192,7 @@ class _Player:
             "bucket": lambda: policy.TokenBucket(0.1, 3, clock=self.seconds),
         }
         limiter = limiters[setup["limiter"]]()
-        breaker = policy.CircuitBreaker(2, 60, clock=self.seconds)
+        breaker = policy.CircuitBreaker(1, 60, clock=self.seconds)
         return self.form(policy.RetrievalPolicy)(
             memory, config, limiter=limiter, breaker=breaker, clock=self.seconds
         )
@@ -230,8 +230,6 @@ class _Player:
             self.stored += answer if call == "add_many" else [answer]
         if on == "window" and isinstance(answer, compat.ContextItem):
             self.items.append(answer.id)
-        if call == "run":
-            self.payload = answer
 
     def given(self, value):
         if isinstance(value, list):
@@ -285,18 +283,22 @@ class _Player:
         return exported.getvalue().splitlines()
 
     def together(self, steps):
-        """Make calls at once where they are awaited; who comes first is of no account."""
+        """Make calls at once where they are awaited.
+
+        Who comes first is of no account, and neither is who waits for the vector of another one.
+        """
         if self.loop is None:
             return [self.answer(step) for step in steps]
         self.object(steps[0]["on"])
+        calls = [self.started(step) for step in steps]
 
-        async def both():
-            calls = [self.started(step) for step in steps]
+        async def gathered():
             return await asyncio.gather(*calls, return_exceptions=True)
 
         at = len(self.tape.lines)
-        answers = self.loop.run_until_complete(both())
-        self.tape.lines[at:] = sorted(self.tape.lines[at:], key=repr)
+        answers = self.loop.run_until_complete(gathered())
+        lines = [line for line in self.tape.lines[at:] if not _is_of_embedder(line)]
+        self.tape.lines[at:] = sorted(lines, key=repr)
         return sorted(map(whole, answers), key=repr)
 
     def started(self, step):
@@ -307,6 +309,9 @@ class _Player:
         return getattr(self.object(step["on"]), step["call"])(*self.given(step["args"]), **named)
 
     def turn(self, message, history, **named):
+        # Else the counts that a turn shows depend on when the last accesses were written.
+        accessed = {"access_count": {"gte": 1}}
+        self.result(self.object("memory").count(filters=accessed, all_users=True))
         return self.object("hyde").turn(message, history, **named)
 
     def hyde_turn(self, message, history, **named):
@@ -317,8 +322,9 @@ class _Player:
         return [turn.window, memories, turn.text, turn.system_prompt("Be brief.")]
 
     def packing(self, call, args, named):
-        """Take the memories of the last payload through one step."""
-        memories = [] if self.payload is None else self.payload.memories
+        """Take the stored memories, some of equal scores, through one step to a prompt."""
+        scored = [(entry, number % 3 / 4) for number, entry in enumerate(self.stored)]
+        memories = policy.PayloadMemory.of(scored)
         if call == "redact":
             args = [policy.Redaction(enabled=True, patterns=tuple(policy.KNOWN_PATTERNS))]
         if call in ("redact", "clip"):
@@ -338,3 +344,7 @@ class _Player:
                 self.tape.write("stats", of=name, answer=self.result(stats()))
         self.tape.write("stats", of="retrieve", answer=self.result(memory.retrieval_stats()))
         METRICS.read_gauges()
+
+
+def _is_of_embedder(line):
+    return line["kind"] == "embedded" or line.get("name", "").endswith("embedding_time_ms")

@@ -98,7 +98,7 @@ RECALL = {
     "include_superseded": (True,),
 }
 CONTEXT = {
-    "max_tokens": (12, 30, 60, 200),
+    "max_tokens": range(10, 120),
     "min_score": (None, "auto", 0.2),
     "explain": (True,),
     "include_sensitive": (True,),
@@ -201,14 +201,14 @@ ON_SERVICES = (
     Call(1, "window", "build", ("build_options",)),
     Call(1, "window", "build_structured"),
     Call(1, "window", "snapshot"),
-    Call(1, "packing", "deduplicate", (), {"near": (0.5, 0.8)}),
-    Call(1, "packing", "interleave", ((2, 5),), {"strategy": ("score_first", "recency_first")}),
-    Call(1, "packing", "enforce_budget", ((30, 60, 120),)),
+    Call(2, "packing", "deduplicate", (), {"near": (0.5, 0.8)}),
+    Call(2, "packing", "interleave", ((2, 5),), {"strategy": ("score_first", "recency_first")}),
+    Call(3, "packing", "enforce_budget", (range(30, 150),)),
     Call(1, "packing", "clip", ((1, 2),)),
     Call(1, "packing", "redact"),
     Call(1, "packing", "format_for_system_prompt"),
     Call(2, "world", "wait", ((0.5, 20, 90, 4000, 90000),)),
-    Call(1, "world", "embedder", ((None, None, "fails"),)),
+    Call(2, "world", "embedder", ((None, "fails"),)),
     Call(1, "world", "model", ((None, "fails"),)),
 )
 ON_LONG_TERM = (
@@ -219,14 +219,14 @@ ON_LONG_TERM = (
     Call(1, "long term", "get_stats", (), {}, "whose"),
     Call(1, "long term", "forget", ("id",), {}, "owner"),
 )
-AT_ONCE = ("search", "retrieve", "recall", "context", "run", "turn")
-"""Calls that are also made several times at once."""
+AT_ONCE = ("search", "context", "run", "turn")
+"""Calls that are also made several times at once; others would see the accesses of each other."""
 
 POLICY = {
     "top_k": (1, 3, 6, 20),
     "clip_sentences": (1, 3),
-    "max_tokens": (100, 150, 400),
-    "search_type": SEARCH_TYPES,
+    "max_tokens": range(100, 200),
+    "search_type": (*SEARCH_TYPES, "semantic"),
     "min_score": ("auto", 0.0, 0.3, 0.6),
     "strategy": ("score_first", "recency_first"),
     "near_duplicates": (0.5, 0.9),
@@ -242,7 +242,7 @@ HYDE = {
     "retrieval_top_k": (1, 3),
     "retrieval_hop_depth": (0, 2, 3),
     "retrieval_hypothesis_count": (1, 2),
-    "injection_token_budget": (30, 60, 200),
+    "injection_token_budget": range(30, 200),
     "min_similarity": (0.3,),
     "drop_off": (0.1, 0.4),
     "candidates_per_hypothesis": (1, 2),
@@ -300,6 +300,7 @@ class _Writer:
 
     def program(self):
         setup = self.setup()
+        at_once = AT_ONCE if setup["options"].get("track_access", True) else (*AT_ONCE, "retrieve")
         on_long_term = ON_LONG_TERM if setup["opens"] == "LongTermMemory" else ()
         calls = (*ADDING, *ON_MEMORY, *ON_SERVICES, *on_long_term)
         steps = [self.step(ADDING) for _ in range(self.rng.randint(2, 8))]
@@ -308,7 +309,7 @@ class _Writer:
             steps.append(made)
             if self.rng.random() < 0.15:  # caches answer, or must not
                 steps += [made] if self.rng.random() < 0.7 else [self.step(ADDING), made]
-            if made["call"] in AT_ONCE and self.rng.random() < 0.1:
+            if made["call"] in at_once and self.rng.random() < 0.1:
                 steps.append({"on": "together", "call": "", "args": [made] * 3, "named": {}})
         return {"setup": setup, "steps": steps}
 
@@ -353,7 +354,7 @@ class _Writer:
         return self.pick(forms).format(number=self.rng.randint(10, 29), **chosen)
 
     def text(self):
-        return " ".join(self.filled(SENTENCES) for _ in range(self.pick((1, 1, 1, 1, 2, 3, 12))))
+        return " ".join(self.filled(SENTENCES) for _ in range(self.pick((1, 1, 1, 2, 3, 12))))
 
     def texts(self):
         texts = [self.text() for _ in range(self.rng.randint(1, 5))]
