@@ -8,24 +8,21 @@ from collections import Counter
 
 from tests.support.paths import ROOT
 
-ENDS = (
-    "the worker of {} ended; run `python -m tests.recordings play` with its PYTHONPATH to see why"
-)
-
 
 class Checkout:
-    """A process that plays programs against the package of a checkout."""
+    """A process that plays programs, one a line, against the package of a checkout."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, seed):
+        self._path = path
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.recordings", "play"],
+            [sys.executable, "-m", "tests.recordings.playing"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env=environment(path),
+            env={**environment(path), "PYTHONHASHSEED": seed},
         )
+        self.close = self._process.communicate
 
     def ask(self, program):
         """Begin a program."""
@@ -36,11 +33,8 @@ class Checkout:
         """Return the lines of the program that was begun."""
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"the programs ended in {self.path}; what they printed has the reason")
+            raise SystemExit(f"the programs ended in {self._path}; the error above has the reason")
         return json.loads(line)
-
-    def close(self):
-        self._process.communicate()
 
 
 def environment(path):
@@ -49,26 +43,26 @@ def environment(path):
 
 
 class Comparison:
-    """Plays programs against two checkouts.
+    """Plays programs against two checkouts, which hash texts in different ways.
 
     Attributes:
         lines: Number of lines compared so far.
         found: For each kind of difference the number of its programs.
-        examples: The first program of each kind.
+        examples: The first program of each kind, and both sides.
     """
 
     def __init__(self, before, after):
-        self._both = Checkout(before), Checkout(after)
+        self._both = Checkout(before, "1"), Checkout(after, "7")
         self.lines, self.found, self.examples = 0, Counter(), {}
 
     def add(self, program):
         """Play a program, and count its differences."""
         before, after = self._played(program)
         self.lines += max(len(before), len(after))
-        kinds = {kind for kind, _, _ in differences(before, after)}
-        self.found.update(kinds)
-        for kind in kinds:
-            self.examples.setdefault(kind, program)
+        seen = {kind: sides for kind, *sides in differences(before, after)}
+        self.found.update(seen.keys())
+        for kind, sides in seen.items():
+            self.examples.setdefault(kind, (program, sides))
 
     def close(self):
         for each in self._both:
@@ -76,20 +70,17 @@ class Comparison:
 
     def explained(self, kind):
         """Return the program of a difference with the steps that it needs, and both sides."""
-        program = self.examples[kind]
+        program, sides = self.examples[kind]
         steps, size = program["steps"], len(program["steps"])
         while size:
             for at in reversed(range(0, len(steps), size)):
                 fewer = steps[:at] + steps[at + size :]
-                if self._sides(kind, {**program, "steps": fewer}):
-                    steps = fewer
+                found = differences(*self._played({**program, "steps": fewer}))
+                seen = next((both for name, *both in found if name == kind), None)
+                if seen is not None:
+                    steps, sides = fewer, seen
             size //= 2
-        shorter = {**program, "steps": steps}
-        return shorter, self._sides(kind, shorter)
-
-    def _sides(self, kind, program):
-        found = differences(*self._played(program))
-        return next(((one, other) for name, one, other in found if name == kind), None)
+        return {**program, "steps": steps}, sides
 
     def _played(self, program):
         for each in self._both:

@@ -4,69 +4,51 @@ from benches.quality.datasets import load_languages, load_own
 
 QUESTIONS = 60
 """Of one program: few enough to find the shortest one that shows a difference."""
+ALICE = {"user_id": "alice"}
+SETUP = {
+    "is_awaited": False,
+    "opens": "Memory",
+    "is_sealed": False,
+    "options": {},
+    "expander": None,
+    "policies": [{"timeout": None, "redaction": {"enabled": True}}],
+    "limiter": None,
+    "hyde": {"timeout": 60, "injection_token_budget": 400},
+    "service": {},
+}
 
 
 def own_programs():
-    """Return programs of the own set, and of its parts in five languages alone."""
+    """Yield programs of the own set, and of its parts in five languages alone."""
     own = load_own().collections
-    return [
-        *_programs(own, "minilm"),
-        *_programs(own, "floored"),
-        *_programs(load_languages().collections[:-1], "words"),
-    ]
+    languages = load_languages().collections[:-1]
+    for collections, embedder in ((own, "minilm"), (own, "floored"), (languages, "words")):
+        for collection in collections:
+            for first in range(0, len(collection.questions), QUESTIONS):
+                some = collection.questions[first : first + QUESTIONS]
+                yield {
+                    "name": f"{collection.name}/{embedder}/{first}",
+                    "setup": {**SETUP, "embedder": embedder},
+                    "steps": [
+                        _step("memory", "add_many", list(map(_record, collection.memories))),
+                        *(step for question in some for step in _asked(question.text)),
+                    ],
+                }
 
 
-def _programs(collections, embedder):
-    for collection in collections:
-        memories = [
-            {
-                "content": each.content,
-                "created_at": each.created_at.isoformat(),
-                "type": each.type,
-                "tags": list(each.tags),
-                "user_id": "alice",
-            }
-            for each in collection.memories
-        ]
-        for first in range(0, len(collection.questions), QUESTIONS):
-            some = collection.questions[first : first + QUESTIONS]
-            yield {
-                "name": f"{collection.name}/{embedder}/{first}",
-                "setup": _setup(embedder),
-                "steps": [
-                    _step("memory", "add_many", memories),
-                    *(step for question in some for step in _asked(question.text)),
-                ],
-            }
-
-
-def _setup(embedder):
-    return {
-        "is_awaited": False,
-        "opens": "Memory",
-        "embedder": embedder,
-        "is_sealed": False,
-        "options": {},
-        "expander": None,
-        "policies": [{"timeout": None, "redaction": {"enabled": True}}],
-        "limiter": None,
-        "hyde": {"timeout": 60, "injection_token_budget": 400},
-        "window": {"max_tokens": 4000},
-        "service": {},
-        "retriever": {},
-    }
+def _record(memory):
+    created_at = memory.created_at.isoformat()
+    record = {"content": memory.content, "created_at": created_at, "type": memory.type}
+    return {**record, "tags": list(memory.tags), **ALICE}
 
 
 def _asked(text):
-    alice = {"user_id": "alice"}
-    request = {"$": "RetrievalRequest", "message": text, "session_id": "monday", **alice}
+    request = {"$": "RetrievalRequest", "message": text, "session_id": "monday", **ALICE}
     return [
-        _step("memory", "search", text, explain=True, **alice),
-        _step("memory", "retrieve", text, expand=True, **alice),
-        _step("memory", "recall", text, **alice),
-        _step("memory", "contradictions", text, **alice),
-        _step("memory", "context", text, **alice),
-        _step("service", "retrieve", {"$": "MemoryQuery", "query": text}, **alice),
+        _step("memory", "search", text, explain=True, **ALICE),
+        _step("memory", "retrieve", text, expand=True, **ALICE),
+        *(_step("memory", call, text, **ALICE) for call in ("recall", "contradictions", "context")),
+        _step("service", "retrieve", {"$": "MemoryQuery", "query": text}, **ALICE),
         _step("policy 0", "run", request),
         _step("hyde", "turn", text, [], turn_id=text),
     ]

@@ -1,28 +1,25 @@
 """Plays a program against the package that is imported, and returns what is seen of it."""
 
 import asyncio
+import functools
 import inspect
 import io
+import json
 import random
 import re
+import sys
 import zlib
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import numpy as np
 
-from mnemic import AsyncMemory, Encryption, Memory, compat, hyde, model, policy
+import mnemic
+from mnemic import compat, hyde, model, policy
 from tests.recordings.tape import METRICS, Tape, whole
 from tests.support.clock import NOON, Clock
 
-SHELVES = (model, policy, compat)
-OTHER_FORMS = {Memory: AsyncMemory, compat.LongTermMemory: compat.AsyncLongTermMemory}
-OTHER_FORMS |= {
-    compat.RetrievalService: compat.AsyncRetrievalService,
-    compat.MemoryRetriever: compat.AsyncMemoryRetriever,
-    policy.RetrievalPolicy: policy.AsyncRetrievalPolicy,
-    hyde.HydeEngine: hyde.AsyncHydeEngine,
-}
+SHELVES = (mnemic, model, policy, compat, hyde)
 FLOORS = {"similarity_floor": 0.2, "score_floors": {"hybrid": 0.3, "semantic": 0.35}}
 
 
@@ -62,11 +59,11 @@ class ApartEmbedder(ScriptedEmbedder):
 
 
 EMBEDDERS = {
-    "words": (ScriptedEmbedder, {}),
-    "floored": (ScriptedEmbedder, FLOORS),
-    "chunked": (ScriptedEmbedder, {"max_tokens": 16}),
-    "awaited": (AwaitedEmbedder, FLOORS),
-    "apart": (ApartEmbedder, {}),
+    "words": ScriptedEmbedder,
+    "floored": functools.partial(ScriptedEmbedder, **FLOORS),
+    "chunked": functools.partial(ScriptedEmbedder, max_tokens=16),
+    "awaited": functools.partial(AwaitedEmbedder, **FLOORS),
+    "apart": ApartEmbedder,
 }
 
 
@@ -106,9 +103,10 @@ class _Player:
         self.loop = asyncio.new_event_loop() if self.setup["is_awaited"] else None
         self.clock = Clock()
         self.random = random.Random(program["name"])  # noqa: S311 - no secrets
-        self.stored, self.items, self.made = [], [], {}
+        self.stored, self.items, self.made, self.named = [], [], {}, None
         self.model = ScriptedModel(tape)
-        self.embedder = self.opened_embedder()
+        name = self.setup["embedder"]
+        self.embedder = EMBEDDERS[name](tape) if name in EMBEDDERS else name
 
     def play(self):
         try:
@@ -126,30 +124,23 @@ class _Player:
                 self.loop.run_until_complete(self.loop.shutdown_default_executor())
                 self.loop.close()
 
-    def opened_embedder(self):
-        name = self.setup["embedder"]
-        if name in (None, "minilm"):
-            return name
-        kind, attributes = EMBEDDERS[name]
-        return kind(self.tape, **attributes)
-
     def opened(self):
         options = {**self.setup["options"], "clock": self.clock, "id_factory": self.next_id}
         if self.setup["is_sealed"]:
-            options["encryption"] = Encryption(b"k" * 32)
-        kind = compat.LongTermMemory if self.setup["opens"] == "LongTermMemory" else Memory
-        if kind is Memory:
+            options["encryption"] = mnemic.Encryption(b"k" * 32)
+        if self.setup["opens"] == "Memory":
             expander = self.setup["expander"]
             options["expander"] = self.expanded if expander == "function" else expander
-        opened = self.form(kind)(":memory:", agent_id="aide", embedder=self.embedder, **options)
+        kind = self.form(self.setup["opens"])
+        opened = kind(":memory:", agent_id="aide", embedder=self.embedder, **options)
         self.tape.listen(opened.events)
-        if kind is Memory:
+        if self.setup["opens"] == "Memory":
             return opened
         self.made["long term"] = opened
         return opened.memory
 
-    def form(self, kind):
-        return kind if self.loop is None else OTHER_FORMS[kind]
+    def form(self, name):
+        return _named(name if self.loop is None else f"Async{name}")
 
     def next_id(self, _now):
         return UUID(int=self.random.getrandbits(128), version=4)
@@ -165,36 +156,32 @@ class _Player:
         return self.made[name]
 
     def service(self, name):
-        memory, setup = self.made["memory"], self.setup
+        memory, setup, seconds = self.made["memory"], self.setup, self.seconds
         if name == "service":
-            return self.form(compat.RetrievalService)(memory, **setup["service"])
+            return self.form("RetrievalService")(memory, **setup["service"])
         if name == "retriever":
             options = model.MemoryRetrieverOptions(**setup["retriever"])
-            return self.form(compat.MemoryRetriever)(memory, options)
+            return self.form("MemoryRetriever")(memory, options)
         if name == "window":
-            return compat.ContextWindow(
-                **setup["window"],
-                clock=self.clock,
-                id_factory=self.next_id,
-                counter=Words(),
-                summarizer=lambda texts: f"Summary of {len(texts)}.",
-            )
+            given = {"clock": self.clock, "id_factory": self.next_id, "counter": Words()}
+            return compat.ContextWindow(**setup["window"], **given, summarizer=_summary)
         if name == "hyde":
             config = hyde.HydeConfig.from_dict(setup["hyde"])
-            engine = self.form(hyde.HydeEngine)(memory, self.embedder, self.model, config)
+            engine = self.form("HydeEngine")(memory, self.embedder, self.model, config)
             engine.start()
             self.result(engine.ready(60))
             return engine
         config = policy.RetrievalConfig.from_dict(setup["policies"][int(name[-1])])
         limiters = {
-            None: lambda: None,
-            "window": lambda: policy.FixedWindow(3, 60, clock=self.seconds),
-            "bucket": lambda: policy.TokenBucket(0.1, 3, clock=self.seconds),
+            "window": policy.FixedWindow(3, 60, clock=seconds),
+            "bucket": policy.TokenBucket(0.1, 3, clock=seconds),
         }
-        limiter = limiters[setup["limiter"]]()
-        breaker = policy.CircuitBreaker(1, 60, clock=self.seconds)
-        return self.form(policy.RetrievalPolicy)(
-            memory, config, limiter=limiter, breaker=breaker, clock=self.seconds
+        return self.form("RetrievalPolicy")(
+            memory,
+            config,
+            limiter=limiters.get(setup["limiter"]),
+            breaker=policy.CircuitBreaker(1, 60, clock=seconds),
+            clock=seconds,
         )
 
     def seconds(self):
@@ -214,54 +201,43 @@ class _Player:
         on, call = step["on"], step["call"]
         if on == "together":
             return self.together(step["args"])
+        self.named = None
         args, named = self.given(step["args"]), self.given(step["named"])
-        own = getattr(self, f"{on}_{call}", None)
-        if own is not None:
-            return own(*args, **named)
         if on == "packing":
             return self.packing(call, args, named)
-        answer = self.result(getattr(self.object(on), call)(*args, **named))
-        self.keep(on, call, answer)
-        return answer
-
-    def keep(self, on, call, answer):
-        """Keep what later steps name."""
-        if on == "memory" and call in ("add", "add_many"):
+        own = getattr(self, f"{on}_{call}", None)
+        answer = self.result((own or getattr(self.object(on), call))(*args, **named))
+        if (on, call) in (("memory", "add"), ("memory", "add_many")):
             self.stored += answer if call == "add_many" else [answer]
         if on == "window" and isinstance(answer, compat.ContextItem):
             self.items.append(answer.id)
+        return answer
 
     def given(self, value):
+        """Return a value with what its marks stand for."""
         if isinstance(value, list):
             return [self.given(item) for item in value]
         if not isinstance(value, dict):
             return value
-        fields = {
-            name: self.given(item) for name, item in value.items() if not name.startswith("$")
-        }
-        for mark, made in value.items():
-            if mark == "$":
-                return self.record(made, fields)
-            if mark.startswith("$"):
-                return getattr(self, f"named_{mark[1:]}")(made)
-        return fields
-
-    @staticmethod
-    def record(name, fields):
-        kind = next(getattr(shelf, name) for shelf in SHELVES if name in dir(shelf))
-        return kind(**fields)
+        mark = next(iter(value), "")
+        if mark.startswith("$") and mark != "$":
+            return getattr(self, f"named_{mark[1:]}")(value[mark])
+        fields = {name: self.given(item) for name, item in value.items() if name != "$"}
+        return _named(value["$"])(**fields) if mark == "$" else fields
 
     def named_id(self, at):
-        return self.stored[at % len(self.stored)].id if self.stored else UUID(int=1)
+        if not self.stored:
+            return UUID(int=1)
+        self.named = self.stored[at % len(self.stored)]
+        return self.named.id
 
-    def named_user(self, at):
-        return self.stored[at % len(self.stored)].user_id if self.stored else None
+    def named_user(self, _owner):
+        return self.named and self.named.user_id
 
     def named_item(self, at):
         return self.items[at % len(self.items)] if self.items else "none"
 
-    def named_time(self, text):
-        return datetime.fromisoformat(text)
+    named_time = staticmethod(datetime.fromisoformat)
 
     def named_object(self, name):
         return self.object(name)
@@ -277,10 +253,10 @@ class _Player:
         self.model.fails = bool(fails)
 
     def world_export(self):
-        exported = io.StringIO()
-        unsealed = {"unseal": True} if self.setup["is_sealed"] else {}
-        self.result(self.object("memory").export(exported, all_users=True, **unsealed))
-        return exported.getvalue().splitlines()
+        out = io.StringIO()
+        memory, is_sealed = self.object("memory"), self.setup["is_sealed"]
+        self.result(memory.export(out, all_users=True, **({"unseal": True} if is_sealed else {})))
+        return out.getvalue().splitlines()
 
     def together(self, steps):
         """Make calls at once where they are awaited.
@@ -302,22 +278,21 @@ class _Player:
         return sorted(map(whole, answers), key=repr)
 
     def started(self, step):
-        if (step["on"], step["call"]) == ("hyde", "turn"):
-            turn = self.turn(*self.given(step["args"]), **step["named"])
-            return turn.retrieve()
-        named = self.given(step["named"])
-        return getattr(self.object(step["on"]), step["call"])(*self.given(step["args"]), **named)
+        args, named = self.given(step["args"]), self.given(step["named"])
+        if step["on"] == "hyde":
+            return self.turn(*args, **named).retrieve()
+        return getattr(self.object(step["on"]), step["call"])(*args, **named)
 
-    def turn(self, message, history, **named):
+    def turn(self, *args, **named):
         # Else the counts that a turn shows depend on when the last accesses were written.
         accessed = {"access_count": {"gte": 1}}
         self.result(self.object("memory").count(filters=accessed, all_users=True))
-        return self.object("hyde").turn(message, history, **named)
+        return self.object("hyde").turn(*args, **named)
 
-    def hyde_turn(self, message, history, **named):
+    def hyde_turn(self, *args, **named):
         if self.embedder is None:
             return None
-        turn = self.turn(message, history, **named)
+        turn = self.turn(*args, **named)
         memories = self.result(turn.retrieve())
         return [turn.window, memories, turn.text, turn.system_prompt("Be brief.")]
 
@@ -333,10 +308,10 @@ class _Player:
 
     def at_end(self, memory):
         """Take down what is stored then, all statistics, and the gauges."""
-        self.step({"on": "memory", "call": "stats", "args": [], "named": {"all_users": True}})
-        self.step({"on": "memory", "call": "users", "args": [], "named": {}})
-        listed = {"all_users": True, "include_deleted": True, "limit": 1000, "embeddings": True}
-        self.step({"on": "memory", "call": "list", "args": [], "named": listed})
+        listed = {"include_deleted": True, "limit": 1000, "embeddings": True}
+        for call, named in (("stats", {}), ("users", None), ("list", listed)):
+            whose = {} if named is None else {"all_users": True, **named}
+            self.step({"on": "memory", "call": call, "args": [], "named": whose})
         self.step({"on": "world", "call": "export", "args": [], "named": {}})
         for name, made in sorted(self.made.items()):
             stats = getattr(made, "get_stats", None) or getattr(made, "stats", None)
@@ -346,5 +321,18 @@ class _Player:
         METRICS.read_gauges()
 
 
+def _named(name):
+    return next(getattr(shelf, name) for shelf in SHELVES if name in dir(shelf))
+
+
+def _summary(texts):
+    return f"Summary of {len(texts)}."
+
+
 def _is_of_embedder(line):
     return line["kind"] == "embedded" or line.get("name", "").endswith("embedding_time_ms")
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(played(json.loads(line))), flush=True)
