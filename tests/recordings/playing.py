@@ -191,6 +191,9 @@ class _Player:
         return self.loop.run_until_complete(value) if inspect.isawaitable(value) else value
 
     def step(self, step):
+        # A filter by accesses writes them; else what a step shows depends on when a thread does.
+        accessed = {"access_count": {"gte": 1}}
+        self.result(self.made["memory"].count(filters=accessed, all_users=True))
         try:
             answer = self.answer(step)
         except Exception as error:  # noqa: BLE001 - an answer like any other
@@ -280,19 +283,13 @@ class _Player:
     def started(self, step):
         args, named = self.given(step["args"]), self.given(step["named"])
         if step["on"] == "hyde":
-            return self.turn(*args, **named).retrieve()
+            return self.object("hyde").turn(*args, **named).retrieve()
         return getattr(self.object(step["on"]), step["call"])(*args, **named)
-
-    def turn(self, *args, **named):
-        # Else the counts that a turn shows depend on when the last accesses were written.
-        accessed = {"access_count": {"gte": 1}}
-        self.result(self.object("memory").count(filters=accessed, all_users=True))
-        return self.object("hyde").turn(*args, **named)
 
     def hyde_turn(self, *args, **named):
         if self.embedder is None:
             return None
-        turn = self.turn(*args, **named)
+        turn = self.object("hyde").turn(*args, **named)
         memories = self.result(turn.retrieve())
         return [turn.window, memories, turn.text, turn.system_prompt("Be brief.")]
 
