@@ -117,6 +117,11 @@ postgres: $(TOOLS) ## start a PostgreSQL server for trying things out, and print
 outside: $(TOOLS) ## run the store tests of LangGraph over mnemic; fetches them, part of no other target
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m tests.outside
 
+.PHONY: same
+same: PROGRAMS ?= 2000
+same: $(TOOLS) ## whether two checkouts show the same: make same BEFORE=… AFTER=…
+	$(BIN)/python -m tests.recordings compare $(BEFORE) $(or $(AFTER),.) --own --programs $(PROGRAMS)
+
 .PHONY: check
 check: lint test ## format, lint, budgets, types, stubs, import floors, tests
 

@@ -8,7 +8,6 @@ import json
 import random
 import re
 import sys
-import zlib
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -18,6 +17,8 @@ import mnemic
 from mnemic import compat, hyde, model, policy
 from tests.recordings.tape import METRICS, Tape, whole
 from tests.support.clock import NOON, Clock
+from tests.support.embedders import WordEmbedder
+from tests.support.windows import Words
 
 SHELVES = (mnemic, model, policy, compat, hyde)
 FLOORS = {"similarity_floor": 0.2, "score_floors": {"hybrid": 0.3, "semantic": 0.35}}
@@ -27,12 +28,11 @@ class ToldToFailError(Exception):
     """What scripted embedders and language models raise."""
 
 
-class ScriptedEmbedder:
-    """Embeds by words, takes down what it embeds, and fails when told to."""
-
-    model, dimensions, max_tokens = "words", 32, None
+class ScriptedEmbedder(WordEmbedder):
+    """Takes down what it embeds, and fails when told to."""
 
     def __init__(self, tape, **attributes):
+        super().__init__(32)
         self.tape, self.fails = tape, False
         vars(self).update(attributes)
 
@@ -40,12 +40,7 @@ class ScriptedEmbedder:
         self.tape.write("embedded", texts=list(texts))
         if self.fails:
             raise ToldToFailError("the embedder is told to fail")
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        vectors[:, -1] = 0.1  # a text without words has a direction too
-        for vector, text in zip(vectors, texts, strict=True):
-            for word in re.findall(r"\w+", text.lower()):
-                vector[zlib.crc32(word.encode()) % self.dimensions] += 1
-        return vectors
+        return super().embed(texts)
 
 
 class AwaitedEmbedder(ScriptedEmbedder):
@@ -81,11 +76,6 @@ class ScriptedModel:
             raise ToldToFailError("the model is told to fail")
         words = re.findall(r"\w{3,}", prompt)[-12:] or ["nothing"]
         return "\n".join(f"{number}. {' '.join(words[number::3])}." for number in range(4))
-
-
-class Words:
-    def count(self, text, /):
-        return len(text.split())
 
 
 def played(program):
