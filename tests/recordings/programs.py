@@ -112,7 +112,10 @@ RARE = {"check", "idempotency_key", "on_duplicate", "on_timeout", "since", "time
 
 TIMES = "since until timeout on_timeout"
 FIELDS = "type tags importance sensitive role speaker metadata created_at"
-CHANGES = "importance add_tags type status metadata"
+WRITTEN = "on_duplicate session_id"
+CHANGES = "text.content importance add_tags type status metadata"
+SEARCH = f"min_score explain filters limit {TIMES}"
+RECALL = f"recall.type min_salience include_archived include_superseded limit {TIMES}"
 QUERY = "search_type filters use_cache cache_ttl on_embed_error limit"
 RETRIEVE = f"{QUERY} expand {TIMES}"
 RETRIEVER = "limit with_total project_id"
@@ -155,16 +158,16 @@ class Call(NamedTuple):
 
 
 ADDING = (
-    Call(10, "memory", "add", "text", f"{FIELDS} idempotency_key on_duplicate check", "user"),
+    Call(10, "memory", "add", "text", f"{FIELDS} idempotency_key check {WRITTEN}", "user"),
     Call(3, "memory", "add", "entry", "session_id", "user"),
     Call(1, "memory", "add", "text * supersedes", FIELDS, "owner"),
-    Call(3, "memory", "add_many", "texts", "pending.on_embed_error session_id", "user"),
-    Call(1, "memory", "add_many", "texts", "on_duplicate session_id", "user"),
+    Call(
+        4, "memory", "add_many", "texts", "pending.on_embed_error on_duplicate session_id", "user"
+    ),
 )
 CALLS = (
     *ADDING,
     Call(2, "memory", "update", "id", CHANGES, "owner"),
-    Call(1, "memory", "update", "id * text.content", "", "owner"),
     Call(1, "memory", "update_many", "* filters add_tags", CHANGES, "whose"),
     Call(1, "memory", "delete", "id", "permanent", "owner"),
     Call(1, "memory", "delete_all", "* filters", "permanent", "whose"),
@@ -175,40 +178,25 @@ CALLS = (
     Call(3, "memory", "link", "id id link strength", "", "owner"),
     Call(1, "memory", "unlink", "id id", "", "owner"),
     Call(2, "memory", "linked", "id", "direction depth types limit timeout on_timeout", "owner"),
-    Call(1, "memory", "list", "", "limit filters embeddings", "whose"),
-    Call(1, "memory", "count", "", "filters", "whose"),
+    Call(2, "memory", "list count", "", "filters", "whose"),
     Call(1, "memory", "distinct", "field", "", "whose"),
     Call(1, "memory", "salience", "id", "question.query", "owner"),
     Call(1, "memory", "audit", "", "ids near", "whose"),
     Call(1, "memory", "similar", "id", f"min_score limit {TIMES}", "owner"),
     Call(2, "memory", "recent important", "", f"limit {TIMES}", "whose"),
-    Call(
-        *(8, "memory", "search", "question"),
-        f"search_type min_score explain filters offset ranking limit {TIMES}",
-        "whose",
-    ),
+    Call(8, "memory", "search", "question", f"search_type offset ranking {SEARCH}", "whose"),
     Call(5, "memory", "retrieve", "question", f"context weights total {RETRIEVE}", "whose"),
     Call(2, "memory", "retrieve", "memory_query", "", "whose"),
     Call(2, "memory", "retrieve_to_context", "question window", RETRIEVE, "whose"),
-    Call(1, "memory", "expand", "question", "", "whose"),
-    Call(1, "memory", "suggest", "text", "", "whose"),
-    Call(
-        *(5, "memory", "recall", "question * mode"),
-        f"recall.type min_salience include_archived include_superseded limit {TIMES}",
-        "whose",
-    ),
-    Call(1, "memory", "recall", "question * temporal.mode since", "recall.type limit", "whose"),
+    Call(2, "memory", "expand suggest", "question", "", "whose"),
+    Call(5, "memory", "recall", "question * mode", RECALL, "whose"),
+    Call(1, "memory", "recall", "question * temporal.mode since", RECALL, "whose"),
     Call(3, "memory", "contradictions", "text", "min_confidence limit timeout", "whose"),
-    Call(
-        *(6, "memory", "context", "question"),
-        f"max_tokens min_score explain include_sensitive filters limit {TIMES}",
-        "whose",
-    ),
+    Call(6, "memory", "context", "question", f"max_tokens include_sensitive {SEARCH}", "whose"),
     Call(3, "service", "retrieve", "memory_query", "", "whose"),
     Call(1, "service", "retrieve_to_context", "memory_query window", "", "whose"),
     Call(1, "service", "find_similar", "id", "", "owner"),
-    Call(1, "service", "suggest_queries", "text", "", "whose"),
-    Call(1, "service", "expand_query", "question", "", "whose"),
+    Call(2, "service", "expand_query suggest_queries", "question", "", "whose"),
     Call(2, "retriever", "recall", "question * mode", RETRIEVER, "user"),
     Call(1, "retriever", "recall_temporal", "begin end", f"topic_filter {RETRIEVER}", "user"),
     Call(1, "retriever", "recall_by_type", "type", "", "user"),
@@ -217,8 +205,7 @@ CALLS = (
     Call(1, "retriever", "salience", "id", "question.query", "owner"),
     Call(1, "retriever", "record_use", "ids", "", "owner"),
     Call(8, "policy 0", "run", "request"),
-    Call(4, "policy 1", "run", "request"),
-    Call(1, "policy 1", "trigger", "request"),
+    Call(5, "policy 1", "run trigger", "request"),
     Call(6, "hyde", "turn", "question history * turn_id"),
     Call(2, "window", "add try_add", "item"),
     Call(2, "window", "pin remove", "item_id"),
