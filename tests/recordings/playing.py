@@ -291,8 +291,14 @@ class _Player:
             args = [policy.Redaction(enabled=True, patterns=tuple(policy.KNOWN_PATTERNS))]
         if call in ("redact", "clip"):
             return [getattr(policy, call)(each.content, *args) for each in memories]
-        if call == "enforce_budget":  # one that is exactly met is among many
-            return [policy.enforce_budget(memories, args[0] + more) for more in range(20)]
+        if call == "enforce_budget":  # by words, some of many budgets are exactly met
+            budgets = range(args[0], args[0] + 20)
+            counters = {}, {"counter": Words()}
+            return [
+                policy.enforce_budget(memories, budget, **counter)
+                for budget in budgets
+                for counter in counters
+            ]
         return getattr(policy, call)(memories, *args, **named)
 
     def at_end(self, memory):
