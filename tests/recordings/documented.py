@@ -2,13 +2,15 @@
 
 As a script it runs pytest, and takes down for each test what its calls of the public interfaces
 return, with events, log records and metrics. Tests of equal source are compared. Ids and paths are
-numbered, the present time is left out, and what differs from run to run of one checkout is not
-compared: random texts, threads.
+numbered and come from a seed, the present time is left out, and what differs from run to run of one
+checkout is not compared: threads.
 """
 
 import functools
 import inspect
 import json
+import os
+import random
 import re
 import subprocess
 import sys
@@ -58,8 +60,12 @@ def _recorded(checkout):
 class Recorder:
     """A plugin of pytest that writes a line for each test."""
 
-    def __init__(self, tape, out):
-        self.tape, self._out = tape, out
+    def __init__(self, tape, out, source):
+        self.tape, self._out, self._random = tape, out, source
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        self._random.seed(item.nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):
@@ -106,11 +112,13 @@ def _normal(lines):
 def main(out):
     from tape import Tape  # noqa: PLC0415 - beside the script
 
+    source = random.Random()  # noqa: S311 - no secrets
+    os.urandom = source.randbytes  # ids decide between equals
     import mnemic  # noqa: PLC0415 - of the checkout
     from mnemic import compat, hyde, policy  # noqa: PLC0415 - as above
 
     with Path(out).open("w") as file:
-        recorder = Recorder(Tape(), file)
+        recorder = Recorder(Tape(), file, source)
         names = [(shelf, name) for shelf in (mnemic, compat, hyde, policy) for name in dir(shelf)]
         classes = {
             base
