@@ -76,7 +76,11 @@ class _PerUser(ABC):
             return len(self._free_at)
 
     def acquire(self, user: str | None, /) -> Allowance:
-        """Take one search from a user's allowance; see `RateLimiter.acquire`."""
+        """Take one search from a user's allowance; see `RateLimiter.acquire`.
+
+        Args:
+            user: The user; None is the memories without a user.
+        """
         with self._lock:
             now = self._now()
             wait = self._wait(user, now) or self._wait_for_capacity(user, now)
