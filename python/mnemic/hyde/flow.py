@@ -195,15 +195,14 @@ class Flow:
         return CachedTurn.of(progress.memories or (), progress.seq, progress.marks)
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
-        """Return the result of a stage.
+        """Return the result of a stage, whose work ends by the deadline.
 
         Raises:
-            _StageFailedError: If it fails, or is not done by the deadline.
+            _StageFailedError: If it fails, or is not done in time.
         """
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(seconds_left(deadline)):
-                return await work
+            return await work
         except _StageFailedError:
             raise
         except Exception as error:
@@ -224,8 +223,9 @@ class Flow:
         if seq == self._searchable_at:  # without another thread, which takes longer
             return True
         has_vectors = partial(self._search.has_vectors, deadline)
-        if not await run_blocking(has_vectors, self._repository):
-            return False
+        async with asyncio.timeout(seconds_left(deadline)):
+            if not await run_blocking(has_vectors, self._repository):
+                return False
         self._searchable_at = seq
         return True
 

@@ -307,14 +307,14 @@ class SingleFlightCache(Generic[Key, Value]):
             return
         if part is not None and part.revision < revision:
             self._drop_part(owner)
-        elif part is not None:
-            self._drop(key)
+        elif part is not None and key in part.values:
+            self._pop(owner, part, key)
         part = self._parts.setdefault(owner, _Part(revision))
         part.values[key] = value
         part.bytes += size
         self.used_bytes += size
         while len(part.values) > bounds.entries or part.bytes > bounds.bytes:
-            self._drop(next(iter(part.values)))
+            self._pop(owner, part, next(iter(part.values)))
         if self.used_bytes > bounds.all_bytes:
             self._make_space(lambda part: part.bytes, bounds.all_bytes)
         if bounds.all_entries < maxsize and len(self) > bounds.all_entries:
@@ -336,12 +336,16 @@ class SingleFlightCache(Generic[Key, Value]):
         part = self._parts.get(owner)
         if part is None or key not in part.values:
             return False
+        self._pop(owner, part, key)
+        return True
+
+    def _pop(self, owner: Hashable, part: "_Part", key: Any) -> None:
+        """Drop a value of an owner."""
         size = self._bytes_of(key, part.values.pop(key))
         part.bytes -= size
         self.used_bytes -= size
         if not part.values:
             del self._parts[owner]
-        return True
 
     def _drop_part(self, owner: Hashable) -> None:
         part = self._parts.pop(owner, None)
