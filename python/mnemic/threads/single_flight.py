@@ -215,7 +215,7 @@ class SingleFlightCache(Generic[Key, Value]):
             self._begin()
         claim: Claim[Value] = Claim({}, [], [])
         with self._lock:
-            for key in dict.fromkeys(keys):
+            for key in keys if len(keys) == 1 else dict.fromkeys(keys):
                 value = self._used(key)
                 if value is not None and (is_valid is None or is_valid(value)):
                     claim.found[key] = value
@@ -354,13 +354,11 @@ class SingleFlightCache(Generic[Key, Value]):
 
     def _ends(self, flight: Flight[Value]) -> bool:
         """End a flight; return False if it was ended or dropped before."""
-        flights = self._flights.get(flight.key, [])
-        if flight not in flights:
-            return False
-        flights.remove(flight)
-        if not flights:
-            del self._flights[flight.key]
-        return True
+        flights = self._flights.pop(flight.key, [])
+        others = [other for other in flights if other is not flight]
+        if others:
+            self._flights[flight.key] = others
+        return len(others) < len(flights)
 
 
 class _Part:
