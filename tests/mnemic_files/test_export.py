@@ -176,7 +176,7 @@ HOSTILE = [
     contents=st.lists(
         st.one_of(WORDS, st.sampled_from(HOSTILE)), min_size=1, max_size=6, unique=True
     ),
-    tags=st.lists(NAMES, max_size=3),
+    tags=st.lists(NAMES, max_size=3, unique=True),  # a file has each tag once
     category=st.one_of(st.none(), NAMES),
 )
 def test_any_text_comes_back_or_is_a_problem(tmp_path_factory, contents, tags, category):
