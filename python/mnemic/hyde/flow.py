@@ -141,7 +141,7 @@ class Flow:
             window: The lines of the conversation.
             deadline: In seconds of `time.monotonic()`.
         """
-        self._telemetry.note(TURN_STARTED)
+        self._telemetry.record(TURN_STARTED)
         if not name:
             return await self._run(window, deadline)
         seconds = seconds_left(deadline) + GRACE_SECONDS

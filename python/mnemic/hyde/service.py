@@ -143,7 +143,7 @@ class HydeService(Service):
         try:
             turn = flow.cached(name)
             if turn is not None:
-                self._telemetry.note(TURN_KEPT)
+                self._telemetry.record(TURN_KEPT)
                 if flow.is_outdated(turn):
                     turn = await flow.current(name, turn)
             elif runs_sync():

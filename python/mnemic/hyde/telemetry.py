@@ -39,7 +39,7 @@ class HydeStats(Record, frozen=True, kw_only=True):
 
 
 class HydeTelemetry(ServiceTelemetry):
-    """Tells what happens to the turns of one engine. Thread-safe.
+    """Emits what happens to the turns of one engine. Thread-safe.
 
     Args:
         repository: The agent's memories, their listeners of events and their clock.
@@ -56,7 +56,7 @@ class HydeTelemetry(ServiceTelemetry):
     def failed(self, stage: Stage, error: BaseException | None) -> None:
         """Count a failure, and log its type and place: its text may quote the conversation."""
         cause = "not in time" if error is None else failure(error)
-        self.note(STAGES_FAILED[stage], cause=cause)
+        self.record(STAGES_FAILED[stage], cause=cause)
 
     def ended(
         self, count: int, stage: Stage | None, seconds: float, stale_since: datetime | None = None
@@ -77,7 +77,7 @@ class HydeTelemetry(ServiceTelemetry):
             "stale_since": stale_since,
             "latency_ms": seconds * 1000,
         }
-        self.note(TURN_ENDED, **facts)
+        self.record(TURN_ENDED, **facts)
         return self.event(TURN_ENDED, facts)
 
     def stats(self, builds: int, failed_builds: int) -> HydeStats:

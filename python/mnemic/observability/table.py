@@ -48,7 +48,7 @@ class Metric(NamedTuple):
 
 
 class Row(NamedTuple):
-    """How one kind of thing that happens is told.
+    """How one kind of thing that happens is logged, published, measured and added up.
 
     Attributes:
         log: Logger of the line.

@@ -1,4 +1,4 @@
-"""Telemetry: tells what happens as the table says, in log lines, events, metrics and sums."""
+"""Telemetry: emits log lines, events, metrics and sums as the table says."""
 
 import logging
 import time
@@ -67,7 +67,7 @@ class Sums:
 
 
 class Telemetry:
-    """Tells what happens to one agent's memories; queries only if permitted.
+    """Emits what happens to one agent's memories; queries only if permitted.
 
     Callers name a row of the table and give its facts. What nobody listens to is not made.
 
@@ -92,25 +92,25 @@ class Telemetry:
         self._shows_queries = shows_queries
         self.sums = Sums()
 
-    async def tell(self, row: Row, level: int | None = None, /, **facts: Any) -> None:
+    async def emit(self, row: Row, level: int | None = None, /, **facts: Any) -> None:
         """Measure, add up, log and publish what happens.
 
         Args:
-            row: How it is told.
+            row: Its row of the table.
             level: Level of its line, if not that of the row.
             facts: What its line, its event and its metrics say. With `is_sensitive=True` a query
                 is never shown.
         """
-        self._note(row, level, facts)
+        self._record(row, level, facts)
         event = self.event(row, facts)
         if event is not None:
             await self._events.publish(event)
 
-    def note(self, row: Row, level: int | None = None, /, **facts: Any) -> None:
+    def record(self, row: Row, level: int | None = None, /, **facts: Any) -> None:
         """Do the same without publishing."""
-        self._note(row, level, facts)
+        self._record(row, level, facts)
 
-    def _note(self, row: Row, level: int | None, facts: Mapping[str, Any]) -> None:
+    def _record(self, row: Row, level: int | None, facts: Mapping[str, Any]) -> None:
         if row.metrics:
             self.meter.measure(row, facts)
         if row.sums:
@@ -129,7 +129,7 @@ class Telemetry:
         event: Record = row.event(**{name: shown[name] for name in fields if name in shown})
         return event
 
-    def is_told(self, row: Row) -> bool:
+    def is_enabled(self, row: Row) -> bool:
         """Return whether an event or a line of a row has listeners."""
         is_logged = row.line != "" and row.log.isEnabledFor(row.level)
         return is_logged or (row.event is not None and self._events.has_listeners(row.event))
@@ -152,7 +152,7 @@ class Telemetry:
 
 
 class MemoryTelemetry(Telemetry):
-    """Tells what happens in one agent's long-term memory; for the arguments see `Telemetry`."""
+    """Emits what happens in one agent's long-term memory; for the arguments see `Telemetry`."""
 
     _warned_percent = 0
 
@@ -163,7 +163,7 @@ class MemoryTelemetry(Telemetry):
     def opened(self, store: "Store") -> None:
         """Log that the memory is open; from now on gauges read its store."""
         self.meter.opened(store)
-        self.note(table.OPENED)
+        self.record(table.OPENED)
 
     def falls_back(self, error: EmbeddingError) -> None:
         """Log that a hybrid search is answered by keywords because the embedder failed.
@@ -174,7 +174,7 @@ class MemoryTelemetry(Telemetry):
         is_known = now < self._reminded_at.get(error.kind, now)
         if not is_known:
             self._reminded_at[error.kind] = now + REMINDED_AFTER_S
-        self.note(table.BY_KEYWORDS, logging.DEBUG if is_known else None, error=error)
+        self.record(table.BY_KEYWORDS, logging.DEBUG if is_known else None, error=error)
 
     async def stored(
         self,
@@ -194,12 +194,12 @@ class MemoryTelemetry(Telemetry):
         self._warn_of_times(entries)
         share = timedelta(milliseconds=milliseconds) / max(1, len(embedded))
         is_slow = share.total_seconds() > slow
-        for entry in entries if is_slow or self.is_told(table.STORED) else ():
+        for entry in entries if is_slow or self.is_enabled(table.STORED) else ():
             took = share if (entry.user_id, entry.id) in embedded else timedelta()
             if is_slow and took:
                 shown = took / timedelta(milliseconds=1)
-                self.note(table.SLOWLY_EMBEDDED, latency_ms=shown, entry_id=entry.id)
-            await self.tell(
+                self.record(table.SLOWLY_EMBEDDED, latency_ms=shown, entry_id=entry.id)
+            await self.emit(
                 table.STORED,
                 entry_id=entry.id,
                 type=entry.type,
@@ -222,13 +222,13 @@ class MemoryTelemetry(Telemetry):
             (expired, "an expires_at in the past: no search finds them"),
         ):
             if count:
-                self.note(table.UNLIKELY_TIMES, count=count, what=what)
+                self.record(table.UNLIKELY_TIMES, count=count, what=what)
 
     async def searched(
         self, search_type: str, query: str, count: int, milliseconds: float, **hiding: bool
     ) -> None:
-        """Tell of a completed search; `is_sensitive=True` hides a query that is a memory."""
-        await self.tell(
+        """Emit a completed search; `is_sensitive=True` hides a query that is a memory."""
+        await self.emit(
             table.SEARCHED,
             search_type=search_type,
             kind=search_type.capitalize(),
@@ -243,8 +243,8 @@ class MemoryTelemetry(Telemetry):
         self, updated: Iterable[tuple[UUID, MemoryType]], *, content_changed: bool
     ) -> None:
         """Publish memories that one call changed, given by id and type."""
-        for entry_id, kind in updated if self.is_told(table.UPDATED) else ():
-            await self.tell(
+        for entry_id, kind in updated if self.is_enabled(table.UPDATED) else ():
+            await self.emit(
                 table.UPDATED, entry_id=entry_id, type=kind, content_changed=content_changed
             )
 
@@ -252,15 +252,15 @@ class MemoryTelemetry(Telemetry):
         self, row: Row, ids: Sequence[UUID], *, permanent: bool, **facts: object
     ) -> None:
         """Log the deletion of memories as a row says, and publish each."""
-        self.note(row, count=len(ids), permanent=permanent, **facts)
-        for entry_id in ids if self.is_told(table.DELETED) else ():
-            await self.tell(table.DELETED, entry_id=entry_id, permanent=permanent, **facts)
+        self.record(row, count=len(ids), permanent=permanent, **facts)
+        for entry_id in ids if self.is_enabled(table.DELETED) else ():
+            await self.emit(table.DELETED, entry_id=entry_id, permanent=permanent, **facts)
 
     async def evicted(self, ids: Sequence[UUID]) -> None:
         """Log, count and publish memories deleted permanently to make space for others."""
         for first in range(0, len(ids), LOGGED_IDS):
             shown = ids[first : first + LOGGED_IDS]
-            self.note(table.EVICTED_IDS, count=len(shown), ids=", ".join(map(str, shown)))
+            self.record(table.EVICTED_IDS, count=len(shown), ids=", ".join(map(str, shown)))
         await self.deleted(table.EVICTED, ids, permanent=True, evicted=True)
 
     def freed(self, used: int, limit: int) -> float:
@@ -277,7 +277,7 @@ class MemoryTelemetry(Telemetry):
         if passed <= self._warned_percent:
             return
         self._warned_percent = passed
-        await self.tell(table.QUOTA_PASSED, current_usage=used, limit=limit, percent_used=percent)
+        await self.emit(table.QUOTA_PASSED, current_usage=used, limit=limit, percent_used=percent)
 
 
 def _step_passed(percent: float) -> int:

@@ -45,7 +45,7 @@ _BEFORE_DUPLICATES: tuple[Step, ...] = ("threshold", "redact")
 
 
 class PolicyTelemetry(ServiceTelemetry):
-    """Tells what happens to the runs of one policy; messages only if permitted. Thread-safe.
+    """Emits what happens to the runs of one policy; messages only if permitted. Thread-safe.
 
     Args:
         repository: The agent's memories, their listeners of events, their meter and their clock.
@@ -78,13 +78,13 @@ class PolicyTelemetry(ServiceTelemetry):
     def failed(self, error: RetrievalError, cause: Exception | None) -> None:
         """Log the cause of an error by its type and place: its text may quote a message."""
         if cause is None:
-            self.note(REFUSED, code=error.code)
+            self.record(REFUSED, code=error.code)
         else:
             level = WARNING if is_expected(cause) else None
-            self.note(BROKEN, level, code=error.code, cause=failure(cause))
+            self.record(BROKEN, level, code=error.code, cause=failure(cause))
 
     async def ran(self, message: str, metadata: RetrievalMetadata) -> None:
-        """Tell of a run that was triggered."""
+        """Emit a run that was triggered."""
         error, is_earlier = metadata.error, metadata.from_cache
         candidates, duplicates = (0, 0) if is_earlier else _compared(metadata)
         own = {}
@@ -92,7 +92,7 @@ class PolicyTelemetry(ServiceTelemetry):
             self._errors.add([error.code], {})
             without = "empty" if error.fallback == "empty" else "skip"
             own = {"code": error.code, "fallback": "cache" if is_earlier else without}
-        await self.tell(
+        await self.emit(
             COMPLETED if error is None else FAILED,
             **own,
             query=message,
@@ -114,7 +114,7 @@ class PolicyTelemetry(ServiceTelemetry):
             except IndexError:  # another thread took it
                 return
             level = WARNING if after == "open" else None
-            await self.tell(CIRCUIT_CHANGED, level, before=before, after=after)
+            await self.emit(CIRCUIT_CHANGED, level, before=before, after=after)
 
     def _in_line(self, query: str, *, shows: bool) -> str:
         return super()._in_line(query, shows=shows) or hidden(query)

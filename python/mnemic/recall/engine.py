@@ -208,7 +208,7 @@ class RecallEngine(Service):
         result = _result(memories, found.matches, started, marks)
         row = RECALLED_BY_TIME if mode is RecallMode.TEMPORAL else RECALLED
         start, end = times.start or "the begin", times.end or "now"
-        return self._told(result, mode.name.capitalize(), query, row, start=start, end=end)
+        return self._completed(result, mode.name.capitalize(), query, row, start=start, end=end)
 
     def _search(self, query: str, options: RecallOptions, times: TimeRange) -> Search:
         mode, given = options.mode, self.options
@@ -274,7 +274,7 @@ class RecallEngine(Service):
         self._count(found.entries, [hit.row for hit in found.hits])
         self.repository.note_returned(found.entries)
         marks = found.marks._replace(stale_since=self.repository.finder.stale_since)
-        return self._told(_result(memories, found.total, started, marks), "Linked", "")
+        return self._completed(_result(memories, found.total, started, marks), "Linked", "")
 
     def _linked(
         self, scope: Scope, row: int, follow: Follow, options: RecallOptions
@@ -357,7 +357,7 @@ class RecallEngine(Service):
         if not candidates and new is None:
             marks = await self._hinted(marks, "contradictions", scope)
         result = _result(surest.values(), len(scored), started, marks)
-        return self._told(result, "Contradictions", content, is_sensitive=is_sensitive)
+        return self._completed(result, "Contradictions", content, is_sensitive=is_sensitive)
 
     async def _candidates(
         self,
@@ -490,7 +490,7 @@ class RecallEngine(Service):
         self.begin()
         await self.repository.touch(scope, ids)
 
-    def _told(
+    def _completed(
         self,
         result: MemoryRecallResult,
         mode: str,
@@ -498,9 +498,9 @@ class RecallEngine(Service):
         row: Row = RECALLED,
         **facts: object,
     ) -> MemoryRecallResult:
-        """Return a result after telling of it."""
+        """Return a result, and emit that it is complete."""
         took = result.query_time / timedelta(milliseconds=1)
-        self._telemetry.note(
+        self._telemetry.record(
             row, mode=mode, query=query, result_count=len(result), latency_ms=took, **facts
         )
         return result

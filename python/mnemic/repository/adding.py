@@ -94,13 +94,13 @@ class Adder(Part):
                 await self._limits.check_capacity(entries)
             embedded, stored = await self._models.written(write)
         except MnemicError as error:
-            self._telemetry.note(NOT_STORED, error=str(error))
+            self._telemetry.record(NOT_STORED, error=str(error))
             raise
         await self._indexes.active.apply(stored.batch)
         self._indexes.active.note_stored(
             is_pending=any(new.entry.embedding is None for new in embedded)
         )
-        self._telemetry.note(WRITTEN, latency_ms=milliseconds_since(started))
+        self._telemetry.record(WRITTEN, latency_ms=milliseconds_since(started))
         pairs = zip(embedded, stored.is_new, strict=True)
         fresh = [new.returned for new, is_new in pairs if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}

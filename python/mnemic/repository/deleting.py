@@ -36,7 +36,7 @@ class Deleter(Part):
             is_new = await arrived(self._store.soft_delete(scope, entry_id, self._now()))
         await self._indexes.active.refresh()
         if is_new:
-            await self._telemetry.tell(FORGOTTEN, entry_id=entry_id, permanent=permanent)
+            await self._telemetry.emit(FORGOTTEN, entry_id=entry_id, permanent=permanent)
         return await self._result(int(is_new is not None), permanent=permanent)
 
     async def delete_all(

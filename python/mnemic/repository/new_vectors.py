@@ -144,7 +144,7 @@ class NewVectors(Part):
             # Later the content would be embedded: other texts are not stored.
             if on_error == "raise" or any(entries[at].embed for at in wanted):
                 raise
-            self._telemetry.note(NOT_EMBEDDED, count=len(listed), error=str(error))
+            self._telemetry.record(NOT_EMBEDDED, count=len(listed), error=str(error))
             return {}
         return {
             at: _joined(found[end - len(of_entry) : end])

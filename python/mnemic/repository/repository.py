@@ -339,7 +339,7 @@ class Repository:
             if added.stored.is_new[place] or place in added.stored.replaced:
                 entry = CheckedEntry.of(stored[place], repeats=memory_id)
                 stored[place] = entry
-                await self._telemetry.tell(REPEATED, entry_id=entry.id, repeats=memory_id)
+                await self._telemetry.emit(REPEATED, entry_id=entry.id, repeats=memory_id)
         return stored
 
     def note_returned(self, entries: Mapping[int, MemoryEntry]) -> None:
@@ -361,12 +361,12 @@ class Repository:
             found = self._cache.get(scope, ids, now)
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
-        self._telemetry.note(READ, latency_ms=milliseconds_since(started))
+        self._telemetry.record(READ, latency_ms=milliseconds_since(started))
         if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
-        for entry in entries.values() if self._telemetry.is_told(RETRIEVED) else ():
-            await self._telemetry.tell(
+        for entry in entries.values() if self._telemetry.is_enabled(RETRIEVED) else ():
+            await self._telemetry.emit(
                 RETRIEVED, entry_id=entry.id, type=entry.type, was_decrypted=entry.is_encrypted
             )
         return entries

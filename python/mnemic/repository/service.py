@@ -21,7 +21,7 @@ from mnemic.repository.repository import Repository
 
 
 class ServiceTelemetry(Telemetry):
-    """Tells what happens in a service; queries only if permitted.
+    """Emits log lines, events and metrics of a service; queries only if permitted.
 
     Args:
         repository: The agent's memories, their listeners of events, their meter and their clock.

@@ -71,7 +71,7 @@ class Transfer(Part):
         await self._user_hints.of("export", scope)
         if not written:
             hint = f"no memory was written, as there is none for {scope}"
-            self._telemetry.note(HINTED, call="export", hint=hint)
+            self._telemetry.record(HINTED, call="export", hint=hint)
         return written
 
     def _number(self, part: "ExportSelection") -> int:

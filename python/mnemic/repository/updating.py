@@ -171,7 +171,7 @@ class Updater(Part):
         except EmbeddingError as error:
             if on_error == "raise":
                 raise
-            self._telemetry.note(NOT_EMBEDDED, count=1, error=str(error))
+            self._telemetry.record(NOT_EMBEDDED, count=1, error=str(error))
             return None
         return embedder.model, chunks
 

@@ -49,7 +49,7 @@ class UserHints:
             return None
         if call not in self._logged:
             self._logged.add(call)
-            self._telemetry.note(HINTED, call=call, hint=NO_USER)
+            self._telemetry.record(HINTED, call=call, hint=NO_USER)
         return NO_USER
 
     def _leaves_out(self, scope: Scope) -> bool:

@@ -141,7 +141,7 @@ class RetrievalEngine(Service):
         self._telemetry = ServiceTelemetry(
             repository, logs_queries=validation.flag("log_queries", log_queries)
         )
-        self._telemetry.note(table.READY)
+        self._telemetry.record(table.READY)
 
     async def retrieve(
         self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
@@ -160,8 +160,8 @@ class RetrievalEngine(Service):
         result = _result(query, given, marks, milliseconds)
         self._milliseconds.append(milliseconds)
         if not hits:
-            self._telemetry.note(table.NO_RESULTS, query=result.original_query)
-        await self._telemetry.tell(
+            self._telemetry.record(table.NO_RESULTS, query=result.original_query)
+        await self._telemetry.emit(
             table.ANSWERED,
             query=result.original_query,
             result_count=len(hits),
@@ -192,7 +192,7 @@ class RetrievalEngine(Service):
             lambda: augment(window, result.results, window_contents(scope, window)),
             self.repository,
         )
-        await self._telemetry.tell(
+        await self._telemetry.emit(
             table.AUGMENTED, query=query.query, items_added=items, tokens_added=tokens
         )
         return items
@@ -206,7 +206,7 @@ class RetrievalEngine(Service):
         if expansion.failed:
             return expansion
         is_used = bool(expansion.added_terms) and expansion.confidence >= self._min_confidence
-        await self._telemetry.tell(
+        await self._telemetry.emit(
             table.EXPANDED if is_used else table.NOT_EXPANDED,
             original_query=expansion.original,
             expanded_query=expansion.expanded,
@@ -234,7 +234,7 @@ class RetrievalEngine(Service):
             if isinstance(error, DeadlineExceededError):  # that of an expander may be its own
                 check_deadline(time_limit.deadline)
             # Its text may contain the query.
-            self._telemetry.note(table.EXPANSION_FAILED, error=type(error).__name__)
+            self._telemetry.record(table.EXPANSION_FAILED, error=type(error).__name__)
             return msgspec.structs.replace(with_terms(query, (), 0.0), failed=True)
 
     async def similar(
@@ -282,7 +282,7 @@ class RetrievalEngine(Service):
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            self._telemetry.note(table.SUGGESTION_FAILED, error=type(error).__name__)
+            self._telemetry.record(table.SUGGESTION_FAILED, error=type(error).__name__)
             return Suggestions(failed=True)
 
     def stats(self) -> RetrievalStats:
@@ -337,7 +337,7 @@ class RetrievalEngine(Service):
             self._cache.put(key, given.answer, revision)
         elif given is None:
             given = await self._compute_once(scope, query, key, position)
-        self._telemetry.note(table.CACHE_HIT if given.from_cache else table.CACHE_MISS)
+        self._telemetry.record(table.CACHE_HIT if given.from_cache else table.CACHE_MISS)
         return given
 
     async def _compute_once(
