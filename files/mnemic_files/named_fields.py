@@ -45,13 +45,12 @@ def _sensitive(value: Any) -> _Read:
 
 
 def _tags(value: Any) -> _Read:
-    given = value.split(",") if isinstance(value, str) else value
+    given = [tag.strip() for tag in value.split(",")] if isinstance(value, str) else value
     found: dict[str, None] = {}
     reasons = []
     for tag in given if isinstance(given, list) else [given]:
         try:
-            written = tag.strip() if isinstance(tag, str) else _text(tag)
-            found[validation.name("a tag", written)] = None
+            found[validation.name("a tag", _text(tag))] = None
         except InvalidArgumentError as error:
             reasons.append(str(error))
     problem = f"{len(reasons)} of its tags left out: {reasons[0]}" if reasons else None

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, Memory, MemoryEntry
@@ -172,6 +172,7 @@ HOSTILE = [
 
 
 @examples(30)
+@example(contents=["a"], tags=["b ", " b", "b"], category=" c ")
 @given(
     contents=st.lists(
         st.one_of(WORDS, st.sampled_from(HOSTILE)), min_size=1, max_size=6, unique=True
