@@ -3,7 +3,7 @@
 import pytest
 
 from mnemic import Memory
-from mnemic.model import HYBRID
+from mnemic.model import HYBRID, KEYWORD
 from tests.support.embedders import WordEmbedder
 
 CHAT = (
@@ -69,11 +69,34 @@ def test_a_query_about_an_earlier_answer_finds_it(chat, search_type):
 def test_the_terms_are_explained(chat):
     found = chat.search("moving to a boat", explain=True)
     roles = {hit.content: hit.components["role"] for hit in found}
-    assert set(roles.values()) == {0.0, -HYBRID.session.role}
+    assert min(roles.values()) <= -0.5 * HYBRID.session.role
     by_user = {"I am moving", "Thanks, and"}
     for content, term in roles.items():
         assert (term == 0) == any(start in content for start in by_user)
     assert {hit.components["question"] for hit in found} == {0.0}
+
+
+def test_the_longer_an_answer_is_the_more_it_loses():
+    parts = {1: 0.5, 100: 0.75, 200: 1.0, 300: 1.0}
+    contents = {" ".join(["boat"] * words): part for words, part in parts.items()}
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many([{"content": text, "role": "assistant"} for text in contents])
+        found = memory.search("boat", explain=True)
+    for hit in found:
+        lost = -hit.components["role"] / KEYWORD.session.role
+        assert lost == pytest.approx(contents[hit.content], abs=0.004)
+
+
+def test_roles_count_only_where_an_assistant_speaks():
+    chat = [{"content": f"Bea: {text}", "session_id": "s", "role": "user"} for _, text in CHAT]
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add_many(chat, user_id="bea")
+        memory.add_many(FORMS["role"], user_id="ada")
+        between_people = memory.search("moving to a boat", user_id="bea", explain=True)
+        with_assistant = memory.search("moving to a boat", user_id="ada", explain=True)
+    assert all("role" not in hit.components for hit in between_people)
+    assert min(hit.components["question"] for hit in between_people) < 0
+    assert all("role" in hit.components for hit in with_assistant)
 
 
 def test_memories_without_a_role_lose_nothing():

@@ -404,7 +404,7 @@ class _Query:
 
         Queries of the tests are about the assistant where something was "said".
         """
-        if not self.terms.role:
+        if not self.terms.role or all(_side(row) != "assistant" for row in self.in_play.values()):
             return None
         return "assistant" if "said" in self.keywords.named else "user"
 
@@ -434,12 +434,13 @@ class _Query:
             size = terms.speaker * (1 - sum(self.named.values()))
             components["speaker"] = size * (_speaker(row) in self.named)
             most += size
-        side = _side(row)
+        side, asked = _side(row), self.asked_side()
         if terms.question:
-            is_exempt = terms.role > 0 and side == "user"
+            is_exempt = asked is not None and side == "user"
             components["question"] = -terms.question * (_asks(row) and not is_exempt)
-        if terms.role:
-            components["role"] = -terms.role * (side not in {None, self.asked_side()})
+        if asked is not None:
+            lost = _part_of_answer(row) if side == "assistant" else 1.0
+            components["role"] = -terms.role * (side not in {None, asked}) * lost
         if self.has_near and self.ranking.chunk_penalty:
             components["chunks"] = -match.share * self.chunk_term(row.number)
         bonus = [components.get(name, 0.0) for name in ("date", "speaker", "question", "role")]
@@ -552,6 +553,11 @@ def _side(row):
     return {"user": "user", "assistant": "assistant", "bot": "assistant"}.get(
         (name or "").casefold()
     )
+
+
+def _part_of_answer(row):
+    """Return the part of the term of roles that a turn of an assistant loses, by its words."""
+    return 0.4 + 0.6 * min(1.0, len(words_of(row.entry.content)) / 200)
 
 
 def _asks(row):

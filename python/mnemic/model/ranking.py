@@ -210,10 +210,12 @@ class SessionTerms(Record, frozen=True, metaclass=NamedFields):
         isolated: Share of its own match for a memory without neighbours, where others have some.
         min_lift: Smallest lift by neighbours, as a share of the memory's own match, where some have
             neighbours: a lone statement between other topics gets no lift from them.
-        role: In a chat with an assistant, subtracted from the assistant's turns, or from the user's
-            if the query is about an earlier answer ("What did you suggest?"). Above 0, `question`
-            is not subtracted from the user's turns, because they hold the facts, and `answer` lifts
-            an assistant's turn only for queries about earlier answers.
+        role: Where an assistant speaks in any of the memories that a search is over, subtracted
+            from its turns, or from the user's if the query is about an earlier answer ("What did
+            you suggest?"). A turn of the assistant loses .4 of it without a word, and all of it
+            from 200 words on: short ones hold commands, settings and fixes, long ones advice. Above
+            0, `question` is not subtracted from the user's turns, because they hold the facts, and
+            `answer` lifts an assistant's turn only for queries about earlier answers.
 
     Raises:
         InvalidArgumentError: If a term is not a number from 0 to 1.

@@ -346,6 +346,11 @@ impl Lexical {
         }
     }
 
+    /// The number of words of a docid; 0 for a vacant one.
+    pub(crate) fn length(&self, docid: u32) -> usize {
+        self.terms(docid).len()
+    }
+
     pub(super) fn terms(&self, docid: u32) -> &[u32] {
         let block = self.blocks.get(docid as usize / BLOCK_DOCIDS);
         block.map_or(&[], |block| block.terms(docid as usize % BLOCK_DOCIDS))

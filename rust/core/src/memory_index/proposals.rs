@@ -116,8 +116,10 @@ impl Query<'_> {
     /// Whether scores depend on more of the selection than the memories considered.
     fn reads_selection(&self) -> bool {
         let scoring = self.request.scoring;
-        let names_count = scoring.session.speaker > 0.0 || scoring.strip_speaker_names;
-        let by_text = scoring.similarity < 1.0 || scoring.session.has_neighbours() || names_count;
+        let session = &scoring.session;
+        let names_count = session.speaker > 0.0 || scoring.strip_speaker_names;
+        let turns_count = session.has_neighbours() || session.role > 0.0;
+        let by_text = scoring.similarity < 1.0 || turns_count || names_count;
         scoring.needs_newest_ranks() || self.request.text.is_some() && by_text
     }
 

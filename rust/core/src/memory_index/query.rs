@@ -45,6 +45,8 @@ pub(super) struct Query<'a> {
 pub(super) struct SelectionTerms {
     /// Whether any memory has a selected neighbour, where neighbours count.
     pub(super) has_neighbours: bool,
+    /// Whether any is a turn of an assistant, where roles count.
+    has_assistant: bool,
     /// The speakers that the text names, where names count.
     pub(super) named: NamedSpeakers,
     /// By ordinal, where recency is a rank among all; else empty.
@@ -102,7 +104,8 @@ impl Query<'_> {
         let has_names = session.speaker > 0.0 || scoring.strip_speaker_names;
         let is_a_rank = scoring.needs_newest_ranks();
         let divides = request.best_match.is_some_and(|best| best <= 0.0);
-        !(is_a_rank || divides || request.text.is_some() && (has_turns || has_names))
+        let by_others = has_turns || has_names || session.role > 0.0;
+        !(is_a_rank || divides || request.text.is_some() && by_others)
     }
 
     /// The answer among selected memories; of those that were reached before the deadline.
@@ -233,7 +236,14 @@ impl Query<'_> {
 
     pub(super) fn candidates(&self, words: Vec<u64>) -> CandidateSet<'_> {
         let set = DocidSet::of_words(words, self.columns().len());
-        CandidateSet::new(self.columns(), &self.snapshot.memories.speakers, set, self.deadline)
+        let memories = &self.snapshot.memories;
+        CandidateSet::new(
+            &memories.columns,
+            &memories.speakers,
+            &memories.lexical,
+            set,
+            self.deadline,
+        )
     }
 
     fn salience(&self, signals: &Signals) -> f64 {
@@ -446,8 +456,9 @@ impl Query<'_> {
         };
         let reads_neighbours = scoring.session.has_neighbours() || scoring.carries_keywords();
         let has_neighbours = reads_neighbours && selection.has_neighbours()?;
+        let has_assistant = scoring.session.role > 0.0 && selection.has_assistant()?;
         let named = self.named(text, &selection.docids)?;
-        Ok(SelectionTerms { has_neighbours, named, newest_ranks })
+        Ok(SelectionTerms { has_neighbours, has_assistant, named, newest_ranks })
     }
 
     /// The expression with all parts beside similarities.
@@ -457,7 +468,7 @@ impl Query<'_> {
         terms: SelectionTerms,
     ) -> Result<Fused<'p>, Error> {
         let (candidates, scoring) = (fused.candidates, fused.scoring);
-        let SelectionTerms { has_neighbours, named, newest_ranks } = terms;
+        let SelectionTerms { has_neighbours, has_assistant, named, newest_ranks } = terms;
         if scoring.weights.of_static_score() > 0.0 {
             let now = self.request.ask.now;
             fused.static_scores = Some(StaticScores::new(candidates, scoring, now, newest_ranks)?);
@@ -474,7 +485,7 @@ impl Query<'_> {
             answer_type: answer_type(text)
                 .filter(|_| session.answer_type > 0.0)
                 .map(|answer_type| answer_type as u8),
-            role: (session.role > 0.0).then(|| Role::of_query(text)),
+            role: has_assistant.then(|| Role::of_query(text)),
             has_text: true,
         };
         fused.keywords = self.keywords(candidates, has_neighbours, &named)?;

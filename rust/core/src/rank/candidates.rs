@@ -6,11 +6,17 @@ use std::sync::Arc;
 use crate::Error;
 use crate::columns::{BlockAttributes, Columns, flags};
 use crate::deadline::Deadline;
+use crate::lexical::Lexical;
 use crate::memory::naming::NamedSpeakers;
 use crate::memory::speakers::Speakers;
 use crate::rank::scoring_config::Session;
 use crate::search::docid_set::DocidSet;
 use crate::text::{DateRange, Role};
+
+/// The part of the term of roles that a turn of an assistant loses without a word, and the words from
+/// which on it loses all: a short one holds a command, a setting or a fix, a long one advice.
+const SHORT_ANSWER: f64 = 0.5;
+const LONG_ANSWER: f64 = 200.0;
 
 /// No neighbour.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -19,6 +25,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct CandidateSet<'a> {
     pub(crate) columns: &'a Columns,
     pub(crate) speakers: &'a Speakers,
+    lexical: &'a Lexical,
     pub(crate) docids: Vec<u32>,
     pub(crate) set: DocidSet,
     pub(crate) deadline: &'a Deadline,
@@ -98,11 +105,12 @@ impl<'a> CandidateSet<'a> {
     pub(crate) fn new(
         columns: &'a Columns,
         speakers: &'a Speakers,
+        lexical: &'a Lexical,
         set: DocidSet,
         deadline: &'a Deadline,
     ) -> Self {
         let docids = set.iter().collect();
-        Self { columns, speakers, docids, set, deadline, turns: OnceCell::new() }
+        Self { columns, speakers, lexical, docids, set, deadline, turns: OnceCell::new() }
     }
 
     /// Read all turns at once, because each will be needed; none if the deadline passes.
@@ -189,16 +197,20 @@ impl<'a> CandidateSet<'a> {
 
     /// Whether any candidate has a candidate as neighbour.
     pub(crate) fn has_neighbours(&self) -> Result<bool, Error> {
-        let has_next = |of_block: &[u32]| {
-            let block = self.columns.block(block_of(of_block[0]));
-            block.is_some_and(|block| {
-                let next = |docid: &u32| block.next.get(*docid as usize % Columns::BLOCK).copied();
-                of_block.iter().filter_map(next).any(|docid| self.set.contains(docid))
-            })
-        };
+        self.any(|block, at| block.next.get(at).is_some_and(|next| self.set.contains(*next)))
+    }
+
+    /// Whether any candidate is a turn of an assistant.
+    pub(crate) fn has_assistant(&self) -> Result<bool, Error> {
+        self.any(|block, at| block.flags[at] & flags::BY_ASSISTANT != 0)
+    }
+
+    fn any(&self, is_so: impl Fn(&BlockAttributes<'_>, usize) -> bool) -> Result<bool, Error> {
         for of_block in by_block(&self.docids) {
             self.deadline.check()?;
-            if has_next(of_block) {
+            let block = self.columns.block(block_of(of_block[0]));
+            let at = |docid: &u32| *docid as usize % Columns::BLOCK;
+            if block.is_some_and(|block| of_block.iter().any(|docid| is_so(&block, at(docid)))) {
                 return Ok(true);
             }
         }
@@ -368,12 +380,19 @@ impl<'a> CandidateSet<'a> {
         query_features: &QueryFeatures,
         at: u32,
     ) -> f64 {
-        let other = match query_features.role {
-            Some(Role::User) => flags::BY_ASSISTANT,
-            Some(Role::Assistant) => flags::BY_USER,
-            None => return 0.0,
-        };
-        if self.has_flag(at, other) { session.role } else { 0.0 }
+        match query_features.role {
+            Some(Role::User) if self.has_flag(at, flags::BY_ASSISTANT) => {
+                session.role * self.part_of_answer(at)
+            }
+            Some(Role::Assistant) if self.has_flag(at, flags::BY_USER) => session.role,
+            _ => 0.0,
+        }
+    }
+
+    /// The part of the term of roles that a turn of an assistant loses, by its words.
+    fn part_of_answer(&self, at: u32) -> f64 {
+        let words = self.lexical.length(self.docids[at as usize]) as f64;
+        SHORT_ANSWER + (1.0 - SHORT_ANSWER) * (words / LONG_ANSWER).min(1.0)
     }
 }
 

@@ -106,7 +106,8 @@ pub struct Session {
     pub isolated: f64,
     /// The smallest lift, as a share of its own match, where others have neighbours.
     pub min_lift: f64,
-    /// Subtracted, in a chat with an assistant, from turns of the side that the query is not about.
+    /// Subtracted, where an assistant speaks, from turns of the side that the query is not about; less
+    /// from short turns of the assistant.
     /// Above 0, `question` is not subtracted from the user's turns, and `answer` lifts the assistant's
     /// only if the query is about these.
     pub role: f64,
