@@ -1,4 +1,4 @@
-"""The similarity of a text of few words has a smaller share in its match."""
+"""The similarity of a turn of few words has a smaller share in its match."""
 
 import math
 
@@ -19,8 +19,13 @@ FULL = msgspec.structs.replace(HYBRID, similarity=SHARE, full_words=4)
 @pytest.fixture
 def memory():
     with Memory(":memory:", embedder=WordEmbedder()) as made:
-        made.add_many(TEXTS)
+        made.add_many(alone(TEXTS))
         yield made
+
+
+def alone(texts):
+    """Return turns of sessions in which nothing else was said."""
+    return [{"content": text, "session_id": text} for text in texts]
 
 
 def explained(memory, query, **options):
@@ -55,7 +60,7 @@ def test_the_share_is_that_of_the_language_too(memory):
     embedder = WordEmbedder()
     embedder.languages = {"en"}
     with Memory(":memory:", embedder=embedder) as english:
-        english.add_many(TEXTS)
+        english.add_many(alone(TEXTS))
         found = shares(english, ranking=FULL)
     assert found == shares(memory, ranking=FULL) | {"вода и лампа на столе": 0, "она": 0}
 
@@ -83,8 +88,17 @@ def test_a_number_of_words_is_checked(given):
 def test_an_empty_text_has_the_whole_share():
     embedder = WordEmbedder()
     with Memory(":memory:", embedder=embedder) as memory:
-        memory.add("Ada bought a lamp at the fair")
-        memory.add({"content": "", "embed": "a boat in the harbour"})
-        memory.add({"content": "boat", "embed": "a boat in the harbour"})
+        memory.add_many(alone(["Ada bought a lamp at the fair"]))
+        for content in ("", "boat"):
+            memory.add(
+                {"content": content, "embed": "a boat in the harbour", "session_id": f"s{content}"}
+            )
         found = shares(memory, ranking=FULL)
     assert found == {"Ada bought a lamp at the fair": 1, "": 1, "boat": 1 / 4}
+
+
+def test_a_title_without_a_session_has_the_whole_share():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add("boat")
+        memory.add("lamp", session_id="s")
+        assert shares(memory, ranking=FULL) == {"boat": 1, "lamp": 1 / 4}

@@ -360,8 +360,10 @@ class _Query:
         if share < 1 and self.ranking.covered_only:
             share *= is_english(self.in_play[number].entry.content)
         # Nothing but its vector tells the meaning of a memory with an empty content.
-        if share < 1 and self.ranking.full_words and self.in_play[number].entry.content:
-            words_here = len(words_of(self.in_play[number].entry.content))
+        entry = self.in_play[number].entry
+        is_turn = entry.session_id is not None and bool(entry.content)
+        if share < 1 and self.ranking.full_words and is_turn:
+            words_here = len(words_of(entry.content))
             share *= min(1.0, words_here / self.ranking.full_words)
         value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words
         return Match(near, words, share, value)

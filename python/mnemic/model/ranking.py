@@ -324,10 +324,10 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         chunk_penalty: Subtracted from the cosine of a memory of n chunks, times ln(n), from 0 to 1:
             the nearest of many chunks is near by chance. 0 turns it off.
         full_words: Number of words, from 0 to 1000, from which on the similarity has its whole
-            share in the match of a memory; one of fewer words has a share in proportion to them,
-            and keywords have more: the vector of a name alone is near to every query that names
-            it. A memory with an empty content has the whole share. 0 turns it off. Ignored where
-            similarity is 0 or 1.
+            share in the match of a memory with a session; one of fewer words has a share in
+            proportion to them, and keywords have more: the vector of a name alone is near to every
+            query that names it. A memory without a session, as a title, or with an empty content
+            has the whole share. 0 turns it off. Ignored where similarity is 0 or 1.
         keywords: The parts of a keyword match.
         session: The terms of sessions, times, speakers and roles.
         strip_speaker_names: Whether names of speakers are left out of the keywords, and put into

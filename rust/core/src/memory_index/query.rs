@@ -205,13 +205,18 @@ impl Query<'_> {
             return uncovered.map(|(at, _)| (at, 0.0)).collect();
         }
         let (by_words, mut shares, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
-        // Nothing but its vector tells the meaning of a memory with an empty content.
-        let is_empty = |at: u32| self.columns().content(docids[at as usize]) == Some("");
+        // Nothing but its vector tells the meaning of a memory with an empty content, and a few words
+        // outside a session are a title or a note, not a name that is called.
+        let is_whole = |at: u32, words: usize| {
+            let docid = docids[at as usize];
+            let session = self.columns().turn_of(docid).map_or(0, |(session, _)| session);
+            session == 0 || words == 0 && self.columns().content(docid) == Some("")
+        };
         memories.lexical.each_length(docids, |words| {
             if uncovered.get(at as usize) == Some(&true) {
                 shares.push((at, 0.0));
             } else if let Some(share) = by_words.get(words)
-                && (words > 0 || !is_empty(at))
+                && !is_whole(at, words)
             {
                 shares.push((at, *share));
             }

@@ -14,8 +14,8 @@ pub struct ScoringConfig {
     pub covered_only: bool,
     /// Subtracted from the cosine of the nearest of n chunks, times ln n.
     pub chunk_penalty: f64,
-    /// Number of tokens from which on similarity has its whole share in the match of a memory; a
-    /// shorter one has a share in proportion. Ignored where similarity is all there is.
+    /// Number of tokens from which on similarity has its whole share in the match of a turn of a
+    /// session; a shorter one has a share in proportion. Ignored where similarity is all there is.
     pub full_words: u32,
     /// The parts of a keyword match.
     pub keywords: KeywordFields,
