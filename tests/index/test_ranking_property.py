@@ -53,7 +53,7 @@ CONTENTS = (
     *("tea", "cup", "red tea", "tea cup", "cup tea", "the tea of noon", "tea tea tea", "…"),
     *("red boat with the lamp", "boatman", "teacup", "the red teacup of the boatman", "the"),
     *("tea cup?", "Ada: red boat", "Ada: tea?", "Bob: cup", "Bob: is it noon? tea", "lamp? ", "?"),
-    *("user: tea cup?", "bot: red boat", "user: the lamp"),
+    *("user: tea cup?", "bot: red boat", "user: the lamp", "bot: " + "red boat " * 60),
     *("红茶", "我的红茶杯", "茶杯和灯, tea", "我的 tea 红茶红茶"),
     *("Ada: the lamp of the boat", "Bob: tea cup tea cup red", "Cleo: noon", "Ada: Bob: tea"),
     *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?", ""),
@@ -114,8 +114,9 @@ def made(number, given_facts, vectors=()):
 def rows_of(seed, count):
     """Return random rows; those of a smaller count are the first of them."""
     chance = Random(seed)  # noqa: S311 - data for a test
+    values = VALUES if chance.random() < 0.8 else VALUES | {"session_id": (None,)}
     return [
-        made(number, picked(chance, VALUES), chance.choice(PARTS)) for number in range(1, count + 1)
+        made(number, picked(chance, values), chance.choice(PARTS)) for number in range(1, count + 1)
     ]
 
 

@@ -137,3 +137,29 @@ def test_an_adaptive_share_is_neither_a_search_by_keywords_nor_one_by_meaning():
     assert RANKING.has_keywords
     assert not msgspec.structs.replace(RANKING, similarity=0.0).has_similarity
     assert not msgspec.structs.replace(RANKING, similarity=1.0).has_keywords
+
+
+def test_common_words_have_the_limit_of_long_texts_where_nothing_has_a_session(memory):
+    memory.add_many([f"the boat number{number} sails" for number in range(50)])
+    common, rare = (
+        memory.search(text, ranking=RANKING).share for text in ("the boat sails", "number7 number8")
+    )
+    assert (common, rare) == (pytest.approx(0.9), expected(4))
+    assert memory.search("the boat sails", ranking=RANKING, user_id="nobody").share == 0.1
+
+
+def test_between_both_the_share_rises_as_the_words_become_common(memory):
+    memory.add_many([f"the boat number{number} sails" for number in range(50)])
+    texts = ("number7", "boat number7", "boat boat number7", "the boat sails number7", "the boat")
+    shares = [memory.search(text, ranking=RANKING).share for text in texts]
+    assert shares == sorted(shares)
+    assert len(set(shares)) > 2
+
+
+def test_one_session_among_the_memories_keeps_the_share_by_length(memory):
+    memory.add_many([f"the boat number{number} sails" for number in range(50)])
+    memory.add("the red boat sails", session_id="s", category="chat")
+    assert memory.search("the boat sails", ranking=RANKING).share == expected(4)
+    only_notes = {"NOT": {"category": "chat"}}
+    alone = memory.search("the boat sails", ranking=RANKING, filters=only_notes)
+    assert alone.share == pytest.approx(0.9)

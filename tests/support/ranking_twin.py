@@ -301,7 +301,8 @@ class _Query:
         self.terms = self.ranking.session if wanted.text is not None else SessionTerms()
         self.is_query = wanted.text is not None or wanted.vectors is not None
         rows_of_user = [row for row in twin.rows.values() if _is_of_user(row, wanted.scope)]
-        self.share = _share(self.ranking.similarity, rows_of_user)
+        rarity = self.rarity(rows_of_user)
+        self.share = _share(self.ranking.similarity, rows_of_user, rarity)
         self.has_near = wanted.vectors is not None and self.share > 0
         self.has_words = self.is_query and self.share < 1
         fields = self.ranking.keywords
@@ -460,6 +461,16 @@ class _Query:
         created = to_microseconds(row.entry.created_at)
         return any(start <= created < end for start, end in self.dates)
 
+    def rarity(self, rows_of_user):
+        """Return the mean idf of the words by ln(N + 1); 1 where none is rare or common."""
+        words = words_of(self.wanted.text or "")
+        has_sessions = any(row.entry.session_id is not None for row in self.in_play.values())
+        if has_sessions or not words or not rows_of_user:
+            return 1.0
+        statistics = Statistics(rows_of_user, self.ranking.keywords)
+        idf = [statistics.word_idf(word) for word in words]
+        return sum(idf) / len(idf) / math.log(len(rows_of_user) + 1)
+
     def words_kept(self):
         """Return the query's words, without the names of those who have said too much."""
         words = words_of(self.wanted.text or "")
@@ -522,13 +533,15 @@ class _Query:
         return max(0, self.wanted.now - to_microseconds(time)) / DAY
 
 
-def _share(similarity, rows):
-    """Return the share of similarity, a number or one that grows with the length of rows."""
+def _share(similarity, rows, rarity):
+    """Return the share of similarity: a number, or by the length of rows and the query's words."""
     if not isinstance(similarity, AdaptiveShare):
         return similarity
     mean = np.mean([len(words_of(row.entry.content)) for row in rows] or [0])
     growth = mean**3 / (mean**3 + similarity.length**3)
-    return similarity.short + (similarity.long - similarity.short) * growth
+    share = similarity.short + (similarity.long - similarity.short) * growth
+    common = min(1.0, max(0.0, (0.6 - rarity) / 0.2))
+    return share + (similarity.long - share) * common
 
 
 def _newest_first(row):

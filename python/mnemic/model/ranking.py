@@ -290,6 +290,10 @@ class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
     over all memories of the user, or of all users where all are searched. The presets' limits and
     length are chosen by measurement; see docs/lab/quality.md.
 
+    Where none of the memories that a search is over has a session, the share also grows with how
+    common the words of the query are, because many notes have them: to `long`, in a straight line
+    as their mean idf falls from .6 to .4 of ln(n + 1), with n memories.
+
     Attributes:
         short: Limit for short memories, from 0 to 1.
         long: Limit for long memories, from 0 to 1.

@@ -310,9 +310,10 @@ impl MemoryIndex {
             selection: None,
         };
         let has_match = request.text.is_some() || !request.vectors.is_empty();
-        let share = (has_match && scoring.weights.relevance > 0.0).then_some(scoring.similarity);
+        let is_shared = has_match && scoring.weights.relevance > 0.0;
         snapshot.vectors.check_codes()?;
         let answer = query.answer()?;
+        let share = is_shared.then_some(answer.share.unwrap_or(scoring.similarity));
         snapshot.vectors.check_read()?;
         Ok(Answer { share, ..answer })
     }

@@ -119,7 +119,8 @@ impl Query<'_> {
         let session = &scoring.session;
         let names_count = session.speaker > 0.0 || scoring.strip_speaker_names;
         let turns_count = session.has_neighbours() || session.role > 0.0;
-        let by_text = scoring.similarity < 1.0 || turns_count || names_count;
+        let is_shared = scoring.similarity < 1.0 || scoring.adaptive.is_some();
+        let by_text = is_shared || turns_count || names_count;
         scoring.needs_newest_ranks() || self.request.text.is_some() && by_text
     }
 

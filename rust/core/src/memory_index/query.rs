@@ -13,6 +13,7 @@ use crate::rank::components::Components;
 use crate::rank::evidence;
 use crate::rank::fused_score::{Exact, Fused, Scored};
 use crate::rank::keyword_match::{FirstPass, Keywords};
+use crate::rank::scoring_config::ScoringConfig;
 use crate::rank::signals::{self, Signals};
 use crate::rank::similarity::Similarity;
 use crate::rank::sort_key::{self, SortKey, SortedHit};
@@ -47,6 +48,8 @@ pub(super) struct SelectionTerms {
     pub(super) has_neighbours: bool,
     /// Whether any is a turn of an assistant, where roles count.
     has_assistant: bool,
+    /// The scoring with the share for the words of the text, where that depends on them.
+    scoring: Option<ScoringConfig>,
     /// The speakers that the text names, where names count.
     pub(super) named: NamedSpeakers,
     /// By ordinal, where recency is a rank among all; else empty.
@@ -104,7 +107,8 @@ impl Query<'_> {
         let has_names = session.speaker > 0.0 || scoring.strip_speaker_names;
         let is_a_rank = scoring.needs_newest_ranks();
         let divides = request.best_match.is_some_and(|best| best <= 0.0);
-        let by_others = has_turns || has_names || session.role > 0.0;
+        let has_roles = session.role > 0.0;
+        let by_others = has_turns || has_names || has_roles || scoring.adaptive.is_some();
         !(is_a_rank || divides || request.text.is_some() && by_others)
     }
 
@@ -149,6 +153,27 @@ impl Query<'_> {
     /// The answer among the candidates that are not `ruled_out` by their ordinals; no candidate is if
     /// that is empty.
     pub(super) fn of_candidates(
+        &self,
+        candidates: &CandidateSet<'_>,
+        terms: SelectionTerms,
+        ruled_out: Vec<bool>,
+    ) -> Result<Answer, Error> {
+        let scoring = terms.scoring.unwrap_or(*self.request.scoring);
+        let request = Request { scoring: &scoring, ..*self.request };
+        let answer =
+            Query { request: &request, ..*self }.of_scored(candidates, terms, ruled_out)?;
+        Ok(Answer { share: Some(scoring.similarity), ..answer })
+    }
+
+    /// The scoring for the words of the text.
+    fn for_words(&self, text: &str) -> ScoringConfig {
+        let memories = &self.snapshot.memories;
+        let collection = memories.collection(self.request.ask.scope.user);
+        self.request.scoring.for_words(memories.lexical.word_rarity(text, collection))
+    }
+
+    /// The answer among the candidates by the scoring of the request.
+    fn of_scored(
         &self,
         candidates: &CandidateSet<'_>,
         terms: SelectionTerms,
@@ -463,7 +488,9 @@ impl Query<'_> {
         let has_neighbours = reads_neighbours && selection.has_neighbours()?;
         let has_assistant = scoring.session.role > 0.0 && selection.has_assistant()?;
         let named = self.named(text, &selection.docids)?;
-        Ok(SelectionTerms { has_neighbours, has_assistant, named, newest_ranks })
+        let depends_on_words = scoring.adaptive.is_some() && !selection.has_sessions()?;
+        let scoring = depends_on_words.then(|| self.for_words(text));
+        Ok(SelectionTerms { has_neighbours, has_assistant, scoring, named, newest_ranks })
     }
 
     /// The expression with all parts beside similarities.
@@ -473,7 +500,7 @@ impl Query<'_> {
         terms: SelectionTerms,
     ) -> Result<Fused<'p>, Error> {
         let (candidates, scoring) = (fused.candidates, fused.scoring);
-        let SelectionTerms { has_neighbours, has_assistant, named, newest_ranks } = terms;
+        let SelectionTerms { has_neighbours, has_assistant, named, newest_ranks, .. } = terms;
         if scoring.weights.of_static_score() > 0.0 {
             let now = self.request.ask.now;
             fused.static_scores = Some(StaticScores::new(candidates, scoring, now, newest_ranks)?);

@@ -200,6 +200,11 @@ impl<'a> CandidateSet<'a> {
         self.any(|block, at| block.next.get(at).is_some_and(|next| self.set.contains(*next)))
     }
 
+    /// Whether any candidate is of a session.
+    pub(crate) fn has_sessions(&self) -> Result<bool, Error> {
+        self.any(|block, at| block.session[at] != 0)
+    }
+
     /// Whether any candidate is a turn of an assistant.
     pub(crate) fn has_assistant(&self) -> Result<bool, Error> {
         self.any(|block, at| block.flags[at] & flags::BY_ASSISTANT != 0)

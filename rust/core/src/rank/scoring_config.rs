@@ -2,6 +2,10 @@
 
 use crate::rank::signals::{Recency, Salience};
 
+/// The rarity of a query's words from which on they are rare, and up to which they are common.
+const RARE: f64 = 0.6;
+const COMMON: f64 = 0.4;
+
 /// All that a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoringConfig {
@@ -34,15 +38,16 @@ pub struct ScoringConfig {
     pub salience: Salience,
 }
 
-/// A share of the similarity that grows with the mean length of memories.
+/// A share of the similarity that grows with the mean length of memories, and among memories without
+/// sessions with how common the words of a query are.
 ///
-/// The longer a text, the more words of a query it holds by chance, while the vector of a chunk
-/// means as much as that of a short text.
+/// The longer a text, and the more common a word, the more words of a query a text holds by chance,
+/// while the vector of a chunk means as much as that of a short text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdaptiveShare {
     /// Its limit for short memories.
     pub short: f64,
-    /// Its limit for long ones.
+    /// Its limit for long ones, and for common words.
     pub long: f64,
     /// The mean number of tokens at which it is halfway between both.
     pub length: f64,
@@ -152,7 +157,14 @@ impl ScoringConfig {
     /// The scoring of memories of this mean length, with its share as a number.
     pub(crate) fn resolved(self, mean_length: f64) -> Self {
         let share = self.adaptive.map_or(self.similarity, |adaptive| adaptive.at(mean_length));
-        Self { similarity: share, adaptive: None, ..self }
+        Self { similarity: share, ..self }
+    }
+
+    /// The resolved scoring for a query with words of this rarity among memories without sessions.
+    pub(crate) fn for_words(self, rarity: f64) -> Self {
+        let common = ((RARE - rarity) / (RARE - COMMON)).clamp(0.0, 1.0);
+        let limit = self.adaptive.map_or(self.similarity, |adaptive| adaptive.long);
+        Self { similarity: self.similarity + (limit - self.similarity) * common, ..self }
     }
 
     /// Whether the score is the similarity and nothing else.
@@ -160,6 +172,7 @@ impl ScoringConfig {
     pub(crate) fn is_similarity_alone(&self) -> bool {
         let weights = &self.weights;
         self.similarity == 1.0
+            && self.adaptive.is_none()
             && self.chunk_penalty == 0.0
             && self.session == Session::default()
             && weights.relevance == 1.0
