@@ -18,29 +18,32 @@ def embedder(languages):
 
 
 @pytest.mark.parametrize(
-    ("languages", "text", "is_covered"),
+    ("languages", "text", "share"),
     [
-        ({"en"}, "a cup of tea", True),
-        ({"en"}, "ｆｕｌｌ ｗｉｄｔｈ", True),
-        ({"en"}, "一杯茶", False),
-        ({"en"}, "чашка чая", False),
-        ({"en"}, "用Python写的 script", True),
-        ({"en"}, "我昨天用 AI 写的代码", False),
-        ({"en"}, "2024-05-03 😀", True),
-        (("en", "zh"), "一杯茶", True),
-        (["zh"], "a cup of tea", False),
-        (frozenset({"ja"}), "お茶を一杯", True),
-        ({"zh"}, "お茶はおいしいですね", False),
-        ({"sr"}, "šolja čaja, шоља чаја", True),
-        (None, "一杯茶", True),
+        ({"en"}, "a cup of tea", 1),
+        ({"en"}, "ｆｕｌｌ ｗｉｄｔｈ", 1),
+        ({"en"}, "一杯茶", 0.05),
+        ({"en"}, "чашка чая", 0),
+        ({"en"}, "Wo steht der Wein, den Anna mag?", 0.1),
+        ({"en", "de"}, "Wo steht der Wein, den Anna mag?", 1),
+        ({"en"}, "Anna Wein", 1),
+        ({"en"}, "用Python写的 script", 1),
+        ({"en"}, "我昨天用 AI 写的代码", 0.05),
+        ({"en"}, "2024-05-03 😀", 1),
+        (("en", "zh"), "一杯茶", 1),
+        (["zh"], "a cup of tea", 0),
+        (frozenset({"ja"}), "お茶を一杯", 1),
+        ({"zh"}, "お茶はおいしいですね", 0.05),
+        ({"sr"}, "šolja čaja, шоља чаја", 1),
+        (None, "一杯茶", 1),
     ],
 )
-def test_a_text_is_covered_by_the_script_of_most_of_its_letters(languages, text, is_covered):
-    assert ValidatedEmbedder(embedder(languages)).covers(text) is is_covered
+def test_a_text_is_covered_by_script_and_language(languages, text, share):
+    assert ValidatedEmbedder(embedder(languages)).max_share(text) == share
 
 
 def test_an_embedder_without_languages_covers_any():
-    assert ValidatedEmbedder(WordEmbedder()).covers("一杯茶")
+    assert ValidatedEmbedder(WordEmbedder()).max_share("一杯茶") == 1
 
 
 @pytest.mark.parametrize(

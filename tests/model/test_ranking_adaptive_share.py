@@ -21,7 +21,8 @@ def memory():
 
 
 def share_of(memory, **options):
-    return memory.search("boat", ranking=RANKING, **options).share
+    rare = "zebra"
+    return memory.search(rare, ranking=RANKING, **options).share
 
 
 def expected(*lengths):
@@ -158,8 +159,8 @@ def test_between_both_the_share_rises_as_the_words_become_common(memory):
 
 def test_one_session_among_the_memories_keeps_the_share_by_length(memory):
     memory.add_many([f"the boat number{number} sails" for number in range(50)])
-    memory.add("the red boat sails", session_id="s", category="chat")
+    memory.add("the red boat sails", session_id="s", tags=["chat"])
     assert memory.search("the boat sails", ranking=RANKING).share == expected(4)
-    only_notes = {"NOT": {"category": "chat"}}
+    only_notes = {"NOT": {"tags": {"contains": "chat"}}}
     alone = memory.search("the boat sails", ranking=RANKING, filters=only_notes)
     assert alone.share == pytest.approx(0.9)

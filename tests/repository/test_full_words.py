@@ -7,7 +7,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import HYBRID, KEYWORD, SEMANTIC, KeywordFields, Ranking
+from mnemic.model import HYBRID, KEYWORD, SEMANTIC, KeywordFields, Ranking, SessionTerms
 from tests.support.embedders import WordEmbedder
 
 NAME, STATEMENT = "Ada?", "Ada bought a lamp at the fair"
@@ -43,7 +43,8 @@ def test_the_share_of_similarity_is_in_proportion_to_the_words(memory):
 
 
 def test_keywords_have_the_rest(memory):
-    for part in explained(memory, "Ada", ranking=FULL).values():
+    plain = msgspec.structs.replace(FULL, session=SessionTerms())
+    for part in explained(memory, "Ada", ranking=plain).values():
         near, words, share = part.get("similarity", 0.0), part["keyword"], part["share"]
         largest = part["relevance"] and (share * near + (1 - share) * words) / part["relevance"]
         assert largest == pytest.approx(1) or part["relevance"] == 0

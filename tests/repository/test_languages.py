@@ -96,6 +96,21 @@ def test_its_vector_neither_helps_nor_harms_it():
         assert with_vector[content]["relevance"] == without[content]["relevance"]
 
 
+@pytest.mark.parametrize(
+    ("query", "share"),
+    [("Wo steht die Lampe, die sie mag?", 0.1), ("红茶在哪里", 0.05), ("where is it?", 0.2)],
+)
+def test_similarity_has_a_small_share_for_a_query_in_another_language(query, share):
+    contents = ("Die Lampe steht bei dem Wein, den sie mag", "我喜欢红茶", "a lamp for the wine")
+    with opened(english(), contents) as memory:
+        ranking = msgspec.structs.replace(EVEN, similarity=0.2)
+        parts = explained(memory, query, ranking=ranking)
+    limits = dict(zip(contents, (0.1, 0.05, 1), strict=True))
+    assert {content: part["share"] for content, part in parts.items()} == {
+        content: min(share, limit) for content, limit in limits.items()
+    }
+
+
 def test_all_have_a_share_where_the_ranking_or_the_embedder_does_not_care(memory):
     regardless = msgspec.structs.replace(EVEN, similarity=0.25, covered_only=False)
     parts = explained(memory, "вода", ranking=regardless)

@@ -67,11 +67,13 @@ class Relevance(NamedTuple):
     components: dict
 
 
-def is_english(text):
-    """Return whether at least half of the letters are Latin."""
-    letters = [letter for letter in text if letter.isalpha()]
-    latin = sum(unicodedata.name(letter).startswith("LATIN") for letter in letters)
-    return 2 * latin >= len(letters)
+def max_share(text):
+    """Return the largest share of similarity: whole for Latin letters, .05 for Han, else 0."""
+    names = [unicodedata.name(letter) for letter in text if letter.isalpha()]
+    latin = sum(name.startswith("LATIN") for name in names)
+    if 2 * latin >= len(names):
+        return 1.0
+    return 0.05 if 2 * sum(name.startswith("CJK") for name in names) >= len(names) - latin else 0.0
 
 
 def words_of(text):
@@ -359,13 +361,13 @@ class _Query:
             words = self.keywords.match(number, earlier)
         share = self.share
         if share < 1 and self.ranking.covered_only:
-            share *= is_english(self.in_play[number].entry.content)
+            share = min(share, max_share(self.in_play[number].entry.content))
         # Nothing but its vector tells the meaning of a memory with an empty content.
         entry = self.in_play[number].entry
         is_turn = entry.session_id is not None and bool(entry.content)
         if share < 1 and self.ranking.full_words and is_turn:
             words_here = len(words_of(entry.content))
-            share *= min(1.0, words_here / self.ranking.full_words)
+            share = min(share, self.share * min(1.0, words_here / self.ranking.full_words))
         value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words
         return Match(near, words, share, value)
 
@@ -462,14 +464,14 @@ class _Query:
         return any(start <= created < end for start, end in self.dates)
 
     def rarity(self, rows_of_user):
-        """Return the mean idf of the words by ln(N + 1); 1 where none is rare or common."""
+        """Return the mean idf of the words by that of a word of one row; 1 if it does not count."""
         words = words_of(self.wanted.text or "")
         has_sessions = any(row.entry.session_id is not None for row in self.in_play.values())
         if has_sessions or not words or not rows_of_user:
             return 1.0
         statistics = Statistics(rows_of_user, self.ranking.keywords)
         idf = [statistics.word_idf(word) for word in words]
-        return sum(idf) / len(idf) / math.log(len(rows_of_user) + 1)
+        return sum(idf) / len(idf) / statistics.idf(1)
 
     def words_kept(self):
         """Return the query's words, without the names of those who have said too much."""
@@ -572,7 +574,7 @@ def _side(row):
 
 def _part_of_answer(row):
     """Return the part of the term of roles that a turn of an assistant loses, by its words."""
-    return 0.4 + 0.6 * min(1.0, len(words_of(row.entry.content)) / 200)
+    return 0.5 + 0.5 * min(1.0, len(words_of(row.entry.content)) / 200)
 
 
 def _asks(row):

@@ -343,9 +343,9 @@ class ValidatedEmbedder:
             return [False] * len(texts)
         return [len(chunks) > 1 for chunks in self._split(texts)]
 
-    def covers(self, text: str) -> bool:
-        """Return whether a text is in a language of the embedder, by its script."""
-        return self.coverage is None or self.coverage.covers(text)
+    def max_share(self, text: str) -> float:
+        """Return the largest share of similarity in a match of a text: 1 in a covered language."""
+        return 1.0 if self.coverage is None else self.coverage.max_share(text)
 
     @property
     def has_loop(self) -> bool:

@@ -212,7 +212,7 @@ class SessionTerms(Record, frozen=True, metaclass=NamedFields):
             neighbours: a lone statement between other topics gets no lift from them.
         role: Where an assistant speaks in any of the memories that a search is over, subtracted
             from its turns, or from the user's if the query is about an earlier answer ("What did
-            you suggest?"). A turn of the assistant loses .4 of it without a word, and all of it
+            you suggest?"). A turn of the assistant loses half of it without a word, and all of it
             from 200 words on: short ones hold commands, settings and fixes, long ones advice. Above
             0, `question` is not subtracted from the user's turns, because they hold the facts, and
             `answer` lifts an assistant's turn only for queries about earlier answers.
@@ -292,7 +292,7 @@ class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
 
     Where none of the memories that a search is over has a session, the share also grows with how
     common the words of the query are, because many notes have them: to `long`, in a straight line
-    as their mean idf falls from .6 to .4 of ln(n + 1), with n memories.
+    as their mean idf falls from .6 to .4 of that of a word that one memory has.
 
     Attributes:
         short: Limit for short memories, from 0 to 1.
@@ -321,10 +321,10 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     Attributes:
         similarity: Share of the similarity in a match, from 0 to 1, the rest is the keywords': 1 is
             a semantic search, 0 one by keywords. An `AdaptiveShare` depends on the memories.
-        covered_only: Whether similarity has a share only where the embedder covers the language of
-            query and memory; see `Embedder.languages`. A query in another language is answered by
-            keywords alone, a memory in another is matched by keywords alone. Ignored where
-            similarity is 0 or 1.
+        covered_only: Whether similarity has its share only where the embedder covers the language
+            of query and memory; see `Embedder.languages`. For a query or a memory in another
+            language of the same script it is at most .1, in Han and Kana .05, and in other scripts
+            keywords alone count. Ignored where similarity is 0 or 1.
         chunk_penalty: Subtracted from the cosine of a memory of n chunks, times ln(n), from 0 to 1:
             the nearest of many chunks is near by chance. 0 turns it off.
         full_words: Number of words, from 0 to 1000, from which on the similarity has its whole

@@ -11,7 +11,7 @@ from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
-from mnemic.model import Scope
+from mnemic.model import AdaptiveShare, Scope
 from mnemic.model.search import EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_cache import QueryCache, key_of
@@ -20,6 +20,15 @@ from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import LoopTurn, current_turn
 
 Vectors: TypeAlias = list[Float32Array]
+
+
+def _limited(similarity: float | AdaptiveShare, share: float) -> float | AdaptiveShare:
+    """Return at most this share of similarity."""
+    match similarity:
+        case AdaptiveShare(short, long, length):
+            return AdaptiveShare(min(short, share), min(long, share), length)
+        case fixed:
+            return min(fixed, share)
 
 
 class AnnouncedSearch(NamedTuple):
@@ -105,16 +114,22 @@ class QueryVectors(Part):
     def covered(self, search: Search) -> Search:
         """Return a search as its ranking and the embedder's languages want it.
 
-        A hybrid search for covered memories only becomes one by keywords if the embedder does not
-        cover its query; other texts of the same meaning that are not covered are left out.
+        In a hybrid search that minds what is covered, similarity has the share that is left to the
+        language of the query; if that is none, it becomes a search by keywords. Other texts of the
+        same meaning that are covered less are left out.
         """
         embedder, text = self._embedder, search.text
         if embedder is None or text is None or not search.needs_coverage:
             return search
-        if not embedder.covers(text):
+        share = embedder.max_share(text)
+        if share == 0:
             return search.by_keywords
-        also = tuple(filter(embedder.covers, search.also))
-        return search if also == search.also else msgspec.structs.replace(search, also=also)
+        also = tuple(each for each in search.also if embedder.max_share(each) >= share)
+        if share == 1 and also == search.also:
+            return search
+        limited = _limited(search.ranking.similarity, share)
+        ranking = msgspec.structs.replace(search.ranking, similarity=limited)
+        return msgspec.structs.replace(search, ranking=ranking, also=also)
 
     def announced(self, scope: Scope, search: Search) -> AnnouncedSearch | None:
         """Return the description of a search for those beside it; None if it embeds nothing."""

@@ -33,6 +33,12 @@ impl PyCoverage {
         Coverage::of(&languages).map(Self).map_err(raised)
     }
 
+    #[doc = stub!("Coverage.max_share")]
+    #[pyo3(signature = (text, /))]
+    fn max_share(&self, text: &Bound<'_, PyString>) -> PyResult<f64> {
+        Ok(self.0.max_share(&utf8(text.clone(), || "text".to_owned())?))
+    }
+
     #[doc = stub!("Coverage.covers")]
     #[pyo3(signature = (text, /))]
     fn covers(&self, text: &Bound<'_, PyString>) -> PyResult<bool> {

@@ -17,7 +17,7 @@ use crate::text::{Analyser, Coverage};
 
 /// The version of the bytes of a state. It is raised with every change of their form or meaning:
 /// numbers of languages, words that texts are cut into, and flags of texts are such meanings.
-pub(crate) const STATE_VERSION: u32 = 1;
+pub(crate) const STATE_VERSION: u32 = 2;
 
 /// What other parts of a [`MemoryState`] follow from.
 #[derive(Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl MemoryState {
             columns: self.columns.stored(),
             lexical: self.lexical.stored(),
             speakers: self.speakers.stored(),
-            uncovered: self.uncovered.marks(),
+            uncovered: self.uncovered.percents(),
             graph: self.graph.clone(),
             chunks: self.chunks,
             unembedded: self.unembedded.ids().collect(),
@@ -70,7 +70,7 @@ impl MemoryState {
         let users = columns.users();
         let lexical = Lexical::restored(stored.lexical, analyser, &users)?;
         let speakers = Speakers::restored(stored.speakers, users.len())?;
-        let uncovered = Uncovered::restored(coverage, &stored.uncovered, users.len())?;
+        let uncovered = Uncovered::restored(coverage, stored.uncovered, users.len())?;
         let (graph, chunks) = (stored.graph, stored.chunks);
         Error::unless(chunks > 0, "memories without a chunk")?;
         let unembedded = lacking(&stored.unembedded, has_vectors)?;

@@ -1,17 +1,18 @@
-//! The memories that are in no language of the embedder, by docid.
+//! How far the embedder covers each memory, by docid.
 
 use std::sync::Arc;
 
 use crate::Error;
 use crate::collections::cow_vec::BlockVec;
-use crate::text::Coverage;
+use crate::text::coverage::{Coverage, WHOLE, share_of};
 
 /// Cheap to copy. Holds nothing where the embedder covers any language.
 #[derive(Clone, Default)]
 pub(crate) struct Uncovered {
     coverage: Option<Arc<Coverage>>,
-    of_docid: BlockVec<bool>,
-    /// Whether any memory ever was uncovered.
+    /// Largest shares of similarity, in hundredths.
+    percents: BlockVec<u8>,
+    /// Whether any memory ever was not wholly covered.
     any: bool,
 }
 
@@ -23,53 +24,51 @@ impl Uncovered {
 
     /// Those of some docids, numbered again.
     pub(crate) fn compacted(&self, docids: &[u32]) -> Self {
-        let of_docid = docids.iter().filter_map(|docid| self.of_docid.get(*docid as usize));
-        let of_docid: Vec<bool> = of_docid.copied().collect();
-        let (coverage, any) = (self.coverage.clone(), of_docid.contains(&true));
-        Self { coverage, of_docid: BlockVec::of(&of_docid), any }
+        let percents = docids.iter().filter_map(|docid| self.percents.get(*docid as usize));
+        let percents: Vec<u8> = percents.copied().collect();
+        Self::of(self.coverage.clone(), BlockVec::of(&percents))
     }
 
-    /// A mark for each docid, if there is a coverage.
-    pub(super) fn marks(&self) -> BlockVec<u8> {
-        (0..self.of_docid.len() as u32).map(|docid| self.has(docid).into()).collect()
+    /// The largest share of each docid in hundredths, if there is a coverage.
+    pub(super) fn percents(&self) -> BlockVec<u8> {
+        self.percents.clone()
     }
 
-    /// Those of so many docids with these marks.
+    /// Those of so many docids with these shares.
     pub(super) fn restored(
         coverage: Option<Coverage>,
-        marks: &BlockVec<u8>,
+        percents: BlockVec<u8>,
         docids: usize,
     ) -> Result<Self, Error> {
-        let marked = if coverage.is_some() { docids } else { 0 };
-        Error::unless(marks.len() == marked, "a mark of coverage for other memories")?;
-        let is_marked = |at| marks.get(at).is_some_and(|mark| *mark != 0);
-        let of_docid: Vec<bool> = (0..marks.len()).map(is_marked).collect();
-        let (coverage, any) = (coverage.map(Arc::new), of_docid.contains(&true));
-        Ok(Self { coverage, of_docid: BlockVec::of(&of_docid), any })
+        let covered = if coverage.is_some() { docids } else { 0 };
+        Error::unless(percents.len() == covered, "a coverage of other memories")?;
+        Ok(Self::of(coverage.map(Arc::new), percents))
+    }
+
+    fn of(coverage: Option<Arc<Coverage>>, percents: BlockVec<u8>) -> Self {
+        let any = (0..percents.len()).any(|at| percents.get(at).is_some_and(|one| *one < WHOLE));
+        Self { coverage, percents, any }
     }
 
     /// Append the next docid's text.
     pub(crate) fn push(&mut self, text: &str) {
         if let Some(coverage) = &self.coverage {
-            let is_uncovered = !coverage.covers(text);
-            self.any |= is_uncovered;
-            self.of_docid.push(is_uncovered);
+            let percent = coverage.percent(text);
+            self.any |= percent < WHOLE;
+            self.percents.push(percent);
         }
     }
 
-    /// Whether each of these docids is uncovered; nothing if no memory ever was.
-    pub(crate) fn among(&self, docids: &[u32]) -> Vec<bool> {
+    /// The largest share of similarity of each of these docids; nothing if all ever were covered.
+    pub(crate) fn max_shares(&self, docids: &[u32]) -> Vec<f64> {
         if !self.any {
             return Vec::new();
         }
-        docids.iter().map(|docid| self.has(*docid)).collect()
-    }
-
-    fn has(&self, docid: u32) -> bool {
-        self.of_docid.get(docid as usize).copied().unwrap_or_default()
+        let percent = |docid: &u32| self.percents.get(*docid as usize).copied().unwrap_or(WHOLE);
+        docids.iter().map(|docid| share_of(percent(docid))).collect()
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.of_docid.bytes()
+        self.percents.bytes()
     }
 }

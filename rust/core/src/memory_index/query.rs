@@ -224,10 +224,11 @@ impl Query<'_> {
     fn shares(&self, docids: &[u32]) -> Vec<(u32, f64)> {
         let (scoring, memories) = (self.request.scoring, &self.snapshot.memories);
         let by_coverage = scoring.share_depends_on_coverage();
-        let uncovered = if by_coverage { memories.uncovered.among(docids) } else { Vec::new() };
+        let of_language =
+            if by_coverage { memories.uncovered.max_shares(docids) } else { Vec::new() };
+        let whole = scoring.similarity;
         if !scoring.share_depends_on_length() {
-            let uncovered = (0..).zip(uncovered).filter(|(_, is_so)| *is_so);
-            return uncovered.map(|(at, _)| (at, 0.0)).collect();
+            return (0..).zip(of_language).filter(|(_, share)| *share < whole).collect();
         }
         let (by_words, mut shares, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
         // Nothing but its vector tells the meaning of a memory with an empty content, and a few words
@@ -238,12 +239,11 @@ impl Query<'_> {
             session == 0 || words == 0 && self.columns().content(docid) == Some("")
         };
         memories.lexical.each_length(docids, |words| {
-            if uncovered.get(at as usize) == Some(&true) {
-                shares.push((at, 0.0));
-            } else if let Some(share) = by_words.get(words)
-                && !is_whole(at, words)
-            {
-                shares.push((at, *share));
+            let of_words = by_words.get(words).filter(|_| !is_whole(at, words));
+            let of_language = of_language.get(at as usize).unwrap_or(&whole);
+            let share = of_words.unwrap_or(&whole).min(*of_language);
+            if share < whole {
+                shares.push((at, share));
             }
             at += 1;
         });

@@ -13,8 +13,8 @@ pub struct ScoringConfig {
     pub similarity: f64,
     /// A share that depends on the memories, in place of `similarity`.
     pub adaptive: Option<AdaptiveShare>,
-    /// Whether similarity has no share in the match of a memory that the embedder does not cover;
-    /// ignored where similarity is all there is.
+    /// Whether similarity has a smaller share in the match of a memory that the embedder does not
+    /// cover; ignored where similarity is all there is.
     pub covered_only: bool,
     /// Subtracted from the cosine of the nearest of n chunks, times ln n.
     pub chunk_penalty: f64,

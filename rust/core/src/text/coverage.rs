@@ -1,9 +1,19 @@
-//! The languages that an embedder covers, and whether a text is in one of them, by its script.
+//! The languages that an embedder covers, and how far it covers a text, by its script and language.
 
 use icu_properties::CodePointMapData;
 use icu_properties::props::Script;
 
 use crate::Error;
+
+use super::Language;
+use super::detection::{beginning, detect};
+
+/// The largest share of similarity, in hundredths: of a text in a covered language; in another one of a
+/// covered script, of which a model knows names and loan words; in Han and Kana, of which it knows
+/// single characters.
+pub(crate) const WHOLE: u8 = 100;
+const OTHER_LANGUAGE: u8 = 10;
+const IDEOGRAPHS: u8 = 5;
 
 /// All codes of ISO 639-1.
 const CODES: &str = "\
@@ -56,6 +66,8 @@ const SCRIPTS: [(&str, &[Script]); 34] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     scripts: Vec<Script>,
+    /// Those that are detected.
+    languages: Vec<Language>,
 }
 
 impl Coverage {
@@ -65,18 +77,21 @@ impl Coverage {
     ///
     /// A code that ISO 639-1 does not have.
     pub fn of<Code: AsRef<str>>(languages: &[Code]) -> Result<Self, Error> {
-        let mut scripts = Vec::new();
+        let (mut scripts, mut detected) = (Vec::new(), Vec::new());
         for code in languages.iter().map(AsRef::as_ref) {
             if !is_one_of(CODES, code) {
                 return Err(Error::UnknownLanguage { code: code.to_owned() });
             }
             scripts.extend_from_slice(scripts_of(code));
+            let is_norwegian = is_one_of("nb nn", code);
+            detected.extend(Language::from_name(if is_norwegian { "no" } else { code }));
         }
-        Ok(Self { scripts })
+        Ok(Self { scripts, languages: detected })
     }
 
     /// Whether a text is in a covered language: whether at least half of its letters are of the
-    /// scripts of covered languages. A text without letters is covered.
+    /// scripts of covered languages, and it is not plainly in another language of these scripts. A
+    /// text without letters is covered.
     ///
     /// # Examples
     /// ```
@@ -85,26 +100,50 @@ impl Coverage {
     /// let english = Coverage::of(&["en"])?;
     /// assert!(english.covers("tea for two") && !english.covers("两个人的茶"));
     /// assert!(english.covers("用 Python 写的 script"));
+    /// assert!(!english.covers("Wo steht der Wein, den Anna mag?"));
     /// # Ok::<(), mnemic_core::Error>(())
     /// ```
     pub fn covers(&self, text: &str) -> bool {
-        if text.is_ascii() {
-            return self.has(Script::Latin) || !text.bytes().any(|byte| byte.is_ascii_alphabetic());
-        }
-        let (mut inside, mut outside) = (0_usize, 0_usize);
-        for letter in text.chars().filter(|one| one.is_alphabetic()) {
+        self.percent(text) == WHOLE
+    }
+
+    /// The largest share that similarity may have in the match of a text, from 0 to 1, which is that
+    /// of a covered one.
+    pub fn max_share(&self, text: &str) -> f64 {
+        share_of(self.percent(text))
+    }
+
+    /// The largest share in hundredths.
+    pub(crate) fn percent(&self, text: &str) -> u8 {
+        let (mut inside, mut ideographs, mut others) = (0_usize, 0_usize, 0_usize);
+        let is_latin = text.is_ascii() && self.has(Script::Latin);
+        let read = if is_latin { "" } else { text };
+        for letter in read.chars().filter(|one| one.is_alphabetic()) {
             match CodePointMapData::<Script>::new().get(letter) {
                 Script::Common | Script::Inherited => {}
                 script if self.has(script) => inside += 1,
-                _ => outside += 1,
+                Script::Han | Script::Hiragana | Script::Katakana => ideographs += 1,
+                _ => others += 1,
             }
         }
-        inside >= outside
+        if inside >= ideographs + others {
+            return if self.is_in_another_language(text) { OTHER_LANGUAGE } else { WHOLE };
+        }
+        if ideographs >= others { IDEOGRAPHS } else { 0 }
+    }
+
+    fn is_in_another_language(&self, text: &str) -> bool {
+        detect(beginning(text)).is_some_and(|language| !self.languages.contains(&language))
     }
 
     fn has(&self, script: Script) -> bool {
         self.scripts.contains(&script)
     }
+}
+
+/// A share of so many hundredths.
+pub(crate) fn share_of(percent: u8) -> f64 {
+    f64::from(percent) / 100.0
 }
 
 fn scripts_of(code: &str) -> &'static [Script] {
@@ -144,6 +183,34 @@ mod tests {
             assert!(covers(&["en", language], "Ann") && covers(&["en", language], text));
         }
         assert!(!covers(&["zh"], "What did Ann say?"));
+    }
+
+    fn share(languages: &[&str], text: &str) -> f64 {
+        Coverage::of(languages).expect("known codes").max_share(text)
+    }
+
+    #[test]
+    fn a_text_is_covered_by_its_language() {
+        for (code, text) in [
+            ("de", "Wo steht der Wein, den Anna mag?"),
+            ("es", "A Jonas le da miedo volar en avión"),
+            ("nb", "Jeg liker ikke å gå på ski om vinteren"),
+            ("id", "Kakak saya tinggal di Bandung sejak dua tahun lalu"),
+        ] {
+            assert_eq!((share(&["en"], text), share(&["en", code], text)), (0.1, 1.0), "{text}");
+        }
+        let both =
+            "Wo steht der Wein, den Anna mag? ".repeat(9) + &"where is the wine? ".repeat(99);
+        assert_eq!(share(&["en"], &both.repeat(99)), 0.1, "its beginning counts");
+        for (text, of_english) in [
+            ("Anna", 1.0),
+            ("我们最喜欢的茶", 0.05),
+            ("カタカナ", 0.05),
+            ("вода", 0.0),
+            ("茶 вода", 0.0),
+        ] {
+            assert_eq!(share(&["en"], text), of_english, "{text}");
+        }
     }
 
     #[test]

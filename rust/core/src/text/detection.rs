@@ -126,7 +126,8 @@ fn by_ngrams(text: &str) -> Option<Language> {
     }
 }
 
-fn beginning(text: &str) -> &str {
+/// The part of a text that is read.
+pub(super) fn beginning(text: &str) -> &str {
     let end = text.char_indices().nth(MAX_CHARACTERS);
     end.map_or(text, |(end, _)| &text[..end])
 }

@@ -4,7 +4,7 @@ pub(crate) mod address;
 mod answer_type;
 mod apart;
 mod clipping;
-mod coverage;
+pub(crate) mod coverage;
 mod dates;
 pub(crate) mod detection;
 mod duplicates;
