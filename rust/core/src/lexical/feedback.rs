@@ -80,8 +80,8 @@ impl Lexical {
         let LanguageWords { words, languages } =
             LanguageWords::of(query, &self.languages_of(collection));
         let mut meant = HashSet::new();
-        for (text, language) in &words {
-            let word = Word { text, language: language.and(languages.first) };
+        for word in &words {
+            let word = word.in_language(languages.first);
             if !is_empty_of_meaning(word) {
                 let token = word.token();
                 meant.extend(word.other_tokens(&token, &languages.others));

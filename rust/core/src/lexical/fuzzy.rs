@@ -11,11 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use super::ngrams::each_ngram;
 use crate::collections::plain;
+use crate::text::accents::without_accents;
+
+/// Fewer characters begin too many words.
+const MIN_BEGINNING: usize = 4;
 
 /// Two neighbouring characters of a bounded term.
 type Bigram = [char; 2];
 
-/// The bigrams of all terms as signatures, and their texts.
+/// The bigrams of all terms, without accents, as signatures, and their texts.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct FuzzyIndex {
     #[serde(with = "plain")]
@@ -46,27 +50,29 @@ impl Signature {
     }
 }
 
-/// A known term, and the Dice coefficient of its character bigrams with the query's.
+/// A known term, and the Dice coefficient of its character bigrams with the query's; halfway from
+/// there to 1 if it begins with the query, as a compound does with its first word.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Alike {
     pub(super) term: u32,
-    pub(super) dice: f32,
+    pub(super) likeness: f32,
 }
 
-/// A text to compare with known terms.
-struct FuzzyQuery {
+/// A text without accents, to compare with known terms.
+struct FuzzyQuery<'text> {
+    text: &'text str,
     bigrams: Vec<Bigram>,
     signature: Signature,
 }
 
-impl FuzzyQuery {
-    fn new(text: &str) -> Self {
+impl<'text> FuzzyQuery<'text> {
+    fn new(text: &'text str) -> Self {
         let (mut bigrams, mut signature) = (Vec::new(), Signature::default());
         each_ngram(text, |bigram: Bigram| {
             bigrams.push(bigram);
             signature.insert(bigram);
         });
-        Self { bigrams, signature }
+        Self { text, bigrams, signature }
     }
 
     fn size(&self) -> u16 {
@@ -85,41 +91,60 @@ impl FuzzyQuery {
         common
     }
 
-    fn dice(&self, common: u16, size: u16) -> f32 {
-        f32::from(2 * common) / f32::from(self.size() + size)
+    /// At least the likeness to a term with this signature and so many bigrams.
+    fn max_likeness(&self, signature: Signature, size: u16) -> f32 {
+        let common = self.max_in_common(signature).min(size);
+        let may_begin = common + 1 >= self.size();
+        self.likeness(common, size, may_begin)
+    }
+
+    /// 0 for a text that has no bigram in common.
+    fn likeness_to(&self, text: &str, size: u16) -> f32 {
+        let text = without_accents(text);
+        let begins = self.size() as usize > MIN_BEGINNING && text.starts_with(self.text);
+        self.likeness(self.in_common(&text), size, begins)
+    }
+
+    fn likeness(&self, common: u16, size: u16, begins: bool) -> f32 {
+        let dice = f32::from(2 * common) / f32::from(self.size() + size);
+        if begins { f32::midpoint(dice, 1.0) } else { dice }
     }
 }
 
 impl FuzzyIndex {
     /// Take in the term with the next number.
     pub(super) fn learn(&mut self, text: &str) {
-        let query = FuzzyQuery::new(text);
+        let plain = without_accents(text);
+        let query = FuzzyQuery::new(&plain);
         self.signatures.push(query.signature);
         self.sizes.push(query.size());
         self.texts.push_str(text);
         self.ends.push(u32::try_from(self.texts.len()).expect("terms of less than 4 GiB"));
     }
 
-    /// The term, among those that `each_term` visits, whose bigrams have the greatest Dice
-    /// coefficient with those of `text`, if it is at least `min`; ties go to the smaller text.
+    /// The term, among those that `each_term` visits, that is most like `text`, if it is at least
+    /// `min`; ties go to the smaller text. A text with a digit is like no other.
     pub(super) fn nearest(
         &self,
         text: &str,
         min: f32,
         each_term: impl FnOnce(&mut dyn FnMut(u32)),
     ) -> Option<Alike> {
-        let query = FuzzyQuery::new(text);
+        if has_digit(text) {
+            return None;
+        }
+        let plain = without_accents(text);
+        let query = FuzzyQuery::new(&plain);
         let mut best: Option<Alike> = None;
         each_term(&mut |term| {
             let (signature, size) = (self.signatures[term as usize], self.sizes[term as usize]);
-            let dice = query.dice(query.max_in_common(signature).min(size), size);
-            if dice < best.map_or(min, |best| best.dice) {
+            if query.max_likeness(signature, size) < best.map_or(min, |best| best.likeness) {
                 return;
             }
-            let common = query.in_common(self.text(term));
-            let alike = Alike { term, dice: query.dice(common, size) };
+            let alike = Alike { term, likeness: query.likeness_to(self.text(term), size) };
             let is_better = best.is_none_or(|best| self.order(alike, best).is_gt());
-            if common > 0 && alike.dice >= min && is_better {
+            let is_alike = alike.likeness > 0.0 && alike.likeness >= min;
+            if is_alike && is_better && !has_digit(self.text(term)) {
                 best = Some(alike);
             }
         });
@@ -128,7 +153,7 @@ impl FuzzyIndex {
 
     fn order(&self, one: Alike, other: Alike) -> Ordering {
         let by_text = || self.text(other.term).cmp(self.text(one.term));
-        one.dice.total_cmp(&other.dice).then_with(by_text)
+        one.likeness.total_cmp(&other.likeness).then_with(by_text)
     }
 
     /// Number of terms.
@@ -166,6 +191,12 @@ impl FuzzyIndex {
         let a_term = size_of::<Signature>() + size_of::<u16>() + size_of::<u32>();
         self.sizes.capacity() * a_term + self.texts.capacity()
     }
+}
+
+/// Whether a text is like no other one, however few characters differ: the next number is no
+/// misspelling.
+pub(super) fn has_digit(text: &str) -> bool {
+    text.contains(char::is_numeric)
 }
 
 #[cfg(test)]
@@ -207,6 +238,20 @@ mod tests {
     }
 
     #[test]
+    fn a_compound_is_nearer_than_another_word_of_the_same_letters() {
+        let terms = ["teuer", "steuererklarung", "hauser", "hausturschlussel"];
+        assert_eq!(nearest(&terms, "steuer"), Some("steuererklarung"));
+        assert_eq!(nearest(&terms, "haustür"), Some("hausturschlussel"));
+    }
+
+    #[test]
+    fn accents_make_no_difference_and_digits_all() {
+        assert_eq!(nearest(&["łódź", "lotse"], "lodz"), Some("łódź"));
+        assert_eq!(nearest(&["10023", "a1b2c3d"], "10024"), None);
+        assert_eq!(nearest(&["hydra7"], "hydra"), None);
+    }
+
+    #[test]
     fn terms_that_are_not_meant_are_passed_over() {
         let fuzzy_index = fuzzy_index(&["harbour", "harbours"]);
         assert_eq!(
@@ -216,7 +261,7 @@ mod tests {
     }
 
     fn bigrams(term: &str) -> HashSet<Vec<char>> {
-        let bounded: Vec<char> = format!("_{term}_").chars().collect();
+        let bounded: Vec<char> = format!("_{}_", without_accents(term)).chars().collect();
         bounded.windows(2).map(<[char]>::to_vec).collect()
     }
 
@@ -238,7 +283,7 @@ mod tests {
                 let found = fuzzy_index.nearest(&text, min, |visit| {
                     (0..terms.len() as u32).step_by(step as usize).for_each(visit);
                 });
-                let found = found.map(|alike| (terms[alike.term as usize].clone(), alike.dice));
+                let found = found.map(|alike| (terms[alike.term as usize].clone(), alike.likeness));
                 terms = terms.into_iter().step_by(step as usize).collect();
                 terms.sort();
                 let mut wanted: Option<(String, f32)> = None;
@@ -246,6 +291,8 @@ mod tests {
                     let (one, other) = (bigrams(&text), bigrams(&term));
                     let common = one.intersection(&other).count();
                     let dice = (2 * common) as f32 / (one.len() + other.len()) as f32;
+                    let begins = one.len() > 4 && without_accents(&term).starts_with(&*without_accents(&text));
+                    let dice = if begins { f32::midpoint(dice, 1.0) } else { dice };
                     if dice >= min && wanted.as_ref().is_none_or(|(_, best)| dice > *best) {
                         wanted = Some((term, dice));
                     }

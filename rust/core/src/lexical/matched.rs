@@ -2,6 +2,7 @@
 
 use super::Lexical;
 use super::bm25::Turn;
+use super::fuzzy::has_digit;
 use super::ngrams::{Ngram, each_ngram};
 use super::query::{Building, Options, Query};
 use super::statistics::Collection;
@@ -100,6 +101,9 @@ impl Lexical {
 impl QueryWords {
     /// The first token that shares an n-gram with a term.
     fn similar(&self, term: &str) -> Option<&str> {
+        if has_digit(term) {
+            return self.tokens.iter().map(String::as_str).find(|token| *token == term);
+        }
         let ngrams = ngrams_of(term);
         let shares = |token: &&String| ngrams_of(token).iter().any(|one| ngrams.contains(one));
         self.tokens.iter().find(shares).map(String::as_str)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Lexical;
+use super::fuzzy::has_digit;
 use super::ngrams::{Ngram, each_ngram};
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
@@ -46,8 +47,8 @@ pub struct Options {
     /// passed over; 1 keeps them all. Where no other word would be left, all words stay.
     pub max_df: f32,
     /// Smallest Dice coefficient of character bigrams, ends included, at which the most similar
-    /// known word replaces a word that no memory has. 0 is never. Stop words and words of less than
-    /// four characters are not replaced.
+    /// known word replaces a word that no memory has. 0 is never. Stop words are not replaced, words
+    /// of less than four characters by the same word with other accents alone.
     pub fuzziness: f32,
 }
 
@@ -370,7 +371,8 @@ impl<'state> Building<'state> {
             let is_seam = found.frequency == 0 && begins_unspaced(&token.token);
             if token.is_stop_word || is_seam { stop_word_weight } else { 1.0 }
         };
-        let all: Vec<f32> = tokens.iter().zip(found).map(weight).collect();
+        let mut all: Vec<f32> = tokens.iter().zip(found).map(weight).collect();
+        share_with_parts(&mut all, tokens, found);
         let mut rare = all.clone();
         for (weight, found) in rare.iter_mut().zip(found) {
             if self.is_common(found.frequency) {
@@ -419,12 +421,13 @@ impl<'state> Building<'state> {
     /// The word most like one that no memory has.
     fn fuzziness(&self, token: &str) -> Option<Word> {
         let fuzziness = self.options.fuzziness;
-        if fuzziness <= 0.0 || token.chars().count() < MIN_FUZZY_CHARACTERS {
+        if fuzziness <= 0.0 {
             return None;
         }
-        let alike =
-            self.known.nearest(token, fuzziness, |visit| self.statistics.each_term(visit))?;
-        let weight = alike.dice * self.idf(self.frequency(alike.term));
+        let is_short = token.chars().count() < MIN_FUZZY_CHARACTERS;
+        let least = if is_short { 1.0 } else { fuzziness };
+        let alike = self.known.nearest(token, least, |visit| self.statistics.each_term(visit))?;
+        let weight = alike.likeness * self.idf(self.frequency(alike.term));
         Some(Word { term: alike.term, others: Vec::new(), weight })
     }
 
@@ -465,11 +468,17 @@ impl<'state> Building<'state> {
             weights.into_iter().map(|(words, weight)| Bigram { words, weight }).collect();
     }
 
-    /// Give every live term that shares an n-gram with a query word the idf of each such n-gram.
+    /// Give every live term that shares an n-gram with a query word the idf of each such n-gram; a
+    /// word with a digit shares them with no other.
     fn add_ngrams(&mut self, tokens: &[&str], deadline: &Deadline) {
+        let (numbers, tokens): (Vec<&str>, Vec<&str>) =
+            tokens.iter().partition(|token| has_digit(token));
+        for number in numbers {
+            self.add_own_ngrams(number);
+        }
         let documents = self.statistics.documents();
         let mut live: Vec<u32> = Vec::new();
-        for ngram in distinct_ngrams(tokens) {
+        for ngram in distinct_ngrams(&tokens) {
             if deadline.is_past() {
                 return;
             }
@@ -493,8 +502,35 @@ impl<'state> Building<'state> {
         }
     }
 
+    fn add_own_ngrams(&mut self, token: &str) {
+        let term = self.known.id(token);
+        let frequency = term.map_or(0, |term| self.frequency(term));
+        if self.is_common(frequency) {
+            return;
+        }
+        let idf = self.idf(frequency) * distinct_ngrams(&[token]).len() as f32;
+        self.query.max_scores.ngrams += idf;
+        if let Some(term) = term.filter(|_| frequency > 0) {
+            let code = self.code(term);
+            self.query.term_weights[code as usize].ngram += idf;
+        }
+    }
+
     fn frequency(&self, term: u32) -> u64 {
         u64::from(self.statistics.frequency(term))
+    }
+}
+
+/// Give a word that memories have half of its weight and its parts the other half; one that no memory
+/// has is sought by its parts alone.
+fn share_with_parts(weights: &mut [f32], tokens: &[QueryToken], found: &[Found]) {
+    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.parts > 0) {
+        let is_known = found[at].frequency > 0;
+        let parts = at + 1..(at + 1 + token.parts).min(weights.len());
+        weights[at] *= if is_known { 0.5 } else { 0.0 };
+        if is_known {
+            weights[parts].iter_mut().for_each(|weight| *weight *= 0.5);
+        }
     }
 }
 

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proptest::prelude::*;
 
+use super::fuzzy::has_digit;
 use super::postings::GROUP_DOCIDS;
 use super::*;
+use crate::text::accents::without_accents;
+use crate::text::tokenizer::QueryToken;
 use crate::text::{Language, tokens};
 
 const NONE: u32 = u32::MAX;
@@ -68,16 +71,28 @@ impl Twin<'_> {
     }
 
     /// The weight of each query word, before its idf.
-    fn weights(&self, query: &[(String, bool)]) -> Vec<f64> {
-        let alone = query.iter().all(|(_, is_stop_word)| *is_stop_word);
+    fn weights(&self, query: &[QueryToken]) -> Vec<f64> {
+        let alone = query.iter().all(|word| word.is_stop_word);
         let stop_word_weight = if alone { 1.0 } else { f64::from(self.options.stop_words) };
-        query
-            .iter()
-            .map(|(token, is_stop_word)| {
-                let is_light = *is_stop_word || self.is_unknown_pair(token);
-                if is_light { stop_word_weight } else { 1.0 }
-            })
-            .collect()
+        let weights = query.iter().map(|word| {
+            let is_light = word.is_stop_word || self.is_unknown_pair(&word.token);
+            if is_light { stop_word_weight } else { 1.0 }
+        });
+        let shares = self.shares(query).into_iter();
+        weights.zip(shares).map(|(weight, share)| weight * share).collect()
+    }
+
+    /// The share of each query word beside the words that are parts of it, and those that it is of.
+    fn shares(&self, query: &[QueryToken]) -> Vec<f64> {
+        let mut shares = vec![1.0; query.len()];
+        for (at, word) in query.iter().enumerate() {
+            match (word.parts, self.frequency(&word.token) > 0.0) {
+                (0, _) => {}
+                (_, false) => shares[at] = 0.0,
+                (parts, true) => shares[at..=at + parts].fill(0.5),
+            }
+        }
+        shares
     }
 
     fn is_unknown_pair(&self, token: &str) -> bool {
@@ -85,49 +100,57 @@ impl Twin<'_> {
         is_pair && self.frequency(token) == 0.0
     }
 
-    fn max(&self, query: &[(String, bool)]) -> f64 {
-        let idfs = query.iter().map(|(token, _)| self.idf(self.frequency(token)));
+    fn max(&self, query: &[QueryToken]) -> f64 {
+        let idfs = query.iter().map(|word| self.idf(self.frequency(&word.token)));
         idfs.zip(self.weights(query)).map(|(idf, weight)| idf * weight).sum()
     }
 
     /// The searched words, each with its weight.
-    fn wanted(&self, query: &[(String, bool)]) -> Vec<Option<(String, f64)>> {
-        let wanted = |((token, is_stop_word), weight): (&(String, bool), f64)| {
+    fn wanted(&self, query: &[QueryToken]) -> Vec<Option<(String, f64)>> {
+        let wanted = |(QueryToken { token, is_stop_word, .. }, weight): (&QueryToken, f64)| {
             if weight == 0.0 {
                 return None;
             }
             if self.frequency(token) > 0.0 {
                 return Some((token.clone(), weight * self.idf(self.frequency(token))));
             }
-            if *is_stop_word || token.chars().count() < 4 || self.options.fuzziness == 0.0 {
+            if *is_stop_word || self.options.fuzziness == 0.0 {
                 return None;
             }
-            let (dice, fuzziness) = self.nearest(token)?;
-            let weight = dice * self.idf(self.frequency(&fuzziness));
-            (dice as f32 >= self.options.fuzziness).then_some((fuzziness, weight))
+            let least = if token.chars().count() < 4 { 1.0 } else { self.options.fuzziness };
+            let (likeness, term) = self.nearest(token)?;
+            let weight = likeness * self.idf(self.frequency(&term));
+            (likeness as f32 >= least).then_some((term, weight))
         };
         query.iter().zip(self.weights(query)).map(wanted).collect()
     }
 
     fn nearest(&self, token: &str) -> Option<(f64, String)> {
         let live: BTreeSet<&String> = self.live().flatten().collect();
-        let dice = |term: &String| {
-            let (one, other) = (ngrams::<2>(token), ngrams::<2>(term));
-            2.0 * one.intersection(&other).count() as f64 / (one.len() + other.len()) as f64
+        let likeness = |term: &String| {
+            let (token, term) = (without_accents(token), without_accents(term));
+            let (one, other) = (ngrams::<2>(&token), ngrams::<2>(&term));
+            let common = one.intersection(&other).count();
+            let dice = 2.0 * common as f64 / (one.len() + other.len()) as f64;
+            let begins = one.len() > 4 && term.starts_with(&*token);
+            if begins { f64::midpoint(dice, 1.0) } else { dice }
         };
-        let ordered = live.into_iter().map(|term| (dice(term), term.clone()));
+        let live = live.into_iter().filter(|term| !has_digit(token) && !has_digit(term));
+        let ordered = live.map(|term| (likeness(term), term.clone()));
         ordered.reduce(|best, next| if next.0 > best.0 { next } else { best })
     }
 
     /// Words, n-grams and pairs; pairs are the memory's own.
-    fn scores(&self, query: &[(String, bool)], turns: &Turns<'_>) -> [f64; 3] {
+    fn scores(&self, query: &[QueryToken], turns: &Turns<'_>) -> [f64; 3] {
         let wanted = self.wanted(query);
         let words = wanted.iter().flatten();
         let words = words.map(|(token, weight)| weight * self.carried_share(token, turns)).sum();
         let distinct: HashSet<&String> = turns.iter().flat_map(|(_, text)| *text).collect();
-        let weights = self.ngram_weights(query);
-        let weight = |token: &str| {
-            ngrams::<4>(token).iter().filter_map(|ngram| weights.get(ngram)).sum::<f64>()
+        let (weights, own_weights) = self.ngram_weights(query);
+        let weight = |token: &str| match own_weights.get(token) {
+            Some(weight) => *weight,
+            None if has_digit(token) => 0.0,
+            None => ngrams::<4>(token).iter().filter_map(|ngram| weights.get(ngram)).sum::<f64>(),
         };
         let ngrams =
             distinct.iter().map(|token| weight(token) * self.carried_share(token, turns)).sum();
@@ -141,17 +164,26 @@ impl Twin<'_> {
         [words, ngrams, bigrams.sum()]
     }
 
-    fn ngram_weights(&self, query: &[(String, bool)]) -> HashMap<String, f64> {
-        let alone = query.iter().all(|(_, is_stop_word)| *is_stop_word);
-        let without_stop_words = query.iter().filter(|(_, is_stop_word)| alone || !is_stop_word);
-        let vocabulary: HashSet<&String> = self.live().flatten().collect();
+    /// The weights of n-grams, and of words with a digit, which share theirs with no other word.
+    fn ngram_weights(&self, query: &[QueryToken]) -> (HashMap<String, f64>, HashMap<String, f64>) {
+        let alone = query.iter().all(|word| word.is_stop_word);
+        let without_stop_words = query.iter().filter(|word| alone || !word.is_stop_word);
+        let (numbers, words): (Vec<&QueryToken>, Vec<&QueryToken>) =
+            without_stop_words.partition(|word| has_digit(&word.token));
+        let mut own_weights: HashMap<String, f64> = HashMap::new();
+        for QueryToken { token, .. } in numbers {
+            let weight = self.idf(self.frequency(token)) * ngrams::<4>(token).len() as f64;
+            *own_weights.entry(token.clone()).or_default() += weight;
+        }
+        let vocabulary: HashSet<&String> =
+            self.live().flatten().filter(|term| !has_digit(term)).collect();
         let mut weights = HashMap::new();
-        for ngram in without_stop_words.flat_map(|(token, _)| ngrams::<4>(token)) {
+        for ngram in words.iter().flat_map(|word| ngrams::<4>(&word.token)) {
             let holders = vocabulary.iter().filter(|term| ngrams::<4>(term).contains(&ngram));
             let sum: f64 = holders.map(|term| self.frequency(term)).sum();
             weights.insert(ngram, self.idf(sum.min(self.documents())));
         }
-        weights
+        (weights, own_weights)
     }
 }
 
@@ -200,7 +232,7 @@ fn words(lexical: &Lexical, query: &str) -> Vec<f32> {
 
 /// Words that repeat and share n-grams, some in other scripts.
 fn any_text() -> impl Strategy<Value = String> {
-    const WORDS: [&str; 22] = [
+    const WORDS: [&str; 35] = [
         "the",
         "a",
         "harbour",
@@ -222,6 +254,19 @@ fn any_text() -> impl Strategy<Value = String> {
         "我的図書",
         "ё",
         "2024",
+        "2025",
+        "cafe",
+        "café",
+        "zoë",
+        "zoe",
+        "harbourmaster",
+        "snake_case",
+        "snake",
+        "FooBar",
+        "foobar",
+        "회의에서",
+        "회의",
+        "5kg",
         "!",
     ];
     prop::collection::vec(prop::sample::select(&WORDS[..]), 0..14).prop_map(|words| words.join(" "))
@@ -400,8 +445,7 @@ proptest! {
         let (docids, next) = candidates(memories.len(), &seed);
         let twin = Twin { analysis, options, memories: &memories };
         let languages = QueryLanguages { first: twin.analysis.language, others: Vec::new() };
-        let words = tokens_in(&text, &languages).into_iter();
-        let words: Vec<_> = words.map(|one| (one.token, one.is_stop_word)).collect();
+        let words = tokens_in(&text, &languages);
         let query = lexical.query(&text, Collection::All, &options);
         assert_near(query.max_scores().words, twin.max(&words), "most");
         let text_of = |place: usize| memories[docids[place] as usize].as_deref().unwrap_or(&[]);

@@ -6,14 +6,15 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::distinct;
-use super::fuzzy::{Alike, FuzzyIndex};
+use super::fuzzy::{Alike, FuzzyIndex, has_digit};
 use super::holders;
 use super::languages::{TextLanguage, UserLanguages};
 use super::ngrams::{Ngram, each_ngram};
 use crate::Error;
 use crate::system::memory_budget::{PER_WORD, headroom, of_folding};
 use crate::text::detection::language_of;
-use crate::text::words::{Word, each_word};
+use crate::text::word_parts::each_word_and_part;
+use crate::text::words::Word;
 use crate::text::{Analyser, Analysis, Language};
 
 /// A text as numbers of terms.
@@ -70,7 +71,7 @@ pub(super) struct Known {
     /// The terms of words as written by language, because stemming is slower than a look-up.
     #[serde(skip)]
     written: [HashMap<Box<str>, u32>; Language::COUNT],
-    /// The terms that hold an n-gram, in order of their numbers.
+    /// The terms without a digit that hold an n-gram, in order of their numbers.
     #[serde(with = "holders")]
     holders: HashMap<Ngram, Vec<u32>>,
     fuzzy_index: FuzzyIndex,
@@ -244,7 +245,7 @@ impl Known {
         self.fuzzy_index.text(term)
     }
 
-    /// The terms that hold an n-gram.
+    /// The terms without a digit that hold an n-gram.
     pub(super) fn holders(&self, ngram: &Ngram) -> &[u32] {
         self.holders.get(ngram).map_or(&[], Vec::as_slice)
     }
@@ -288,7 +289,9 @@ impl Known {
     fn number(&mut self, term: &str) -> u32 {
         let id = u32::try_from(self.ids.len()).expect("fewer than 2^32 terms");
         self.ids.insert(term.into(), id);
-        each_ngram(term, |ngram: Ngram| self.holders.entry(ngram).or_default().push(id));
+        if !has_digit(term) {
+            each_ngram(term, |ngram: Ngram| self.holders.entry(ngram).or_default().push(id));
+        }
         self.fuzzy_index.learn(term);
         id
     }
@@ -305,7 +308,7 @@ struct Words {
 impl Words {
     fn of(text: &str, analysis: Analysis) -> Self {
         let mut words = Self::default();
-        each_word(text, analysis, |word| words.push(word));
+        each_word_and_part(text, analysis, |word| words.push(word));
         words
     }
 
@@ -329,7 +332,8 @@ impl Words {
 
     fn iter(&self) -> impl Iterator<Item = Word<'_>> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
-        let word = |(start, (end, language))| Word { text: &self.text[start..end], language };
+        let word =
+            |(start, (end, language))| Word { text: &self.text[start..end], language, parts: 0 };
         starts.zip(self.ends.iter().copied()).map(word)
     }
 }

@@ -1,5 +1,6 @@
 //! Work on one text or on many: folding, normal forms, fingerprints, the dates it names, its length.
 
+pub(crate) mod accents;
 pub(crate) mod address;
 mod answer_type;
 mod apart;
@@ -29,6 +30,7 @@ pub(crate) mod tokenizer;
 mod truncation;
 mod turn;
 mod unicode;
+pub(crate) mod word_parts;
 mod word_piece;
 pub(crate) mod words;
 

@@ -47,7 +47,7 @@ pub(super) fn stems(word: &str) -> Stems {
 fn stems_of(word: &str) -> Stems {
     let mut stems: Vec<(Box<str>, Languages)> = Vec::new();
     for language in Language::all() {
-        let stem = Word { text: word, language: Some(language) }.token();
+        let stem = Word { text: word, language: Some(language), parts: 0 }.token();
         match stems.iter_mut().find(|(known, _)| **known == *stem) {
             Some((_, languages)) => languages.add(language),
             None => stems.push((stem.into(), Languages::of(language))),
@@ -66,7 +66,7 @@ mod tests {
             let found = stems("häuser");
             for language in Language::all() {
                 let (stem, _) = found.iter().find(|(_, of)| of.has(language)).expect("a stem");
-                let word = Word { text: "häuser", language: Some(language) };
+                let word = Word { text: "häuser", language: Some(language), parts: 0 };
                 assert_eq!(**stem, *word.token());
             }
             assert!(found.iter().any(|(stem, of)| &**stem == "haus" && of.has(Language::German)));

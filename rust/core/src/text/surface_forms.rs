@@ -7,7 +7,8 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::normalise::fold;
 use super::stems::stems;
 use super::tokenizer::{Analyser, tokens};
-use super::words::{Analysis, each_word, is_mark, is_unspaced};
+use super::word_parts::each_word_and_part;
+use super::words::{Analysis, is_mark, is_unspaced};
 
 /// A stretch of a text, and which of the tokens it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub fn surface_forms<Token: AsRef<str>>(
 /// The tokens that a word may have been given, whichever language its text is in.
 fn tokens_in_all(word: &str) -> Vec<String> {
     let mut tokens = Vec::new();
-    each_word(word, Analysis::default(), |word| match word.language {
+    each_word_and_part(word, Analysis::default(), |word| match word.language {
         Some(_) => tokens.extend(stems(word.text).iter().map(|(stem, _)| stem.to_string())),
         None => tokens.push(word.text.to_owned()),
     });

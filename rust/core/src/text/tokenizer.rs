@@ -4,7 +4,8 @@ use super::Language;
 use super::detection::language_of;
 use super::language::Languages;
 use super::stop_pairs::is_stop_pair;
-use super::words::{Analysis, Word, begins_unspaced, each_word};
+use super::word_parts::each_word_and_part;
+use super::words::{Analysis, Word, begins_unspaced};
 use crate::Error;
 
 /// How texts become tokens: all alike, or each by its language.
@@ -82,6 +83,8 @@ pub(crate) struct QueryToken {
     /// The tokens of the word in other languages, without repeats.
     pub(crate) others: Vec<String>,
     pub(crate) is_stop_word: bool,
+    /// How many of the tokens behind it are those of its parts.
+    pub(crate) parts: usize,
 }
 
 /// Return the tokens of `text`, a memory, in order; stop words are among them.
@@ -100,7 +103,7 @@ pub(crate) struct QueryToken {
 /// ```
 pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     let mut tokens = Vec::new();
-    each_word(text, *analysis, |word| tokens.push(word.token().into_owned()));
+    each_word_and_part(text, *analysis, |word| tokens.push(word.token().into_owned()));
     tokens
 }
 
@@ -113,19 +116,21 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 pub(crate) fn tokens_in(text: &str, languages: &QueryLanguages) -> Vec<QueryToken> {
     if languages.others.is_empty() {
         let mut tokens = Vec::new();
-        each_word(text, Analysis { language: languages.first }, |word| {
+        each_word_and_part(text, Analysis { language: languages.first }, |word| {
             let token = word.token().into_owned();
-            let token = QueryToken { token, others: Vec::new(), is_stop_word: false };
+            let token =
+                QueryToken { token, others: Vec::new(), is_stop_word: false, parts: word.parts };
             tokens.push((token, word.stop_word()));
         });
         return marked(tokens, languages.first);
     }
     let LanguageWords { words, languages } = LanguageWords::of(text, languages);
-    let tokens = words.iter().map(|(text, language)| {
-        let word = Word { text, language: language.and(languages.first) };
+    let tokens = words.iter().map(|word| {
+        let word = word.in_language(languages.first);
         let token = word.token().into_owned();
         let others = word.other_tokens(&token, &languages.others);
-        (QueryToken { token, others, is_stop_word: false }, word.stop_word())
+        let parts = word.parts;
+        (QueryToken { token, others, is_stop_word: false, parts }, word.stop_word())
     });
     marked(tokens.collect(), languages.first)
 }
@@ -143,8 +148,7 @@ fn marked(tokens: Vec<(QueryToken, StopWord)>, language: Option<Language>) -> Ve
 
 /// The words of a text that may be in one of several languages.
 pub(crate) struct LanguageWords {
-    /// Folded, each with whether it can be stemmed.
-    pub(crate) words: Vec<(String, Option<Language>)>,
+    pub(crate) words: Vec<OwnedWord>,
     pub(crate) languages: QueryLanguages,
 }
 
@@ -152,8 +156,8 @@ impl LanguageWords {
     /// The words, and the languages with that of the text first, if it is sure.
     pub(crate) fn of(text: &str, languages: &QueryLanguages) -> Self {
         let words = words_of(text, languages.first);
-        let spaced = words.iter().filter(|(_, language)| language.is_some());
-        let found = languages.of_text(text, spaced.map(|(word, _)| word.as_str()));
+        let spaced = words.iter().filter(|word| word.language.is_some());
+        let found = languages.of_text(text, spaced.map(|word| word.text.as_str()));
         let turkish = Some(Language::Turkish);
         let is_recased = (languages.first == turkish) != (found.first == turkish);
         let words = if is_recased { words_of(text, found.first) } else { words };
@@ -161,10 +165,26 @@ impl LanguageWords {
     }
 }
 
-fn words_of(text: &str, language: Option<Language>) -> Vec<(String, Option<Language>)> {
+/// A word on its own.
+pub(crate) struct OwnedWord {
+    /// Folded.
+    pub(crate) text: String,
+    language: Option<Language>,
+    parts: usize,
+}
+
+impl OwnedWord {
+    /// The word as one of another language, if it can be stemmed.
+    pub(crate) fn in_language(&self, language: Option<Language>) -> Word<'_> {
+        Word { text: &self.text, language: self.language.and(language), parts: self.parts }
+    }
+}
+
+fn words_of(text: &str, language: Option<Language>) -> Vec<OwnedWord> {
     let mut words = Vec::new();
-    let analysis = Analysis { language };
-    each_word(text, analysis, |word| words.push((word.text.to_owned(), word.language)));
+    each_word_and_part(text, Analysis { language }, |Word { text, language, parts }| {
+        words.push(OwnedWord { text: text.to_owned(), language, parts });
+    });
     words
 }
 
@@ -232,11 +252,41 @@ mod tests {
     }
 
     #[test]
-    fn numbers_addresses_and_joined_words_are_cut_as_the_standard_says() {
+    fn numbers_and_addresses_are_cut_as_the_standard_says() {
         assert_eq!(
-            tokens("3.14, snake_case; a-b v2 me@site.org", &PLAIN),
-            ["3.14", "snake_case", "a", "b", "v2", "me", "site.org"]
+            tokens("3.14; a-b v2 me@10.0.0.1 10:30 a1b2c3d e.g. 1st", &PLAIN),
+            [
+                "3.14", "a", "b", "v2", "me", "10.0.0.1", "10", "30", "a1b2c3d", "e.g", "1st", "1",
+                "st"
+            ]
         );
+    }
+
+    #[test]
+    fn joined_words_have_their_parts_behind_them() {
+        for (text, wanted) in [
+            ("snake_case", &["snake_case", "snake", "case"][..]),
+            ("site.org's", &["site.org's", "site", "org's"]),
+            ("color:red", &["color:red", "color", "red"]),
+            ("цвет:красный", &["цвет:красный", "цвет", "красный"]),
+            ("HTTPServer2", &["httpserver2", "http", "server2"]),
+            ("ForeignKey", &["foreignkey", "foreign", "key"]),
+            ("__init__ _Tea_", &["init", "tea"]),
+            ("x_train", &["x_train", "train"]),
+            ("5kg", &["5kg", "5", "kg"]),
+            ("tea.Then", &["tea.then", "tea", "then"]),
+            ("McDonald", &["mcdonald", "mc", "donald"]),
+            ("me@site", &["me", "site"]),
+        ] {
+            assert_eq!(tokens(text, &PLAIN), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn invisible_characters_hide_no_word() {
+        for text in ["t\u{ad}ea", "tea\u{200e}", "\u{feff}tea", "t\u{200b}e\u{200d}a"] {
+            assert_eq!(tokens(text, &PLAIN), ["tea"], "{text:?}");
+        }
     }
 
     #[test]
@@ -259,6 +309,10 @@ mod tests {
     #[test]
     fn korean_arabic_and_devanagari_are_words() {
         assert_eq!(tokens("한국어 공부", &PLAIN), ["한국어", "공부"]);
+        assert_eq!(
+            tokens("부산에서 고양이가", &PLAIN),
+            ["부산에서", "부산", "고양이가", "고양이", "고양"]
+        );
         assert_eq!(tokens("تفضل النظام", &PLAIN).len(), 2);
         assert_eq!(tokens("हिन्दी भाषा", &PLAIN).len(), 2);
     }
@@ -326,6 +380,7 @@ mod tests {
 
         #[test]
         fn folding_twice_changes_no_token(text in any::<String>()) {
+            let text = fold(&text); // capitals tell parts apart
             prop_assert_eq!(tokens(&fold(&text), &PLAIN), tokens(&text, &PLAIN));
         }
     }

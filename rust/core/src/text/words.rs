@@ -9,6 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::Language;
 use super::normalise::fold;
+use super::unicode::is_invisible;
 
 /// Characters of a word that count; the rest is cut off, so that no token is long.
 pub(super) const MAX_CHARACTERS: usize = 64;
@@ -34,6 +35,8 @@ pub(crate) struct Word<'text> {
     pub(crate) text: &'text str,
     /// The word with its stem; pairs have none.
     pub(crate) language: Option<Language>,
+    /// How many of the words behind it are its parts.
+    pub(crate) parts: usize,
 }
 
 impl<'text> Word<'text> {
@@ -49,6 +52,7 @@ impl<'text> Word<'text> {
 pub(crate) fn each_word(text: &str, analysis: Analysis, visit: impl FnMut(Word<'_>)) {
     let language = analysis.language;
     let folded = straighten_apostrophes(fold(&cased(text, language)));
+    let folded = without_invisible(folded);
     let mut run = Run { folded: &folded, language, units: Vec::new(), visit };
     for (start, word) in folded.unicode_word_indices() {
         run.take_word(start, word);
@@ -71,6 +75,14 @@ fn straighten_apostrophes(folded: String) -> String {
         return folded;
     }
     folded.replace(is_apostrophe, "'")
+}
+
+/// The text without characters that have no picture, such as soft hyphens and joiners.
+fn without_invisible(mut folded: String) -> String {
+    if !folded.is_ascii() && folded.contains(is_invisible) {
+        folded.retain(|one| !is_invisible(one));
+    }
+    folded
 }
 
 /// Words on their way out, and the run of characters without spaces that may still grow.
@@ -98,7 +110,7 @@ impl<Visit: FnMut(Word<'_>)> Run<'_, Visit> {
             Some((end, _)) => &word[..end],
             None => word,
         };
-        (self.visit)(Word { text: word, language: self.language });
+        (self.visit)(Word { text: word, language: self.language, parts: 0 });
     }
 
     fn take_unspaced(&mut self, start: usize, character: char) {
@@ -120,11 +132,11 @@ impl<Visit: FnMut(Word<'_>)> Run<'_, Visit> {
     fn finish(&mut self) {
         if let [only] = self.units.as_slice() {
             let only = &self.folded[only.clone()];
-            (self.visit)(Word { text: only, language: None });
+            (self.visit)(Word { text: only, language: None, parts: 0 });
         }
         for pair in self.units.windows(2) {
             let both = &self.folded[pair[0].start..pair[1].end];
-            (self.visit)(Word { text: both, language: None });
+            (self.visit)(Word { text: both, language: None, parts: 0 });
         }
         self.units.clear();
     }
