@@ -1,7 +1,7 @@
 """Measure the rule judge of contradictions: `python -m benches.contradictions`.
 
-Prints figures alone. `--errors` lists the wrongly judged pairs of `dev` and `dev2`, on which rules
-may be tuned, never those of `held_out`.
+Prints figures alone. `--errors` lists the wrongly judged pairs of the halves on which rules may be
+tuned, never those of the others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic.contradictions import Judgement, RuleJudge
+from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 
 DATA = Path(__file__).parent / "data"
-THRESHOLD = 0.6
+THRESHOLD = CONTRADICTION_CONFIDENCE
+TUNABLE = ("dev", "dev2", "daily")
+HELD_OUT = ("held_out", "daily_held_out")
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 ROUNDS = 5
 MICROSECONDS = 1e6
@@ -61,6 +64,17 @@ def count(pairs: list[dict], judgements: list[Judgement], threshold: float) -> C
     return Count(
         outcomes.count((True, True)), outcomes.count((False, True)), outcomes.count((True, False))
     )
+
+
+def count_of_other_topics(judge: RuleJudge, pairs: list[dict]) -> tuple[int, int]:
+    """Return how many pairs across topics there are, and how many of them are reported."""
+    judged = reported = 0
+    for pair in pairs:
+        others = [other["first"] for other in pairs if other["topic"] != pair["topic"]]
+        judgements = asyncio.run(judge.judge(pair["second"], others))
+        judged += len(judgements)
+        reported += sum(judgement.confidence >= THRESHOLD for judgement in judgements)
+    return judged, reported
 
 
 def line(name: str, pairs: int, counted: Count) -> str:
@@ -118,10 +132,10 @@ def errors(pairs: list[dict], judgements: list[Judgement]) -> list[str]:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benches.contradictions", description=__doc__)
-    parser.add_argument("--half", choices=("dev", "dev2", "held_out"), default="dev")
-    parser.add_argument("--errors", action="store_true", help="list errors; not for held_out")
+    parser.add_argument("--half", choices=TUNABLE + HELD_OUT, default="dev")
+    parser.add_argument("--errors", action="store_true", help="list errors; not of held-out pairs")
     options = parser.parse_args(arguments)
-    if options.errors and options.half == "held_out":
+    if options.errors and options.half in HELD_OUT:
         parser.error("the texts of the held-out pairs are not shown")
     return options
 
@@ -139,6 +153,9 @@ def main(arguments: list[str] | None = None) -> None:
     print(header, *by_kind(pairs, judgements), sep="\n")
     print(line("all", len(pairs), count(pairs, judgements, THRESHOLD)))
     print("\nby threshold", header[12:], *thresholds(pairs, judgements), sep="\n")
+    if "topic" in pairs[0]:
+        judged, reported = count_of_other_topics(judge, pairs)
+        print(f"\n{judged} pairs of two topics, {reported} reported")
     alone, together = microseconds_per_pair(judge, pairs)
     print(f"\n{alone:.0f} microseconds a pair alone, {together:.0f} among {len(pairs)}")
     if options.errors:

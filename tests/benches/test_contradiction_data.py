@@ -10,6 +10,7 @@ from tests.support.paths import ROOT
 
 DATA = ROOT / "benches" / "contradictions" / "data"
 PARTS = ("dev", "dev2", "held_out")
+DAILY = ("daily", "daily_held_out")
 MIXED = {
     "negation",
     "antonym",
@@ -30,6 +31,17 @@ NEVER = {
     "unrelated",
 }
 
+DAILY_KINDS = {
+    "opinion",
+    "wish",
+    "condition",
+    "other_person",
+    "reminder",
+    "ended_past",
+    "habit",
+    "quantity",
+}
+
 
 def load(part):
     lines = (DATA / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -39,6 +51,11 @@ def load(part):
 @pytest.fixture(scope="module")
 def parts():
     return {part: load(part) for part in PARTS}
+
+
+@pytest.fixture(scope="module")
+def daily():
+    return {part: load(part) for part in DAILY}
 
 
 def texts(pairs):
@@ -90,8 +107,8 @@ def test_contradictions_are_40_to_55_percent(parts, part):
     assert 0.40 <= share <= 0.55
 
 
-def test_no_text_is_used_twice_within_or_across_parts(parts):
-    every = [text for part in PARTS for text in texts(parts[part])]
+def test_no_text_is_used_twice_within_or_across_parts(parts, daily):
+    every = [text for part in (*PARTS, *DAILY) for text in texts((parts | daily)[part])]
     assert [text for text, times in Counter(every).items() if times > 1] == []
 
 
@@ -103,4 +120,26 @@ def test_the_readme_states_the_counts_of_the_files(parts):
     assert stated == {
         kind: tuple(counts[kind, label] for counts in found for label in (True, False))
         for kind in MIXED | NEVER
+    }
+
+
+def test_daily_parts_have_topics_of_their_own_and_all_kinds_with_both_labels(daily):
+    topics = [{pair["topic"] for pair in daily[part]} for part in DAILY]
+    assert topics[0].isdisjoint(topics[1])
+    for part in DAILY:
+        assert len(daily[part]) >= 200
+        counts = labels(daily[part])
+        assert {kind for kind, _ in counts} == DAILY_KINDS
+        assert all(counts[kind, label] >= 8 for kind in DAILY_KINDS for label in (True, False))
+        assert len({pair["id"] for pair in daily[part]}) == len(daily[part])
+        assert all(pair["first"] and pair["second"] for pair in daily[part])
+
+
+def test_the_readme_states_the_counts_of_the_daily_files(daily):
+    readme = (DATA / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| `(\w+)` \|.*" + r"\| (\d+) / (\d+) " * len(DAILY) + r"\|", readme)
+    stated = {kind: tuple(map(int, counts)) for kind, *counts in rows if kind in DAILY_KINDS}
+    assert stated == {
+        kind: tuple(labels(daily[part])[kind, label] for part in DAILY for label in (True, False))
+        for kind in DAILY_KINDS
     }
