@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benches.contradictions.__main__ import THRESHOLD, THRESHOLDS, Count, line, load
+from benches.contradictions.__main__ import THRESHOLD, THRESHOLDS, TUNABLE, Count, line, load
 from mnemic.contradictions import features as evidence_module
 from mnemic.contradictions.features import evidence
 from mnemic.contradictions.parse import parse
 from mnemic.contradictions.signals import Pair
 
-HALVES = ("dev", "dev2")
+HALVES = TUNABLE
 FOLDS = 4
 FALSE_ALARM = 2.0  # a false alarm costs as much as two misses
 SHRINKAGE = 0.2

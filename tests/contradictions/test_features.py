@@ -12,10 +12,10 @@ from mnemic.contradictions.signals import Pair
 JUDGE = RuleJudge()
 
 CONFIDENCES = [
-    ("I live in Oslo", "I moved to Bergen", 0.763),
-    ("She eats meat", "She no longer eats meat", 0.603),
-    ("She drinks coffee every day", "Tea, never coffee", 0.69),
-    ("The rent is 850 euros", "The rent is 900 euros", 0.763),
+    ("I live in Oslo", "I moved to Bergen", 0.836),
+    ("She eats meat", "She no longer eats meat", 0.836),
+    ("She drinks coffee every day", "Tea, never coffee", 0.85),
+    ("The rent is 850 euros", "The rent is 900 euros", 0.836),
 ]
 """Older and newer statements, and how sure the fitted weights are that they contradict."""
 
@@ -30,7 +30,7 @@ def test_a_confidence_is_the_logistic_function_of_the_weighted_evidence(older, n
 
 
 def test_every_piece_of_evidence_has_a_weight():
-    texts = ("Irma has two sons.", "Irma has three sons.", "Irma sings.")
+    texts = ("Irma has two sons.", "Irma has three sons.", "Irma's sons sing.")
     readings = [parse(text) for text in texts]
     signalled, _ = evidence(Pair(readings[0], readings[1]))
     silent, _ = evidence(Pair(readings[0], readings[2]))

@@ -94,5 +94,5 @@ def test_units_have_a_dimension_and_a_positive_factor():
 def test_cues_are_those_that_features_ask_for():
     names = {cue for name, _ in vocabulary.entries("cues") for cue in name.split()}
     assert names == {
-        "past", "gone", "present", "plan", "exception", "exclusive", "change", "replacement",
+        "past", "end", "gone", "present", "plan", "exception", "exclusive", "change", "replacement",
     }  # fmt: skip

@@ -1,14 +1,20 @@
 """Features of a pair of texts: evidence for and against a contradiction, as numbers."""
 
 from mnemic.contradictions import vocabulary
+from mnemic.contradictions.lexicon import stem
 from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair, Signal, have_equal_amounts
 
 _APART = frozenset({"label", "qualifier"})
-_FAMILIES = {"attribute": "value", "change": "value", "negation": "opposite"}
+_OPPOSITES = frozenset({"attitude", "opposite", "weak"})
+_DENIALS = _OPPOSITES | {"denial", "negation"}
+_FAMILIES = dict.fromkeys(("attribute", "change"), "value") | dict.fromkeys(
+    _DENIALS - {"weak"}, "opposite"
+)
 _TIMES = frozenset({"number", "time"})
 _MAX_WORDS = 8  # more words of its own add no information
-_FEW = 2
+_NOT_NOW = frozenset({"past", "plan"})
+_OPPOSED = frozenset({"attitude", "negation", "value"})
 
 WEIGHTS = {name: float(weight) for name, [weight] in vocabulary.entries("weights")}
 """Weights of the features."""
@@ -30,18 +36,23 @@ def evidence(pair: Pair) -> tuple[dict[str, float], str]:
     signals = pair.signals()
     if any(signal.kind in _APART for signal in signals) or not (signals or pair.topics):
         return {}, ""
+    if signals and _is_of_two_things(pair, signals):
+        return {}, ""
     if not signals:
         return _silent(pair), "one may deny or replace the other"
     return _signalled(pair, signals), _reason(signals)
 
 
 def _reason(signals: list[Signal]) -> str:
-    """Return the reasons, without those that only add words to another one."""
-    words = {signal.reason: {*signal.reason.split()} for signal in signals}
-    told = [
-        reason for reason, own in words.items() if not any(own > other for other in words.values())
-    ]
-    return "; ".join(told)
+    """Return the words that disagree, each once; without such, what is denied or has changed."""
+    told: set[str] = set()
+    reasons = []
+    for signal in signals:
+        words = {stem(word) for word in signal.reason.partition(": ")[2].split()}
+        if "/" in words and told.isdisjoint(words - {"/"}):
+            reasons.append(signal.reason)
+            told |= words - {"/"}
+    return "; ".join(reasons or [signals[0].reason])
 
 
 def _texts(reading: Reading) -> list[str]:
@@ -57,47 +68,47 @@ def _signalled(pair: Pair, signals: list[Signal]) -> dict[str, float]:
         "told": 1.0,
         "own words": _own_words(older, newer, words),
         "weak": float("weak" in kinds),
-        "denied": float("negation" in kinds),
         "several": float(_count_disagreements(signals) > 1),
         "apart": float(
-            pair.has_other_subject()
+            (kinds <= _DENIALS and pair.has_narrower_denial())
+            + pair.has_other_subject(words)
             + pair.has_other_qualifiers(words)
             + pair.has_other_object(words)
-            + pair.has_other_names(words)
         ),
-        "over": float(_is_over(older, newer)),
-        "plan": float(("plan" in older.cues) != ("plan" in newer.cues)),
+        "over": float(_is_over(older, newer, kinds)),
+        "not now": float(_not_now(older, newer) != _not_now(newer, older)),
         "exception": float("exception" in cues and not kinds <= _TIMES),
         "many values": float("value" in kinds and (older.is_many_valued or newer.is_many_valued)),
-        "many negations": float(_has_many_negations(older, newer)),
-        "other action": float(bool(kinds & _TIMES) and _has_other_verbs(pair, words)),
     }
 
 
 def _silent(pair: Pair) -> dict[str, float]:
     older, newer = pair.older, pair.newer
-    own_words = _own_words(older, newer, frozenset())
     return {
         "silent": 1.0,
-        "silent own words": own_words,
-        "silent same words": float(not own_words),
         "silent same verb": float(
             bool(older.predicate.verb) and older.predicate.verb == newer.predicate.verb
         ),
         "silent same amount": float(have_equal_amounts(older, newer)),
-        "silent same people": float(not older.entities.people.isdisjoint(newer.entities.people)),
-        "silent few": float(len(pair.shared) < _FEW),
         "silent change": float("change" in newer.cues and "change" not in older.cues),
         "silent denial": float((not older.polarity.negations) != (not newer.polarity.negations)),
-        "silent many negations": float(_has_many_negations(older, newer)),
         "silent names": float(_has_other_values(older, newer)),
     }
+
+
+def _is_of_two_things(pair: Pair, signals: list[Signal]) -> bool:
+    """Return whether nothing is shared but the subject and what is opposed: likes, dislikes."""
+    if not all(signal.kind in _OPPOSED for signal in signals):
+        return False
+    words = frozenset[str]().union(*(signal.words for signal in signals))
+    own = _own(pair.older, pair.newer, words), _own(pair.newer, pair.older, words)
+    return all(own) and not pair.topics - words
 
 
 def _count_disagreements(signals: list[Signal]) -> int:
     """Return the number of differences: one value may show as an opposite and as an attribute."""
     opposed = frozenset[str]().union(
-        *(signal.words for signal in signals if signal.kind in {"opposite", "weak"})
+        *(signal.words for signal in signals if signal.kind in _OPPOSITES)
     )
     return len(
         {
@@ -110,44 +121,29 @@ def _count_disagreements(signals: list[Signal]) -> int:
 
 def _own_words(older: Reading, newer: Reading, words: frozenset[str]) -> float:
     """Return the number of words that only one text has, from 0 to 1 for many."""
-    most = max(
-        sum(
-            key not in other.keys and key not in words and not one.tokens[place].lexeme.is_stop
-            for key, place in one.keys.items()
-        )
-        for one, other in ((older, newer), (newer, older))
-    )
+    most = max(len(_own(older, newer, words)), len(_own(newer, older, words)))
     return min(most, _MAX_WORDS) / _MAX_WORDS
 
 
-def _has_many_negations(older: Reading, newer: Reading) -> bool:
-    return max(len(older.polarity.negations), len(newer.polarity.negations)) > 1
-
-
-def _is_over(older: Reading, newer: Reading) -> bool:
-    return (
-        ("past" in older.cues) != ("past" in newer.cues)
-        or ("gone" in older.cues and "gone" not in newer.cues)
-        or (older.predicate.is_past and not newer.predicate.is_past)
-    )
-
-
-def _has_other_verbs(pair: Pair, words: frozenset[str]) -> bool:
-    """Return whether each text has an action that the other does not."""
-    return bool(
-        _own_verbs(pair.older, pair.newer, words) and _own_verbs(pair.newer, pair.older, words)
-    )
-
-
-def _own_verbs(one: Reading, other: Reading, words: frozenset[str]) -> list[str]:
+def _own(one: Reading, other: Reading, words: frozenset[str]) -> list[str]:
     return [
         key
         for key, place in one.keys.items()
-        if one.tokens[place].lexeme.is_verb
-        and key not in other.keys
-        and key not in words
-        and key not in vocabulary.LIGHT_VERBS
+        if key not in other.keys and key not in words and not one.tokens[place].lexeme.is_stop
     ]
+
+
+def _is_over(older: Reading, newer: Reading, kinds: set[str]) -> bool:
+    is_past = older.predicate.is_past and not newer.predicate.is_past
+    is_gone = "gone" in older.cues and "gone" not in newer.cues
+    return is_gone or (
+        is_past and "change" not in older.cues and bool(kinds & {"attribute", "value"})
+    )
+
+
+def _not_now(one: Reading, other: Reading) -> set[str]:
+    """Return why a text says nothing of what is: it is over, wished, or only so in a case."""
+    return one.cues & _NOT_NOW | ({"case"} if one.case - other.keys.keys() else set())
 
 
 def _has_other_values(older: Reading, newer: Reading) -> bool:

@@ -13,7 +13,7 @@ class Judgement(Redacted, frozen=True):
     """Confidence that two memories contradict each other, with the reason.
 
     Attributes:
-        confidence: From 0, no evidence, to 1; from 0.5 on it is worth reporting.
+        confidence: From 0, no evidence, to 1; from 0.6 on it is reported by default.
         reason: A few words for a reader; empty without evidence.
     """
 

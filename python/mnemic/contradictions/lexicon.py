@@ -11,7 +11,8 @@ from mnemic.contradictions import vocabulary
 _VOWEL = frozenset("aeiouy")
 _NEVER_BEFORE_E = frozenset("aeiouwxy")
 _DOUBLED = frozenset("bdgmnprt")
-_WHOLE = frozenset({"plane", "planes", "caring", "staring", "eyed"})  # else plan, car, star, eye
+# Else plan, car, star, eye, even, bare, hard, rare, scarce.
+_WHOLE = vocabulary.words("plane planes caring staring eyed evening barely hardly rarely scarcely")
 _SIBILANT = ("ss", "x", "ch", "sh", "zz")
 _IRREGULAR = {form: base for base, forms in vocabulary.entries("irregular") for form in forms}
 
@@ -129,14 +130,15 @@ class Lexicon:
 
     def _add_opposites(self) -> None:
         for axis, line in enumerate(vocabulary.lines("opposites")):
-            one, _, other = line.removeprefix("~ ").partition(" / ")
-            for words in vocabulary.items(one):
-                self._of(words).axes += ((axis, 1),)
-            for words in vocabulary.items(other):
-                lexeme = self._of(words)
-                lexeme.axes += ((axis, -1),)
-                if line.startswith("~"):
-                    lexeme.cues |= {"denial"}
+            ends = line.lstrip("~ ").split(" / ")
+            for sign, end in zip((1, -1), ends, strict=True):
+                for words in vocabulary.items(end):
+                    lexeme = self._of(words)
+                    lexeme.axes += ((axis, sign),)
+                    if line.startswith("~") and sign < 0:
+                        lexeme.cues |= {"denial"}
+                    if line.startswith("~~"):
+                        lexeme.cues |= {"attitude"}
 
     def _add_values(self) -> None:
         for kind, member, spelling in _spellings("values"):

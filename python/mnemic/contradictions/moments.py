@@ -150,7 +150,7 @@ class MomentReader(NumeralReader):
         return ""
 
     def _is_clock(self, position: int, end: int, value: Decimal) -> bool:
-        following, before = self.at(end), self.at(position - 1)
+        following, before = self.at(end), self.at(position - 1).rpartition(" ")[2]
         if value != int(value) or not 0 <= value <= 24:  # noqa: PLR2004 - hours
             return False
         if following in {"am", "pm"} or (following == "o" and self.at(end + 1) == "clock"):

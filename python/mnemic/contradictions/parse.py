@@ -97,6 +97,9 @@ class _SubjectReader:
                 break
         if not self._predicate.verb and self._has_auxiliary:
             self._predicate.verb = "be"
+        cues = self._reading.cues
+        if self._predicate.is_past and "end" in cues and "change" not in cues:
+            cues.add("past")
         if self._predicate.verb and self._head:
             self._record_subject()
 
@@ -138,7 +141,8 @@ class _SubjectReader:
 
     def _take_verb(self, token: Token) -> None:
         self._predicate.verb = token.lexeme.key
-        self._predicate.is_past |= token.text.endswith("ed") and not self._has_auxiliary
+        is_past = token.text.partition(" ")[0].endswith("ed")
+        self._predicate.is_past |= is_past and not self._has_auxiliary
 
     def _take_noun(self, token: Token) -> None:
         self._head = self._me if token.lexeme.is_first_person else token.lexeme.key
@@ -166,6 +170,7 @@ _CONNECTIVES = _CONDITIONS | vocabulary.CONJUNCTIONS | vocabulary.PREPOSITIONS
 _ABSTRACT = tuple(vocabulary.listed("s ing ion ment ness ity ship ism graphy logy ance ence age"))
 _DOUBLING = frozenset({"not", "never", "no", "without", "unless"})
 _CANCELLING = frozenset({"without", "unless"})
+_REMINDING = vocabulary.words("forget mind hesit doubt")  # denied: don't forget to, don't mind
 _ENDING = frozenset({"stop", "quit", "ceas", "refus", "fail", "forget"})
 _TOPICAL_CUES = frozenset({"change", "denial", "exclusive", "replacement"})
 _EQUALS = frozenset({"is", "are", "was", "were"})
@@ -235,7 +240,7 @@ class _WordReader:
         self._negator = -1
         self._preposition = ""
         self._is_sentence_start = True
-        self._is_condition = False
+        self._condition = ""
 
     def read(self) -> None:
         for position, token in enumerate(self._reading.tokens):
@@ -248,7 +253,7 @@ class _WordReader:
     def _read_mark(self, position: int, token: Token) -> None:
         if token.text in _BREAKS:
             self._end_clause()
-            self._is_condition = False
+            self._condition = ""
             self._is_sentence_start |= token.text != ","
         elif token.kind == "place":
             self._slots.values.setdefault("address", {}).setdefault(token.text, position)
@@ -266,8 +271,7 @@ class _WordReader:
         self._reading.clauses.append(self._clause)
         if lexeme.cues:
             self._take_cues(position, token)
-        is_negating = lexeme.is_negator or lexeme.key in _ENDING
-        is_cancelling = is_negating and self._take_negator(position, token)
+        is_cancelling = self._take_negator(position, token)
         if lexeme.axes and not is_cancelling:
             self._take_opposites(position, token)
         for attribute in lexeme.attributes:
@@ -290,7 +294,7 @@ class _WordReader:
 
     def _take_connective(self, word: str) -> None:
         if word in _CONDITIONS:
-            self._is_condition = True
+            self._condition = word
         if word in vocabulary.CONJUNCTIONS:
             self._end_clause()
         if word in vocabulary.PREPOSITIONS:
@@ -302,11 +306,17 @@ class _WordReader:
 
     def _take_negator(self, position: int, token: Token) -> bool:
         """Open the scope of a negator; return whether it cancels another: not without."""
+        is_doubled = 0 <= self._negator < position - 1
+        is_reminder = token.stem in _REMINDING and self._negator >= 0
+        if is_reminder or (is_doubled and token.text in _CANCELLING):
+            self._negator = -1
+            self._polarity.negations.pop()
+            return True
         if token.lexeme.is_negator and not self._is_pseudo_negation(position, token):
-            if 0 <= self._negator < position - 1 and token.text in _DOUBLING:
+            if is_doubled and token.text in _DOUBLING:
                 self._negator = -1
-                return self._cancel(token)
-            self._negate(position)
+            else:
+                self._negate(position)
         elif token.lexeme.key in _ENDING and self._tokens[position + 1].text.endswith("ing"):
             self._negate(position)  # stopped smoking
         return False
@@ -321,12 +331,6 @@ class _WordReader:
     def _negate(self, position: int) -> None:
         self._negator = position
         self._polarity.negations.append(Negation(position))
-
-    def _cancel(self, token: Token) -> bool:
-        if token.text in _CANCELLING:
-            self._polarity.negations.pop()
-            return True
-        return False
 
     # Opposites
 
@@ -351,19 +355,20 @@ class _WordReader:
 
     def _is_described(self, position: int) -> bool:
         """Return whether a negated word is only described: no new members, not denied to be new."""
+        negator = self._tokens[self._negator].text
+        return negator in {"no", "without", "none"} and self._is_before_noun(position)
+
+    def _is_before_noun(self, position: int) -> bool:
         following = self._tokens[position + 1]
-        return (
-            self._tokens[self._negator].text in {"no", "without", "none"}
-            and following.kind == "word"
-            and not following.lexeme.is_stop
-        )
+        return following.kind == "word" and not following.lexeme.is_stop
 
     def _turn_opposites(self) -> None:
         """Turn the first opposite around that each negation covers, and the one after it."""
         for negation in self._polarity.negations:
             for axis, sign, position in negation.opposites:
-                is_turned = position - negation.opposites[0][2] <= 1
-                turned = -sign if is_turned else sign
+                first = negation.opposites[0][2]
+                is_next = position == first + 1 and not self._is_before_noun(position)
+                turned = -sign if position == first or is_next else sign
                 self._polarity.axes.setdefault(axis, []).append((turned, position))
 
     # Content words
@@ -409,7 +414,7 @@ class _WordReader:
             self._take_capital(position, token)
         if lexeme.is_verb and is_predicate(self._reading.tokens, position):
             self._take_verb(position)
-        self._take_key(lexeme.key, position, is_affirmed=not self._is_condition)
+        self._take_key(lexeme.key, position, is_affirmed=not self._condition)
         self._reading.stems.setdefault(token.stem, position)
         if 0 <= self._negator < position:
             self._polarity.negations[-1].keys.append(lexeme.key)
@@ -419,6 +424,8 @@ class _WordReader:
 
     def _take_key(self, key: str, position: int, *, is_affirmed: bool) -> None:
         self._reading.keys.setdefault(key, position)
+        if self._condition == "if":
+            self._reading.case.add(key)
         if 0 <= self._negator < position:
             self._polarity.negated.add(key)
         elif is_affirmed:

@@ -1,9 +1,11 @@
 """Records of what a text says, for comparison with many others."""
 
+from itertools import pairwise
+
 import msgspec
 
 from mnemic.contradictions.quantity import Quantity
-from mnemic.contradictions.tokens import Token
+from mnemic.contradictions.tokens import FULL_STOP, Token
 
 SUBJECT_KEY = "user"
 """The key of "I" and of the user."""
@@ -117,6 +119,7 @@ class Reading(msgspec.Struct, gc=False):
         entities: Persons and names.
         polarity: What is affirmed and denied.
         predicate: Main verb and subject.
+        case: Keys of what it depends on: if it rains.
         preference: What is preferred to what.
     """
 
@@ -131,11 +134,14 @@ class Reading(msgspec.Struct, gc=False):
     entities: Entities = msgspec.field(default_factory=Entities)
     polarity: Polarity = msgspec.field(default_factory=Polarity)
     predicate: Predicate = msgspec.field(default_factory=Predicate)
+    case: set[str] = msgspec.field(default_factory=set)
     preference: Preference = Preference()
 
     @property
     def is_many_valued(self) -> bool:
         """Whether what is said may hold of several things at once."""
         return not self.cues & {"exception", "exclusive"} and any(
-            token.lexeme.is_many_valued for token in self.tokens
+            token.lexeme.is_many_valued
+            and not (token.stem == "have" and following.lexeme.is_verb)  # has moved
+            for token, following in pairwise([*self.tokens, FULL_STOP])
         )

@@ -1,12 +1,14 @@
 """Signals: disagreements of two texts, and guards against false ones."""
 
-from itertools import product
+from collections.abc import Collection
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.lexicon import stem
 from mnemic.contradictions.quantity import Quantity, agree
 from mnemic.contradictions.reading import SUBJECT_KEY, Reading
+from mnemic.contradictions.tokens import Token
 
 _PEOPLE = frozenset(stem(word) for word in vocabulary.PEOPLE)
 _TEMPORAL = frozenset({"clock", "weekday", "date"})
@@ -27,7 +29,8 @@ class Pair:
         self.older = older
         self.newer = newer
         self.shared = older.keys.keys() & newer.keys.keys()
-        self.topics = self.shared - {SUBJECT_KEY}
+        self.topics = self.shared - {SUBJECT_KEY} - newer.entities.people
+        self.topics -= older.entities.people | older.entities.weak_people
 
     # Guards
 
@@ -44,14 +47,14 @@ class Pair:
             mine & _mentioned(self.newer) or theirs & _mentioned(self.older)
         )
 
-    def has_other_subject(self) -> bool:
+    def has_other_subject(self, words: frozenset[str]) -> bool:
         """Return whether the two state the same of two different things."""
         mine, theirs = self.older.predicate, self.newer.predicate
         if not mine.head or not theirs.head:
             return False
         if mine.head == theirs.head:
             return self._has_other_modifiers()
-        if mine.verb != theirs.verb:
+        if mine.verb != theirs.verb and not {mine.verb, theirs.verb} <= words:
             return False
         is_mine_known = mine.head in self.newer.keys
         is_theirs_known = theirs.head in self.older.keys
@@ -99,13 +102,9 @@ class Pair:
                 return True
         return False
 
-    def has_other_names(self, words: frozenset[str]) -> bool:
-        """Return whether each names something that the other does not."""
-        older, newer = self.older, self.newer
-        mine, theirs = older.entities.names.keys(), newer.entities.names.keys()
-        return bool(mine - newer.keys.keys() - theirs - words) and bool(
-            theirs - older.keys.keys() - mine - words
-        )
+    def has_narrower_denial(self) -> bool:
+        """Return whether one denies a case alone: I eat meat, I don't eat meat on Fridays."""
+        return _denies_a_case(self.older, self.newer) or _denies_a_case(self.newer, self.older)
 
     # Signals
 
@@ -172,13 +171,17 @@ class Pair:
     def _opposite_signal(self, place: int, other_place: int) -> Signal:
         one, other = self.older.tokens[place], self.newer.tokens[other_place]
         reason = f"opposites: {one.text} / {other.text}"
-        if one.text == other.text:
-            reason = f"one says {one.text}, the other denies it"
+        if one.stem == other.stem:
+            reason = f"one denies it: {one.text}"
         words = frozenset({one.lexeme.key, other.lexeme.key})
         return Signal(self._opposite_kind(place, other_place), reason, words)
 
     def _opposite_kind(self, place: int, other_place: int) -> str:
         older, newer = self.older, self.newer
+        if _is_attitude(older.tokens[place]) and _is_attitude(newer.tokens[other_place]):
+            mine, theirs = _objects(older, place), _objects(newer, other_place)
+            own = min(len(mine - newer.keys.keys()), len(theirs - older.keys.keys()))
+            return "qualifier" if own and own >= len(mine & theirs) else "attitude"
         noun, other_noun = _described(older, place), _described(newer, other_place)
         if noun and other_noun:
             is_other = noun not in newer.keys and other_noun not in older.keys
@@ -209,9 +212,11 @@ class Pair:
     def negation_signals(self) -> list[Signal]:
         """Find statements of one that the other negates."""
         older, newer = self.older, self.newer
-        is_odd = (len(older.polarity.negations) + len(newer.polarity.negations)) % 2
-        if is_odd and older.keys.keys() == newer.keys.keys():
-            return [Signal("negation", "one denies what the other says")]
+        negations = older.polarity.negations + newer.polarity.negations
+        turned = frozenset[int]().union(*(negation.turned_axes() for negation in negations))
+        is_turned = not turned.isdisjoint(older.polarity.axes.keys() & newer.polarity.axes.keys())
+        if len(negations) % 2 and older.keys.keys() == newer.keys.keys() and not is_turned:
+            return [Signal("denial", "one denies what the other says")]
         return _denials(older, newer) + _denials(newer, older)
 
     def class_signals(self) -> list[Signal]:
@@ -234,7 +239,7 @@ class Pair:
             mine = _named_values(self.older, self.newer, name)
             theirs = _named_values(self.newer, self.older, name)
             if mine and theirs:
-                reason = f"different {name}: {' '.join(mine)} / {' '.join(theirs)}"
+                reason = self._different(name, mine, theirs)
                 words = frozenset((*mine, *theirs)) | self._attribute_words(name)
                 found.append(Signal("attribute", reason, words))
         return found
@@ -250,8 +255,11 @@ class Pair:
             if name not in _VALUE_PREPOSITIONS:
                 continue
             mine, theirs = _value_words(older, name), _value_words(newer, name)
-            if mine and theirs and not (mine & newer.keys.keys() or theirs & older.keys.keys()):
-                reason = f"different {name}: {' '.join(sorted(mine))} / {' '.join(sorted(theirs))}"
+            is_named = not mine.isdisjoint(older.entities.names)  # in Oslo, in an apartment
+            are_alike = is_named != theirs.isdisjoint(newer.entities.names)
+            is_shared = mine & newer.keys.keys() or theirs & older.keys.keys()
+            if mine and theirs and are_alike and not is_shared:
+                reason = self._different(name, mine, theirs)
                 return [Signal("value", reason, self._attribute_words(name) | mine | theirs)]
         return []
 
@@ -260,9 +268,12 @@ class Pair:
         older, newer = self.older, self.newer
         if "replacement" not in newer.cues or "replacement" in older.cues:
             return []
-        if not self.topics - older.entities.people or have_equal_amounts(older, newer):
+        if not self.topics or have_equal_amounts(older, newer):
             return []
         return [Signal("change", "the newer one tells of a change")]
+
+    def _different(self, name: str, mine: Collection[str], theirs: Collection[str]) -> str:
+        return f"different {name}: {_texts(self.older, mine)} / {_texts(self.newer, theirs)}"
 
     def _attribute_words(self, name: str) -> frozenset[str]:
         return frozenset(
@@ -290,7 +301,7 @@ _CONVERSE = frozenset(
 # They turn a word into its opposite, where both are words of the two texts.
 _OPPOSING_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "mis")
 _STEM = 3  # letters of a word that a prefix turns around
-_SHORT = 3
+_CASES = vocabulary.words("at in on during after before")
 # The prepositions that lead to the value of an attribute.
 _VALUE_PREPOSITIONS = {
     "home": vocabulary.words("in to near with"),
@@ -310,10 +321,36 @@ def _first_key(reading: Reading, members: dict[str, int]) -> str:
     return reading.tokens[_first(members)[1]].lexeme.key
 
 
+def _texts(reading: Reading, keys: Collection[str]) -> str:
+    """Return words as they stand in a text, in its order."""
+    return " ".join(
+        reading.tokens[place].text for place in sorted(reading.keys[key] for key in keys)
+    )
+
+
 def _bases(word: str) -> list[str]:
     """Return what is left of a word without an opposing prefix."""
     rests = [word[len(prefix) :] for prefix in _OPPOSING_PREFIXES if word.startswith(prefix)]
     return [rest for rest in rests if len(rest) >= _STEM]
+
+
+def _denies_a_case(one: Reading, other: Reading) -> bool:
+    """Return whether a time or place that the other text does not have follows a negation."""
+    known = {token.stem for token in other.tokens}
+    for negation in one.polarity.negations:
+        if "change" in one.tokens[negation.position].lexeme.cues:
+            continue  # it stopped then
+        start = negation.position + 1
+        for place, (token, following) in enumerate(pairwise(one.tokens[start:]), start):
+            if (
+                token.text in _CASES
+                and not following.lexeme.is_stop
+                and following.stem not in known
+            ):
+                return True
+            if one.clauses[place] != one.clauses[start - 1] or token.lexeme.is_negator:
+                break
+    return False
 
 
 def _denials(one: Reading, other: Reading) -> list[Signal]:
@@ -326,7 +363,8 @@ def _denials(one: Reading, other: Reading) -> list[Signal]:
             continue  # the negation turned an opposite around
         denied = _denied(one, other, negation.keys)
         if denied and not set(denied) <= one.entities.names.keys():
-            found.append(Signal("negation", f"one denies it: {' '.join(denied)}"))
+            verb = frozenset({one.predicate.verb}) & set(denied)
+            found.append(Signal("negation", f"one denies it: {_texts(one, denied)}", verb))
     return found
 
 
@@ -361,28 +399,37 @@ def _described(reading: Reading, position: int) -> str:
     return following.lexeme.key
 
 
+def _is_attitude(token: Token) -> bool:
+    """Return whether a word says little without its object: hate, fond of, hire."""
+    return "attitude" in token.lexeme.cues or (token.lexeme.is_verb and " " not in token.text)
+
+
+def _objects(reading: Reading, position: int) -> set[str]:
+    """Return the keys of what a word leads to: up to the next preposition, or the clause's end."""
+    found: set[str] = set()
+    for place, token in enumerate(reading.tokens[position + 1 :], position + 1):
+        if reading.clauses[place] != reading.clauses[position]:
+            break
+        if token.text in vocabulary.PREPOSITIONS and token.text != "of" and found:
+            break
+        if (
+            token.lexeme.key in reading.keys
+            and not token.lexeme.cues
+            and not token.text.endswith("ly")
+        ):
+            found.add(token.lexeme.key)
+    return found
+
+
 def _value_words(reading: Reading, name: str) -> set[str]:
     """Return the keys after an attribute and a preposition that leads to its value."""
-    position = reading.slots.attributes[name]
-    prepositions = _VALUE_PREPOSITIONS[name]
-    is_value = not prepositions.isdisjoint(reading.tokens[position].text.split())
-    found: set[str] = set()
-    for place in range(position + 1, len(reading.tokens)):
-        token = reading.tokens[place]
-        if reading.clauses[place] != reading.clauses[position] or len(found) > _SHORT:
+    start = reading.slots.attributes[name]
+    for place, token in enumerate(reading.tokens[start:], start):
+        if reading.clauses[place] != reading.clauses[start]:
             break
-        if token.text in prepositions:
-            if found and is_value:
-                break
-            is_value = True
-            found.clear()
-        elif is_value and token.kind == "word" and not token.lexeme.is_stop:
-            if token.lexeme.cues and not reading.keys.get(token.lexeme.key):
-                continue
-            found.add(token.lexeme.key)
-        elif token.text in vocabulary.PREPOSITIONS and found:
-            break
-    return found if is_value else set()
+        if not _VALUE_PREPOSITIONS[name].isdisjoint(token.text.split()):
+            return _objects(reading, place)
+    return set()
 
 
 def _compares(word: str) -> bool:

@@ -83,18 +83,18 @@ def _word_tokens(raw: str) -> tuple[Token, ...]:
     """Return the one token of a word as it is written, or two: isn't, is not."""
     word = raw.lower()
     is_possessive = False
-    negated = _WITHOUT_NOT.get(word)
-    if negated is None and word.endswith("n't"):
-        negated = word[:-3]
-    if negated is not None:
-        word = negated
+    following = ""
+    if word in _WITHOUT_NOT or word.endswith("n't"):
+        word, following = _WITHOUT_NOT.get(word, word[:-3]), "not"
+    elif word.endswith("'d"):  # nearly always of a wish: I'd like
+        word, following = word[:-2], "would"
     elif "'" in word:
         word, _, rest = word.partition("'")
         is_possessive = rest == "s" or not rest
     token = _word_token(word)
     token.is_capital = raw[0].isupper()
     token.is_possessive = is_possessive
-    return (token,) if negated is None else (token, _word_token("not"))
+    return (token, _word_token(following)) if following else (token,)
 
 
 def _word_token(word: str) -> Token:
@@ -118,7 +118,8 @@ def _with_phrases(tokens: list[Token], lexicon: Lexicon) -> list[Token]:
             for phrase, lexeme in by_second.get(tokens[position + 1].stem, ()):
                 size = len(phrase)
                 if tuple(part.stem for part in tokens[position : position + size]) == phrase:
-                    token = Token("word", " ".join(phrase), lexeme, lexeme.key)
+                    text = " ".join(part.text for part in tokens[position : position + size])
+                    token = Token("word", text, lexeme, lexeme.key)
                     position += size - 1
                     break
         merged.append(token)
