@@ -2,11 +2,13 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from mnemic import Memory
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import InvalidArgumentError
+from mnemic.model.ranking import KEYWORD
 from tests.support.entries import entry
 
 GERMAN = ["Die Häuser stehen an der Straße", "Wo hat der Hund das Brot gefunden?"]
@@ -18,8 +20,14 @@ def opened(language, contents=GERMAN, **scope):
     return memory
 
 
+EXACTLY = msgspec.structs.replace(
+    KEYWORD, keywords=msgspec.structs.replace(KEYWORD.keywords, fuzziness=0.0, char_ngrams=0.0)
+)
+"""By keywords without near spellings, which find other forms in any language."""
+
+
 def found(memory, query, **scope):
-    return [hit.content for hit in memory.search(query, **scope)]
+    return [hit.content for hit in memory.search(query, ranking=EXACTLY, **scope)]
 
 
 @pytest.mark.parametrize("language", ["auto", "de", "german"])

@@ -95,8 +95,10 @@ def is_stop_word(word):
 
 
 def grams_of(word):
+    """Return the n-grams of a word; one with a digit shares its own with no other word."""
     marked = f"_{word}_"
-    return {marked[at : at + GRAM] for at in range(len(marked) - GRAM + 1)}
+    grams = {marked[at : at + GRAM] for at in range(len(marked) - GRAM + 1)}
+    return {f"{word} {gram}" for gram in grams} if any(map(str.isdigit, word)) else grams
 
 
 def unit(vectors):

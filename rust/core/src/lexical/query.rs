@@ -471,8 +471,10 @@ impl<'state> Building<'state> {
     /// Give every live term that shares an n-gram with a query word the idf of each such n-gram; a
     /// word with a digit shares them with no other.
     fn add_ngrams(&mut self, tokens: &[&str], deadline: &Deadline) {
-        let (numbers, tokens): (Vec<&str>, Vec<&str>) =
+        let (mut numbers, tokens): (Vec<&str>, Vec<&str>) =
             tokens.iter().partition(|token| has_digit(token));
+        numbers.sort_unstable();
+        numbers.dedup();
         for number in numbers {
             self.add_own_ngrams(number);
         }

@@ -173,7 +173,7 @@ impl Twin<'_> {
         let mut own_weights: HashMap<String, f64> = HashMap::new();
         for QueryToken { token, .. } in numbers {
             let weight = self.idf(self.frequency(token)) * ngrams::<4>(token).len() as f64;
-            *own_weights.entry(token.clone()).or_default() += weight;
+            own_weights.insert(token.clone(), weight);
         }
         let vocabulary: HashSet<&String> =
             self.live().flatten().filter(|term| !has_digit(term)).collect();
