@@ -185,8 +185,9 @@ mod tests {
         assert!(!covers(&["zh"], "What did Ann say?"));
     }
 
-    fn share(languages: &[&str], text: &str) -> f64 {
-        Coverage::of(languages).expect("known codes").max_share(text)
+    /// In hundredths.
+    fn share(languages: &[&str], text: &str) -> u32 {
+        (Coverage::of(languages).expect("known codes").max_share(text) * 100.0).round() as u32
     }
 
     #[test]
@@ -197,18 +198,14 @@ mod tests {
             ("nb", "Jeg liker ikke å gå på ski om vinteren"),
             ("id", "Kakak saya tinggal di Bandung sejak dua tahun lalu"),
         ] {
-            assert_eq!((share(&["en"], text), share(&["en", code], text)), (0.1, 1.0), "{text}");
+            assert_eq!((share(&["en"], text), share(&["en", code], text)), (10, 100), "{text}");
         }
         let both =
             "Wo steht der Wein, den Anna mag? ".repeat(9) + &"where is the wine? ".repeat(99);
-        assert_eq!(share(&["en"], &both.repeat(99)), 0.1, "its beginning counts");
-        for (text, of_english) in [
-            ("Anna", 1.0),
-            ("我们最喜欢的茶", 0.05),
-            ("カタカナ", 0.05),
-            ("вода", 0.0),
-            ("茶 вода", 0.0),
-        ] {
+        assert_eq!(share(&["en"], &both.repeat(99)), 10, "its beginning counts");
+        for (text, of_english) in
+            [("Anna", 100), ("我们最喜欢的茶", 5), ("カタカナ", 5), ("вода", 0), ("茶 вода", 0)]
+        {
             assert_eq!(share(&["en"], text), of_english, "{text}");
         }
     }
