@@ -185,9 +185,8 @@ mod tests {
         assert!(!covers(&["zh"], "What did Ann say?"));
     }
 
-    /// In hundredths.
-    fn share(languages: &[&str], text: &str) -> u32 {
-        (Coverage::of(languages).expect("known codes").max_share(text) * 100.0).round() as u32
+    fn share(languages: &[&str], text: &str) -> String {
+        format!("{:.2}", Coverage::of(languages).expect("known codes").max_share(text))
     }
 
     #[test]
@@ -198,14 +197,22 @@ mod tests {
             ("nb", "Jeg liker ikke å gå på ski om vinteren"),
             ("id", "Kakak saya tinggal di Bandung sejak dua tahun lalu"),
         ] {
-            assert_eq!((share(&["en"], text), share(&["en", code], text)), (10, 100), "{text}");
+            assert_eq!(
+                [share(&["en"], text), share(&["en", code], text)],
+                ["0.10", "1.00"],
+                "{text}"
+            );
         }
         let both =
             "Wo steht der Wein, den Anna mag? ".repeat(9) + &"where is the wine? ".repeat(99);
-        assert_eq!(share(&["en"], &both.repeat(99)), 10, "its beginning counts");
-        for (text, of_english) in
-            [("Anna", 100), ("我们最喜欢的茶", 5), ("カタカナ", 5), ("вода", 0), ("茶 вода", 0)]
-        {
+        assert_eq!(share(&["en"], &both.repeat(99)), "0.10", "its beginning counts");
+        for (text, of_english) in [
+            ("Anna", "1.00"),
+            ("我们最喜欢的茶", "0.05"),
+            ("カタカナ", "0.05"),
+            ("вода", "0.00"),
+            ("茶 вода", "0.00"),
+        ] {
             assert_eq!(share(&["en"], text), of_english, "{text}");
         }
     }
