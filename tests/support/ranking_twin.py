@@ -251,6 +251,11 @@ class RankingTwin:
         in_play = [row for row in self.rows.values() if _is_in_play(row, wanted, where)]
         return _Query(self, wanted, in_play).lines()
 
+    def has_asked_for(self, wanted, where=None):
+        """Return whether the query asks for any row by its time, its speaker or its role."""
+        in_play = [row for row in self.rows.values() if _is_in_play(row, wanted, where)]
+        return any(map(_Query(self, wanted, in_play).is_asked_for, in_play))
+
 
 def _neighbours(rows):
     """Return the rows before and after each one in its session."""
@@ -451,9 +456,17 @@ class _Query:
         if self.has_near and self.ranking.chunk_penalty:
             components["chunks"] = -match.share * self.chunk_term(row.number)
         bonus = [components.get(name, 0.0) for name in ("date", "speaker", "question", "role")]
-        is_match = match.near is not None or match.words > 0 or lift > 0
+        is_match = match.near is not None or match.words > 0 or lift > 0 or self.is_asked_for(row)
         components["relevance"] = (value + sum(bonus)) / most
         return Relevance(components["relevance"], is_match, components)
+
+    def is_asked_for(self, row):
+        """Return whether the query asks for a row by its time, its speaker or its role."""
+        terms = self.terms
+        is_of_time = terms.date + terms.date_inside > 0 and self.is_inside(row)
+        is_named = terms.speaker > 0 and _speaker(row) in self.named
+        is_answer = self.asked_side() == _side(row) == "assistant"
+        return is_of_time or is_named or is_answer
 
     def nearness(self, row):
         """Return how near a row's creation is to the nearest date of the query, from 0 to 1."""

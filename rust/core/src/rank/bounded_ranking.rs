@@ -410,13 +410,15 @@ impl<'a> Ranked<'a> {
         self.is_done[at as usize] = true;
     }
 
-    /// Whether a memory matches the query at all; one with a vector always does.
+    /// Whether a memory matches the query at all; one with a vector always does, and one of the time
+    /// or the speaker that the query names.
     fn is_a_match(&self, at: u32) -> bool {
         let fused = self.fused();
         let upper = self.uppers.query.get(at as usize);
         !fused.has_query
             || upper.is_some_and(|upper| *upper > f32::NEG_INFINITY)
             || fused.keyword(at) > 0.0
+            || fused.candidates.is_asked_for(&fused.query_features, at)
             || self.exact.lift(at) > 0.0
     }
 

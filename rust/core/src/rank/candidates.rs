@@ -94,10 +94,24 @@ impl SpeakerTerm {
 
 impl QueryFeatures {
     pub(crate) fn of_date(&self, session: &Session, at: u32) -> f64 {
-        self.dates.get(at as usize).map_or(0.0, |near| {
-            let inside = if *near >= 1.0 { session.date_inside } else { 0.0 };
-            session.date * f64::from(*near) + inside
-        })
+        let near = self.dates.get(at as usize).copied().unwrap_or_default();
+        let inside = if self.is_inside(at) { session.date_inside } else { 0.0 };
+        session.date * f64::from(near) + inside
+    }
+
+    /// Whether it asks for memories by their time, their speaker or their role.
+    pub(crate) fn may_ask_for(&self) -> bool {
+        !self.dates.is_empty() || self.speaker.is_some() || self.asks_for_answers()
+    }
+
+    /// Whether it is about earlier answers of an assistant.
+    fn asks_for_answers(&self) -> bool {
+        self.role == Some(Role::Assistant)
+    }
+
+    /// Whether a memory's time is inside one that the query names.
+    fn is_inside(&self, at: u32) -> bool {
+        self.dates.get(at as usize).is_some_and(|near| *near >= 1.0)
     }
 }
 
@@ -352,9 +366,20 @@ impl<'a> CandidateSet<'a> {
     }
 
     pub(crate) fn of_speaker(&self, query_features: &QueryFeatures, at: u32) -> f64 {
+        self.naming(query_features, at).map_or(0.0, |term| term.size)
+    }
+
+    /// The term of speakers, if it names that of a memory.
+    fn naming<'f>(&self, query_features: &'f QueryFeatures, at: u32) -> Option<&'f SpeakerTerm> {
         let term = query_features.speaker.as_ref();
-        let is_named = |term: &&SpeakerTerm| term.codes.binary_search(&self.speaker(at)).is_ok();
-        term.filter(is_named).map_or(0.0, |term| term.size)
+        term.filter(|term| term.codes.binary_search(&self.speaker(at)).is_ok())
+    }
+
+    /// Whether the query asks for a memory by its time, its speaker or its role, whatever its words.
+    pub(crate) fn is_asked_for(&self, query_features: &QueryFeatures, at: u32) -> bool {
+        query_features.is_inside(at)
+            || self.naming(query_features, at).is_some()
+            || query_features.asks_for_answers() && self.has_flag(at, flags::BY_ASSISTANT)
     }
 
     pub(crate) fn of_answer_type(

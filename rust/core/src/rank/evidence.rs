@@ -1,8 +1,9 @@
 //! The evidence that any memory answers a query, and its floor.
 //!
 //! A score orders the memories of one query; whether the best of them is an answer at all is another
-//! question. The strongest cosine and the strongest keyword match of all candidates decide it
-//! together: nonsense shares no word with any memory, and its vector is near to some by chance.
+//! question. A memory of the time, of the speaker or of the role that the query asks for is enough.
+//! Else the strongest cosine and the strongest keyword match of all candidates decide it together:
+//! nonsense shares no word with any memory, and its vector is near to some by chance.
 
 use super::bounded_ranking::Uppers;
 use super::fused_score::{Fused, value};
@@ -60,6 +61,9 @@ pub(crate) fn is_enough(
         return true;
     }
     let (search, count) = (Evidence { fused, uppers: &uppers.query, selection }, selection.len());
+    if search.has_asked_for() {
+        return true;
+    }
     let is_plain = || fused.keywords.as_ref().is_some_and(Keywords::has_stop_words);
     match (fused.query, &fused.keywords, floor.similarity) {
         (None, keywords, _) => has_keyword(keywords.as_ref(), MIN_KEYWORD),
@@ -106,6 +110,16 @@ struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
+    /// Whether the query asks for any memory by its time, its speaker or its role.
+    fn has_asked_for(&self) -> bool {
+        let Fused { candidates, query_features, ruled_out, .. } = self.fused;
+        let ordinals = 0..candidates.docids.len() as u32;
+        query_features.may_ask_for()
+            && ordinals
+                .filter(|at| !value(ruled_out, *at))
+                .any(|at| candidates.is_asked_for(query_features, at))
+    }
+
     /// Whether a memory is as similar as is needed beside the best keyword match.
     fn reaches(
         &self,

@@ -1,0 +1,126 @@
+"""Memories of the time, the speaker or the role that a query asks for are found, whatever its words."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mnemic import Memory
+from mnemic.policy import RetrievalPolicy, RetrievalRequest
+
+NOW = datetime(2026, 6, 17, 9, tzinfo=UTC)  # a Wednesday
+THINGS = [
+    "boat",
+    "lamp",
+    "fence",
+    "kettle",
+    "garden",
+    "ticket",
+    "carpet",
+    "violin",
+    "ladder",
+    "bucket",
+]
+ENDS = [
+    "was sold",
+    "got painted",
+    "came late",
+    "is broken",
+    "cost nine euros",
+    "looks fine",
+    "went missing",
+]
+NOTES = [f"{thing} {end}" for end in ENDS for thing in THINGS]
+
+TIMES = [  # query, days before NOW of a memory of that time
+    ("What did I do yesterday?", 1),
+    ("yesterday", 1),
+    ("What did we talk about last week?", 9),
+    ("what happened on June 3", 14),
+    ("tell me about last Friday", 5),
+    ("What was on 2026-05-20?", 28),
+    ("three weeks ago", 21),
+    ("Was war am 3. Mai?", 45),
+    ("Que s'est-il passé le 3 mai 2026 ?", 45),
+    ("¿Qué pasó el 3 de mayo?", 45),
+    ("昨天我做了什么", 1),
+    ("5月20日", 28),
+    ("昨日は何をしましたか", 1),
+    ("어제 뭐 했어?", 1),
+]
+
+
+def diary(count, **fields):
+    """Return a note for each day before NOW, the newest first; later notes begin again in words."""
+    return [
+        {
+            "content": NOTES[day % len(NOTES)],
+            "created_at": NOW - timedelta(days=day + 1),
+            **{name: value(day) for name, value in fields.items()},
+        }
+        for day in range(count)
+    ]
+
+
+def memory_of(rows, embedder="minilm"):
+    memory = Memory(":memory:", embedder=embedder, clock=lambda: NOW)
+    memory.add_many(rows)
+    return memory
+
+
+@pytest.fixture(scope="module", params=["minilm", None])
+def thousand(request):
+    with memory_of(diary(1000), request.param) as memory:
+        yield memory
+
+
+@pytest.mark.parametrize(("query", "days"), TIMES)
+def test_a_question_about_a_time_has_a_context_of_that_time(thousand, query, days):
+    wanted = (NOW - timedelta(days=days)).date()
+    assert wanted in {entry.created_at.date() for entry in thousand.context(query).memories}
+    assert thousand.search(query, min_score="auto")
+
+
+@pytest.mark.parametrize(("query", "days"), TIMES)
+def test_a_time_that_no_memory_is_of_is_no_evidence(query, days):
+    with memory_of(diary(1000), None) as memory:
+        kept = {"created_at": {"lt": NOW - timedelta(days=days + 30)}}
+        assert not memory.search(query, min_score="auto", filters=kept)
+
+
+@pytest.mark.parametrize("query", ["yesterday", "昨天", "어제"])
+def test_a_block_of_the_policy_has_what_was_at_the_time(query):
+    with memory_of(diary(200, user_id=lambda _: "ana"), None) as memory:
+        prompt = RetrievalPolicy(memory).run(RetrievalRequest(query, "ana", "today")).prompt
+    assert NOTES[0] in prompt
+
+
+SPOKEN = {
+    "speaker": lambda at: ("Ana", "Ben", "Cleo", "Dan", "Eve")[at % 5],
+    "session_id": lambda at: f"s{at // 6}",
+}
+
+
+@pytest.mark.parametrize("embedder", ["minilm", None])
+@pytest.mark.parametrize(
+    ("query", "speaker"), [("What did Ana say?", "Ana"), ("Ben", "Ben"), ("eve", "Eve")]
+)
+def test_a_named_speaker_is_heard(embedder, query, speaker):
+    with memory_of(diary(300, **SPOKEN), embedder) as memory:
+        assert memory.search(query, min_score="auto")[0].entry.speaker == speaker
+        assert memory.context(query).hits[0].entry.speaker == speaker
+
+
+@pytest.mark.parametrize("embedder", ["minilm", None])
+@pytest.mark.parametrize("query", ["What did you suggest?", "你推荐过什么"])
+def test_a_question_about_earlier_answers_has_a_context_of_answers(embedder, query):
+    sides = {
+        "role": lambda at: ("user", "assistant")[at % 2],
+        "session_id": lambda at: f"s{at // 6}",
+    }
+    with memory_of(diary(300, **sides), embedder) as memory:
+        assert memory.context(query).hits[0].entry.role == "assistant"
+
+
+def test_words_of_nothing_are_no_evidence_beside_speakers_and_roles():
+    with memory_of(diary(300, **SPOKEN)) as memory:
+        assert not memory.context("xyzzy quux").hits
