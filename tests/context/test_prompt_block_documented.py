@@ -22,7 +22,8 @@ MIXED = [
 
 @pytest.mark.requirement("R304", "R305", "R306", "C053", "C054")
 def test_the_block_is_the_documented_one():
-    text = format_for_system_prompt(MIXED)
+    form = PromptBlock(score_label="confidence")
+    text = format_for_system_prompt(MIXED, form)
     assert text == (
         "## Relevant Context from Previous Conversations\n"
         "\n"
@@ -40,7 +41,7 @@ def test_the_block_is_the_documented_one():
         "\n"
         "_Retrieved 6 memories_\n"
     )
-    assert text == block(MIXED)
+    assert text == block(MIXED, "confidence")
 
 
 @pytest.mark.requirement("C053")

@@ -1,5 +1,6 @@
-"""Evidence: nothing is found where the query asks for no memory by its time, its speaker or its role, and
-neither the best cosine nor the best keyword match is enough.
+"""Evidence: nothing is found where neither the best cosine nor the best keyword match is enough.
+
+A memory of the time, of the speaker or of the role that a query asks for is enough by itself.
 """
 
 import math

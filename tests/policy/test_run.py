@@ -95,9 +95,9 @@ def test_the_counter_counts_the_tokens_of_the_block(memory):
         def count(self, text):
             return len(text)
 
-    config = RetrievalConfig(search_type="keyword", min_score=0, max_tokens=300)
+    config = RetrievalConfig(search_type="keyword", min_score=0, max_tokens=200)
     payload = RetrievalPolicy(memory, config, counter=Letters()).run(request("harbour report"))
-    assert payload.metadata.total_tokens == len(payload.prompt) <= 300
+    assert payload.metadata.total_tokens == len(payload.prompt) <= 200
     assert any(each.step == "budget" for each in payload.metadata.dropped)
 
 

@@ -129,17 +129,19 @@ def utc(time):
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def line(memory, label="confidence"):
+def line(memory, label=None):
     """Return the line of a memory whose text needs no neutralising."""
     if memory.type == "message":
-        return f"[{utc(memory.timestamp)}] {memory.role or 'user'}: {memory.content}"
-    if memory.type == "summary":
-        return f"- {memory.content}"
-    own = memory.confidence if label == "confidence" else None
-    return f"- {memory.content} ({label}: {memory.score if own is None else own:.2f})"
+        name = memory.speaker or memory.role or "user"
+        shown = "" if memory.content.casefold().startswith(f"{name}: ".casefold()) else f"{name}: "
+        return f"[{utc(memory.timestamp)}] {shown}{memory.content}"
+    number = f" ({label}: {memory.score:.2f})" if label else ""
+    if memory.confidence is not None and label != "relevance":
+        number = f" (confidence: {memory.confidence:.2f})"
+    return f"- {memory.content}{number if memory.type == 'fact' else ''}"
 
 
-def block(memories, label="confidence", milliseconds=None):
+def block(memories, label=None, milliseconds=None):
     """Return the documented block of memories whose texts need no neutralising."""
     if not memories:
         return ""
@@ -186,7 +188,7 @@ BLOCK_START = re.compile(
     r"(?:[-+*]\s+|\d+[.)]\s+)*(?:#{1,6}(?:\s|$)|>|~~~|([-=*_])(?:\s*\1){2,}\s*$)"
 )
 MESSAGE = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)\] [^:]*: (.*)")
-FACT = re.compile(r"- (.*) \((?:confidence|relevance): \d+\.\d\d\)")
+FACT = re.compile(r"- (.*?)(?: \((?:confidence|relevance): \d+\.\d\d\))?")
 SUMMARY = re.compile(r"- (.*)")
 LINES = {"message": MESSAGE, "fact": FACT, "summary": SUMMARY}
 FOOTER = re.compile(r"_Retrieved \d+ memor(?:y|ies)(?: in \d+(?:\.\d+)?ms)?_")

@@ -32,7 +32,7 @@ MAX_LATENCY = 999_999
 
 
 ScoreLabel: TypeAlias = Literal["confidence", "relevance"]
-"""Label of the number after a fact: its own confidence, or its score as relevance."""
+"""Label of a score after a fact."""
 
 
 class PromptForm(Record, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ class PromptForm(Record, frozen=True, kw_only=True):
         return ""
 
     def _name(self, memory: PayloadMemory) -> str:
-        return memory.role or ""
+        return memory.speaker or memory.role or ""
 
     def _line(self, memory: PayloadMemory, content: str, name: str, time: str) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - as above
         return content
@@ -106,22 +106,24 @@ class PromptForm(Record, frozen=True, kw_only=True):
 class PromptBlock(PromptForm, frozen=True, kw_only=True):
     """Markdown with one line for each memory, in groups by type.
 
-    A message is `[time] role: content`, a fact `- content (confidence: 0.90)`, and a summary
-    `- content`. Times are in ISO 8601, in UTC. Contents and roles are neutralised: they can begin
-    neither a line nor a heading. The text depends on nothing but the memories and these options.
+    A message is `[time] speaker: content`, by its role without a speaker, and by the user without
+    either. A fact is `- content (confidence: 0.90)`, with its own confidence if it has one, and a
+    summary `- content`. Times are in ISO 8601, in UTC. Contents, speakers and roles are
+    neutralised: they can begin neither a line nor a heading. The text depends on nothing but the
+    memories and these options.
 
     Attributes:
         group_by_type: Whether memories are grouped as messages, facts and summaries; else they
             stand in their order, without headings of groups.
-        score_label: Number after a fact: "confidence", which is the fact's own if it has one and
-            else its score; or "relevance", its score.
+        score_label: Label of the score of each fact; None is no score, but a fact's own
+            confidence. "confidence" is the score of a fact without one, "relevance" of all.
         preamble: Whether a sentence before the memories says that they are data.
         show_latency: Whether the footer has the milliseconds that the retrieval took. Prompts then
             differ from call to call, and no provider's prompt cache can match them.
     """
 
     group_by_type: bool = True
-    score_label: ScoreLabel = "confidence"
+    score_label: ScoreLabel | None = None
     preamble: bool = False
     show_latency: bool = False
 
@@ -130,8 +132,8 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
         for name in ("group_by_type", "preamble", "show_latency"):
             validation.flag(name, getattr(self, name))
         label: object = self.score_label
-        if not (isinstance(label, str) and label in get_args(ScoreLabel)):
-            labels = " or ".join(map(repr, get_args(ScoreLabel)))
+        if label is not None and not (isinstance(label, str) and label in get_args(ScoreLabel)):
+            labels = ", ".join(map(repr, get_args(ScoreLabel))) + " or None"
             raise must_be("score_label", labels, label)
 
     @property
@@ -168,11 +170,14 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
         if not content:
             return ""
         if memory.type == "message":
-            return f"[{time}] {name or 'user'}: {content}"
+            return f"[{time}] {_label(name or 'user', content)}{content}"
         if memory.type == "summary":
             return f"- {content}"
-        own = memory.confidence if self.score_label == "confidence" else None
-        return f"- {content} ({self.score_label}: {memory.score if own is None else own:.2f})"
+        own = None if self.score_label == "relevance" else memory.confidence
+        if own is not None:
+            return f"- {content} (confidence: {own:.2f})"
+        shown = f" ({self.score_label}: {memory.score:.2f})" if self.score_label else ""
+        return f"- {content}{shown}"
 
 
 class NumberedLines(PromptForm, frozen=True, kw_only=True):
@@ -190,9 +195,6 @@ class NumberedLines(PromptForm, frozen=True, kw_only=True):
             number: Its place in the block, from 1.
         """
         return f"[{number}] {line}"
-
-    def _name(self, memory: PayloadMemory) -> str:
-        return memory.speaker or memory.role or ""
 
     def _line(self, memory: PayloadMemory, content: str, name: str, time: str) -> str:  # noqa: ARG002 - as above
         return f"{time[:10]} {_label(name, content) if name else ''}{content}" if content else ""

@@ -320,7 +320,7 @@ class RetrievalPolicy(PolicyBase):
         >>> policy = RetrievalPolicy(memory)
         >>> request = RetrievalRequest("Which bike?", user_id="alice", session_id="monday")
         >>> policy.run(request).prompt.splitlines()[3]
-        '- Alice cycles to work on a red bike. (confidence: 0.30)'
+        '- Alice cycles to work on a red bike.'
 
     Nothing is stored, no access is counted, and no language model is called. Methods may be called
     from several threads at once, and run in the caller's thread.
