@@ -61,7 +61,7 @@ CONTENTS = (
 ENDINGS = ("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo", " bot said", " bot said")
 DATES = (
     *("", "", "", "", " yesterday", " 2026-05-01", " 2026-02-01 and 2026-04-20"),
-    *(" 24 April", " April 25", " March 30"),
+    *(" 24 April", " April 25", " March 30", " now", " now", " yesterday, now"),
 )
 
 VECTORS = (

@@ -105,3 +105,34 @@ def test_a_question_about_earlier_answers_has_a_context_of_answers(embedder, que
 def test_words_of_nothing_are_no_evidence_beside_speakers_and_roles():
     with memory_of(diary(300, **SPOKEN)) as memory:
         assert not memory.context("xyzzy quux").hits
+
+
+PRESENT = [  # an older statement, a newer one like it, a question
+    ("I live in Oslo", "I live in Bergen", "Where do I live now?"),
+    ("My job is at the harbour", "My job is at the museum", "What is my current job?"),
+    ("Ich wohne in Köln", "Ich wohne in Bonn", "Wo wohne ich jetzt?"),
+    ("J'habite à Lyon", "J'habite à Nice", "Où est-ce que j'habite maintenant ?"),
+    ("Vivo en Cádiz", "Vivo en Soria", "¿Dónde vivo ahora?"),
+    ("我住在北京", "我住在上海", "我现在住在哪里"),
+    ("집은 부산에 있다", "집은 서울에 있다", "지금 집은 어디에 있어?"),
+]
+
+
+@pytest.mark.parametrize("days", [0.001, 40, 400])
+@pytest.mark.parametrize(("older", "newer", "question"), PRESENT)
+def test_the_newer_of_two_like_statements_is_first_where_the_present_is_asked_for(
+    older, newer, question, days
+):
+    said = [(older, days), (newer, 0)]
+    rows = [{"content": text, "created_at": NOW - timedelta(days=1 + age)} for text, age in said]
+    with memory_of(rows) as memory:
+        assert memory.search(question)[0].content == newer
+    turned = [rows[0] | {"content": newer}, rows[1] | {"content": older}]
+    with memory_of(turned) as memory:
+        assert memory.search(question)[0].content == older
+
+
+def test_what_is_like_the_question_stays_before_what_is_new():
+    rows = [{"content": "I live in Oslo", "created_at": NOW - timedelta(days=900)}, *diary(100)]
+    with memory_of(rows) as memory:
+        assert memory.search("Where do I live now?")[0].content == "I live in Oslo"

@@ -25,8 +25,10 @@ DAY = 86_400_000_000
 MOST_DAYS = 70
 FEWEST_COMMON = 100
 LEAST_TURNS = 2
+PRESENT = "now"
+PRESENT_SHARE = 0.3
 LEAST_SHARE = 20
-STOP_WORDS = frozenset({"the", "of", "with", "and", "is", "it"})
+STOP_WORDS = frozenset({"the", "of", "with", "and", "is", "it", "now"})
 ROLES = frozenset({"user", "assistant", "bot"})
 FUNCTION_CHARACTERS = frozenset("我的")
 RUN = re.compile(r"[\u4e00-\u9fff]+|(?:(?![\u4e00-\u9fff])\w)+")
@@ -446,6 +448,10 @@ class _Query:
             size = terms.speaker * (1 - sum(self.named.values()))
             components["speaker"] = size * (_speaker(row) in self.named)
             most += size
+        if (terms.date or terms.date_inside) and PRESENT in self.keywords.named:
+            newer = PRESENT_SHARE * self.newness(row) * max(0.0, match.value)
+            components["date"] = components.get("date", 0.0) + newer
+            most += PRESENT_SHARE
         side, asked = _side(row), self.asked_side()
         if terms.question:
             is_exempt = asked is not None and side == "user"
@@ -528,15 +534,19 @@ class _Query:
     def recency(self, row):
         curve, days = self.ranking.recency.curve, self.ranking.recency.days
         if curve is RecencyCurve.NEWEST_RANK:
-            newer = sum(
-                row.entry.created_at < other.entry.created_at for other in self.in_play.values()
-            )
-            return 1 - newer / max(1, len(self.in_play) - 1)
+            return self.newness(row)
         if curve is RecencyCurve.CREATED_LINEAR:
             return max(0.0, 1 - self.age(row.entry.created_at) / days)
         is_by_access = curve is RecencyCurve.ACCESSED_HALF_LIFE
         time = _accessed(row.entry) if is_by_access else row.entry.created_at
         return 0.5 ** (self.age(time) / days)
+
+    def newness(self, row):
+        """Return 1 for the newest row in play down to 0, by the number of those that are newer."""
+        newer = sum(
+            row.entry.created_at < other.entry.created_at for other in self.in_play.values()
+        )
+        return 1 - newer / max(1, len(self.in_play) - 1)
 
     def salience(self, entry):
         shares = self.ranking.salience

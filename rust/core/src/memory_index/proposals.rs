@@ -121,7 +121,7 @@ impl Query<'_> {
         let turns_count = session.has_neighbours() || session.role > 0.0;
         let is_shared = scoring.similarity < 1.0 || scoring.adaptive.is_some();
         let by_text = is_shared || turns_count || names_count;
-        scoring.needs_newest_ranks() || self.request.text.is_some() && by_text
+        self.needs_newest_ranks() || self.request.text.is_some() && by_text
     }
 
     /// The memories with the largest bounds of their keyword matches.

@@ -24,6 +24,7 @@ use crate::search::scan;
 use crate::search::selection::SelectedRows;
 use crate::search::top_k::Hit as NearHit;
 use crate::storage::snapshot_store::Snapshot;
+use crate::text::present::asks_for_present;
 use crate::text::{DateRange, Role, answer_type, date_ranges};
 
 use super::MemoryIndex;
@@ -105,7 +106,7 @@ impl Query<'_> {
         let (session, keywords) = (&scoring.session, &scoring.keywords);
         let has_turns = session.has_neighbours() || keywords.previous + keywords.second > 0.0;
         let has_names = session.speaker > 0.0 || scoring.strip_speaker_names;
-        let is_a_rank = scoring.needs_newest_ranks();
+        let is_a_rank = self.needs_newest_ranks();
         let divides = request.best_match.is_some_and(|best| best <= 0.0);
         let has_roles = session.role > 0.0;
         let by_others = has_turns || has_names || has_roles || scoring.adaptive.is_some();
@@ -473,13 +474,24 @@ impl Query<'_> {
         }
     }
 
+    /// Whether memories are ranked by their time, because recency is a rank or the text asks for what
+    /// holds at present.
+    pub(super) fn needs_newest_ranks(&self) -> bool {
+        self.request.scoring.needs_newest_ranks() || self.asks_for_present()
+    }
+
+    fn asks_for_present(&self) -> bool {
+        let counts = self.request.scoring.session.max_of_date() > 0.0;
+        self.request.text.is_some_and(|text| counts && asks_for_present(text))
+    }
+
     /// The properties of a whole selection on which scores of its memories depend.
     pub(super) fn selection_terms(
         &self,
         selection: &CandidateSet<'_>,
     ) -> Result<SelectionTerms, Error> {
         let scoring = self.request.scoring;
-        let needs_ranks = scoring.needs_newest_ranks();
+        let needs_ranks = self.needs_newest_ranks();
         let newest_ranks = if needs_ranks { newest_ranks(selection)? } else { Vec::new() };
         let Some(text) = self.request.text else {
             return Ok(SelectionTerms { newest_ranks, ..SelectionTerms::default() });
@@ -501,9 +513,11 @@ impl Query<'_> {
     ) -> Result<Fused<'p>, Error> {
         let (candidates, scoring) = (fused.candidates, fused.scoring);
         let SelectionTerms { has_neighbours, has_assistant, named, newest_ranks, .. } = terms;
+        let newness = if self.asks_for_present() { newest_ranks.clone() } else { Vec::new() };
         if scoring.weights.of_static_score() > 0.0 {
             let now = self.request.ask.now;
-            fused.static_scores = Some(StaticScores::new(candidates, scoring, now, newest_ranks)?);
+            let ranks = if scoring.needs_newest_ranks() { newest_ranks } else { Vec::new() };
+            fused.static_scores = Some(StaticScores::new(candidates, scoring, now, ranks)?);
         }
         let Some(text) = self.request.text else { return Ok(fused) };
         let session = &scoring.session;
@@ -513,6 +527,7 @@ impl Query<'_> {
         fused.query_features = QueryFeatures {
             dates: nearness_of_dates(&date_ranges, candidates)?,
             date_ranges,
+            newness,
             speaker: None,
             answer_type: answer_type(text)
                 .filter(|_| session.answer_type > 0.0)

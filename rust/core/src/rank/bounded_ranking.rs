@@ -376,7 +376,8 @@ impl<'a> Ranked<'a> {
         let sum = relevance * fused.max_relevance - fused.max_of_extras_beside_few();
         let lifted = if fused.has_lift { fused.scoring.session.max_of_neighbours() } else { 0.0 };
         // If no match is needed, negative matches, which lift nothing, suffice.
-        let seed = if sum > 0.0 { sum / (1.0 + lifted) } else { f64::NEG_INFINITY };
+        let largest = 1.0 + lifted + fused.query_features.max_of_newness();
+        let seed = if sum > 0.0 { sum / largest } else { f64::NEG_INFINITY };
         seed - ROUNDING * seed.abs()
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct QueryFeatures {
     pub(crate) dates: Vec<f32>,
     /// The times that it names.
     pub(crate) date_ranges: Vec<DateRange>,
+    /// How new each memory is, 1 for the newest, if it asks for what holds at present; else empty.
+    pub(crate) newness: Vec<f64>,
     /// The term of the speakers that it names.
     pub(crate) speaker: Option<SpeakerTerm>,
     /// The bit of its answer type.
@@ -69,6 +71,10 @@ pub(crate) struct SpeakerTerm {
     /// all matches that allows for the term.
     pub(crate) few: Option<Vec<u32>>,
 }
+
+/// What the newest memory gains by a match of 1 where a query asks for what holds at present: enough
+/// to decide between two like statements.
+pub(crate) const PRESENT: f64 = 0.3;
 
 /// Turns of the named are few up to this share.
 const FEW_TURNS: f64 = 0.125;
@@ -93,6 +99,21 @@ impl SpeakerTerm {
 }
 
 impl QueryFeatures {
+    /// Whether times of memories change scores.
+    pub(crate) fn has_time(&self) -> bool {
+        !(self.dates.is_empty() && self.newness.is_empty())
+    }
+
+    /// The most that newness adds to a match of 1.
+    pub(crate) fn max_of_newness(&self) -> f64 {
+        if self.newness.is_empty() { 0.0 } else { PRESENT }
+    }
+
+    /// What newness adds to a match.
+    pub(crate) fn of_newness(&self, at: u32, matched: f64) -> f64 {
+        self.newness.get(at as usize).map_or(0.0, |newness| PRESENT * newness * matched.max(0.0))
+    }
+
     pub(crate) fn of_date(&self, session: &Session, at: u32) -> f64 {
         let near = self.dates.get(at as usize).copied().unwrap_or_default();
         let inside = if self.is_inside(at) { session.date_inside } else { 0.0 };

@@ -83,10 +83,12 @@ impl<'a> Fused<'a> {
         let has_role = self.query_features.role.is_some();
         let names =
             self.query_features.speaker.is_some() || self.query_features.answer_type.is_some();
-        self.has_extras = asks || has_role || names || !self.query_features.dates.is_empty();
+        let max_of_newness = self.query_features.max_of_newness();
+        self.has_extras = asks || has_role || names || self.query_features.has_time();
         self.max_relevance = 1.0
             + weight_if(self.has_lift, session.max_of_neighbours())
             + weight_if(!self.query_features.dates.is_empty(), session.max_of_date())
+            + max_of_newness
             + self.max_of_small_extras();
         self.total = weight_if(self.has_query, weights.relevance)
             + weight_if(self.context.is_some(), weights.context)
@@ -167,7 +169,9 @@ impl<'a> Fused<'a> {
             return matched(at) / self.max_relevance;
         }
         let extra = self.candidates.extra(&self.scoring.session, &self.query_features, at);
-        (matched(at) + self.lift(at, &matched) + extra) / self.max_relevance
+        let own = matched(at);
+        let of_newness = self.query_features.of_newness(at, own);
+        (own + of_newness + self.lift(at, &matched) + extra) / self.max_relevance
     }
 
     /// The score, from the relevance and the similarity with the context.
@@ -365,7 +369,11 @@ impl<'a> Exact<'a> {
                 query_features.role.is_some(),
                 0.0 - candidates.of_role(session, query_features, at),
             ),
-            date: given(!query_features.dates.is_empty(), query_features.of_date(session, at)),
+            date: given(
+                query_features.has_time(),
+                query_features.of_date(session, at)
+                    + query_features.of_newness(at, self.matched(at)),
+            ),
             speaker: given(
                 query_features.speaker.is_some(),
                 candidates.of_speaker(query_features, at),

@@ -17,6 +17,7 @@ pub(crate) mod names;
 mod neutralise;
 mod normalise;
 pub(crate) mod ordinary_names;
+pub(crate) mod present;
 mod redaction;
 pub(crate) mod roles;
 mod sentences;
