@@ -1321,11 +1321,13 @@ class MemoryIndex:
         bool,
         float | None,
         bool,
+        bool,
     ]:
         """Return the best memories, the number of matches, marks, and the similarity's share.
 
         The marks are whether the answer is partial, whether some memories were not considered, and,
-        last, whether the evidence was below its floor. The share is None without a query.
+        last, whether the evidence was below its floor and whether the text names one speaker and
+        the best memory is by another. The share is None without a query.
 
         Each memory with row, id, score, components, last access in microseconds since 1970 in UTC,
         number of accesses, cosine, and reasons: shares of the score, words with their turns, id of a

@@ -26,6 +26,8 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
         stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
         hint: A sentence about the cause of an empty text, if one is likely; else None.
+        by_another: Whether the query names one speaker, and the best memory is by another, as the
+            text then says.
         memories: The entries of the hits.
     """
 
@@ -40,6 +42,7 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
     approximate: bool
     stale_since: datetime | None
     hint: str | None
+    by_another: bool
     _costs: tuple[int, ...]
     _others: tuple[SearchHit, ...]
 
@@ -63,7 +66,7 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
             dropped: See `MemoryContext`.
             costs: Tokens of the line of each hit, for the table.
             others: The hits of dropped memories, for the table.
-            **marks: The other attributes of `MemoryContext`, from `degraded` to `hint`.
+            **marks: The other attributes of `MemoryContext`, from `degraded` to `by_another`.
         """
         made = super().__new__(cls, text)
         made.hits = tuple(hits)
@@ -95,12 +98,11 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
         """Return text, memories, scores, dropped memories and marks as plain JSON types."""
         from mnemic.records.plain import plain  # noqa: PLC0415 - loaded where it is used
 
-        marks = "degraded", "partial", "approximate", "degraded_reason", "stale_since", "hint"
         return {
             "text": str(self),
             "memories": [entry.to_dict() for entry in self.memories],
             "scores": [hit.score for hit in self.hits],
             "tokens": self.tokens,
             "dropped": [memory.to_dict() for memory in self.dropped],
-            **{name: plain(getattr(self, name)) for name in marks},
+            **{name: plain(getattr(self, name)) for name in SHOWN},
         }

@@ -211,6 +211,7 @@ class RankedPage(NamedTuple):
             counts the matches among these.
         share: Share of similarity in the matches; None without a query.
         weak: Whether the evidence was below its floor, so that nothing was found.
+        by_another: Whether the text names one speaker, and the best row is by another.
     """
 
     ranked: list[RankedRow]
@@ -219,3 +220,4 @@ class RankedPage(NamedTuple):
     approximate: bool = False
     share: float | None = None
     weak: bool = False
+    by_another: bool = False

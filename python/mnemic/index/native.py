@@ -268,8 +268,8 @@ class NativeIndex:
         return self._ranked(search, inputs)
 
     def _ranked(self, search: Search, inputs: RankInputs) -> RankedPage:
-        found, total, partial, approximate, share, weak = self._current().rank(search, *inputs)
-        return RankedPage(list(map(_RANKED_ROW, found)), total, partial, approximate, share, weak)
+        found = self._current().rank(search, *inputs)
+        return RankedPage(list(map(_RANKED_ROW, found[0])), *found[1:])
 
     def surface_forms(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
         """Return where tokens are written in a text, each with the positions of its tokens."""

@@ -18,6 +18,7 @@ class Marks(NamedTuple):
         approximate: Whether an approximate index chose the memories that were ranked.
         stale_since: Since when changes may be missing, because the store cannot be read; else None.
         hint: A sentence about the cause of an empty answer, if one is likely; else None.
+        by_another: Whether the query names one speaker, and the best memory is by another.
         searched_in: Whether the index of all memories was ranked, or what the database selected.
     """
 
@@ -27,6 +28,7 @@ class Marks(NamedTuple):
     approximate: bool = False
     stale_since: datetime | None = None
     hint: str | None = None
+    by_another: bool = False
     searched_in: Literal["memory", "database"] = "memory"
 
     @classmethod

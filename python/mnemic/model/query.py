@@ -261,6 +261,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
         stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
         hint: A sentence about the cause of an empty result, if one is likely; else None.
+        by_another: Whether the query names one speaker, and the best memory is by another.
     """
 
     _items_field: ClassVar[str] = "results"
@@ -283,6 +284,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     approximate: bool = False
     stale_since: datetime | None = None
     hint: str | None = None
+    by_another: bool = False
 
 
 class ExpandedQuery(Record, frozen=True, kw_only=True):

@@ -403,6 +403,8 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
             by other processes may be missing. Else None.
         searched_in: "memory" if the index of all memories was ranked, "database" if the database
             selected those that were; scores and order are the same.
+        by_another: Whether the query names one speaker, and the best of all hits is by another: the
+            answer may not be the one that is asked for.
     """
 
     _items_field: ClassVar[str] = "hits"
@@ -419,6 +421,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     stale_since: datetime | None = None
     searched_in: Literal["memory", "database"] = "memory"
     degraded_reason: str | None = None
+    by_another: bool = False
 
     def __post_init__(self) -> None:
         """Make a tuple of a list."""

@@ -35,6 +35,8 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
         approximate: Whether an approximate index chose the memories that were ranked.
         stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
+        by_another: Whether the message names one speaker, and the best memory is by another, which
+            the prompt block then says.
     """
 
     trigger: Trigger
@@ -54,6 +56,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None
+    by_another: bool = False
 
 
 class RetrievalPayload(CamelCaseRecord, frozen=True, kw_only=True):

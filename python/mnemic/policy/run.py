@@ -5,6 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from mnemic.context.packing import PackingPlan, pack
+from mnemic.context.prompt_block import marked
 from mnemic.embed.floors import score_floors
 from mnemic.index import RankedRow
 from mnemic.model import MemoryEntry, Scope, SearchType
@@ -151,7 +152,7 @@ class Retriever(Service):
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
         candidates = boost.candidates(found, OVER_FETCH * config.top_k)
         memories = PayloadMemory.of(candidates, search_type)
-        packed = pack(memories, self._plan(config))
+        packed = pack(memories, self._plan(config, by_another=found.marks.by_another))
         metadata = RetrievalMetadata(
             trigger=MET,
             config=config,
@@ -192,7 +193,7 @@ class Retriever(Service):
             deadline=deadline,
         )
 
-    def _plan(self, config: RetrievalConfig) -> PackingPlan:
+    def _plan(self, config: RetrievalConfig, *, by_another: bool) -> PackingPlan:
         floor = config.min_score if isinstance(config.min_score, float) else None
         return PackingPlan(
             redaction=config.redaction,
@@ -203,7 +204,7 @@ class Retriever(Service):
             clip_sentences=config.clip_sentences,
             max_tokens=config.max_tokens,
             counter=self._counter,
-            block=config.block,
+            block=marked(config.block, by_another=by_another),
             min_score=floor or None,  # no score is below 0
         )
 

@@ -693,8 +693,10 @@ class Finder(Part):
 
 
 def _marks_of(page: RankedPage, *, is_cut: bool) -> Marks:
-    partial, approximate = page.partial or is_cut, page.approximate
-    return Marks(partial=partial, approximate=approximate) if partial or approximate else UNMARKED
+    partial = page.partial or is_cut
+    if not (partial or page.approximate or page.by_another):
+        return UNMARKED
+    return Marks(partial=partial, approximate=page.approximate, by_another=page.by_another)
 
 
 def _explained(found: SearchOutcome, search: Search, index: NativeIndex) -> SearchOutcome:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from mnemic._core import fold
-from mnemic.context.prompt_block import HEADER, HEADINGS, PREAMBLE
+from mnemic.context.prompt_block import BY_ANOTHER, HEADER, HEADINGS, PREAMBLE
 from mnemic.errors import RecalledTextError
 from mnemic.model import MemoryEntry, MemoryStatus, OnDuplicate, Scope
 from mnemic.model.new_entry import NewEntry
@@ -41,9 +41,9 @@ _CLOSING: Final = ".,;:!?\"'`)]}\u2019\u201d\u00bb\u300d\u300f\u3001\u3002"
 _BULLETS: Final = frozenset(("", "-", "*", "|", "#", "##", "###", "\u2022", "\u2013", "\u2014"))
 
 _FRAME: Final = re.compile(
-    r"^\[\d+\] \d{4}-\d\d-\d\d |^\[\d{4}-\d\d-\d\dT[\d:.]+Z\] (?:\S+: )?"
+    r"^\[\d+\] \d{4}-\d\d-\d\d |^\[\d{4}-\d\d-\d\dT[\d:.]+Z\] (?:[^:\n]+: )?"
     r"| \((?:confidence|relevance): \d\.\d+\)$|^_Retrieved \d+ memor.*_$|^"
-    + "$|^".join(map(re.escape, (HEADER, PREAMBLE, *HEADINGS.values())))
+    + "$|^".join(map(re.escape, (HEADER, PREAMBLE, BY_ANOTHER, *HEADINGS.values())))
     + "$",
     re.MULTILINE,
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from mnemic.context import MemoryContext, PackingPlan, pack
-from mnemic.context.prompt_block import NumberedLines
+from mnemic.context.prompt_block import NumberedLines, marked
 from mnemic.model import SearchHit, SearchResults
 from mnemic.model.marks import SHOWN
 from mnemic.model.payload import PayloadMemory
@@ -26,8 +26,9 @@ def context_of(
         counter: Token counter; an estimate by script unless given.
         explain: Whether the result holds the dropped hits.
     """
+    block = marked(_LINES, by_another=found.by_another)
     plan = PackingPlan(
-        strategy=None, cuts_last=False, block=_LINES, max_tokens=max_tokens, counter=counter
+        strategy=None, cuts_last=False, block=block, max_tokens=max_tokens, counter=counter
     )
     memories = _memories(found.hits)
     packed = pack(memories, plan)

@@ -496,14 +496,15 @@ fn neighbour_of<'py>(py: Python<'py>, hit: &NeighbourHit) -> PyResult<Bound<'py,
 }
 
 /// The hits, the total, whether the answer is partial, whether it is approximate, the share of
-/// similarity, and whether the evidence is below its floor.
-type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool, Option<f64>, bool);
+/// similarity, whether the evidence is below its floor, and whether the best is by another speaker.
+type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool, Option<f64>, bool, bool);
 
 fn answer_of<'py>(py: Python<'py>, answer: &Answer, explain: bool) -> PyResult<Ranking<'py>> {
     let hits =
         answer.hits.iter().map(|hit| hit_of(py, hit, explain)).collect::<PyResult<Vec<_>>>()?;
-    let Answer { total, is_partial, is_approximate, share, is_weak, .. } = *answer;
-    Ok((PyList::new(py, hits)?, total, is_partial, is_approximate, share, is_weak))
+    let Answer { total, is_partial, is_approximate, share, is_weak, is_by_another, .. } = *answer;
+    let hits = PyList::new(py, hits)?;
+    Ok((hits, total, is_partial, is_approximate, share, is_weak, is_by_another))
 }
 
 fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Bound<'py, PyTuple>> {

@@ -386,7 +386,12 @@ impl Query<'_> {
         let hits = best.scored.iter().zip(&best.components).map(hit).collect();
         let total =
             request.with_total.then(|| bounded_ranking::matching(fused, uppers, floors).len());
-        Answer { hits, total, ..Answer::default() }
+        let first = best.scored.first().filter(|_| request.offset == 0);
+        let is_by_another = |first: &Scored<'_>| {
+            fused.candidates.is_by_another(&fused.query_features, first.ordinal)
+        };
+        let is_by_another = first.is_some_and(is_by_another);
+        Answer { hits, total, is_by_another, ..Answer::default() }
     }
 
     /// The answer without enough evidence.

@@ -93,6 +93,8 @@ pub struct Answer {
     pub share: Option<f64>,
     /// Whether the evidence is below its floor, so that nothing was found.
     pub is_weak: bool,
+    /// Whether the text names one speaker, and the best of all is by another.
+    pub is_by_another: bool,
 }
 
 /// New links of some rows, which replace all their outgoing links.

@@ -403,6 +403,12 @@ impl<'a> CandidateSet<'a> {
             || query_features.asks_for_answers() && self.has_flag(at, flags::BY_ASSISTANT)
     }
 
+    /// Whether the query names one speaker and a memory is by another.
+    pub(crate) fn is_by_another(&self, query_features: &QueryFeatures, at: u32) -> bool {
+        let is_one = query_features.speaker.as_ref().is_some_and(|term| term.codes.len() == 1);
+        is_one && self.naming(query_features, at).is_none() && self.speaker_name(at).is_some()
+    }
+
     pub(crate) fn of_answer_type(
         &self,
         session: &Session,
