@@ -343,6 +343,117 @@ fn what_is_counted_from_today_moves_with_it() {
 }
 
 #[test]
+fn numbers_in_words_count_as_those_in_digits() {
+    let ones = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen \
+                fifteen sixteen seventeen eighteen nineteen";
+    let tens = "twenty thirty forty fifty sixty seventy eighty ninety";
+    let ones: Vec<&str> = ones.split_whitespace().collect();
+    let mut words: Vec<String> = ones.iter().map(|word| (*word).to_owned()).collect();
+    for ten in tens.split(' ') {
+        words.push(ten.to_owned());
+        words.extend(ones[..9].iter().map(|one| format!("{ten}-{one}")));
+    }
+    words.extend(["a hundred".to_owned()]);
+    words.extend(ones.iter().map(|one| format!("one hundred and {one}")));
+    for (word, number) in words.iter().zip(1_i64..) {
+        for (one, other) in [("days ago", "-"), ("weeks from now", "-"), ("months ago", " ")] {
+            let text = format!("What did I say {} {one}?", word.replace('-', other));
+            assert_eq!(days(&text, now()), days(&format!("{number} {one}"), now()), "{text}");
+            let window = format!("the last {} days", word.replace('-', other));
+            let expected = days(&format!("the last {number} days"), now());
+            assert!(days(&window, now()) == expected || number == 1, "{window}");
+        }
+    }
+    names("a dozen days ago", &["2023-10-06 2023-10-07"]);
+    names("two dozen days ago", &["2023-09-24 2023-09-25"]);
+    names("fourty-five days ago", &["2023-09-03 2023-09-04"]);
+    names("Twenty One Days Ago", &["2023-09-27 2023-09-28"]);
+    names("forty-five days before 11 August 2023", &["2023-06-27 2023-08-12"]);
+}
+
+#[test]
+fn halves_and_sums_are_exact_to_their_finest_unit() {
+    for text in ["half a year ago", "a half year ago", "half-a-year ago", "half of a year ago"] {
+        names(text, &["2023-04-01 2023-05-01"]);
+    }
+    names("three quarters of a year ago", &["2023-01-01 2023-02-01"]);
+    names("a quarter of a year ago", &["2023-07-01 2023-08-01"]);
+    names("three quarters ago", &["2023-01-01 2023-04-01"]);
+    names("a year and a half ago", &["2022-04-01 2022-05-01"]);
+    names("one and a half years ago", &["2022-04-01 2022-05-01"]);
+    names("two-and-a-half years ago", &["2021-04-01 2021-05-01"]);
+    names("2 and a half years ago", &["2021-04-01 2021-05-01"]);
+    names("a month and a half ago", &["2023-08-31 2023-09-07"]);
+    names("half a month ago", &["2023-09-30 2023-10-07"]);
+    names("a week and a half ago", &["2023-10-05 2023-10-12"]);
+    names("half an hour ago", &["2023-10-18 2023-10-19"]);
+    names("half a day ago", &["2023-10-17 2023-10-18"]);
+    names("two weeks and three days ago", &["2023-10-01 2023-10-02"]);
+    names("two weeks, three days ago", &["2023-10-01 2023-10-02"]);
+    names("1 month 2 weeks ago", &["2023-09-01 2023-09-08"]);
+    names("1 year, 2 months and 3 days ago", &["2022-08-15 2022-08-16"]);
+    names("a year and a month ago", &["2022-09-01 2022-10-01"]);
+    names("in two weeks and a day from now", &["2023-11-02 2023-11-03"]);
+    names("the last two and a half years", &["2021-04-18 2023-10-19"]);
+    names("over the last year and a half", &["2022-04-18 2023-10-19"]);
+    names("in the past two weeks and three days", &["2023-10-01 2023-10-19"]);
+    names("in the last two weeks or on 3 May", &["2023-10-04 2023-10-19", "2023-05-03 2023-05-04"]);
+    names("two days from today", &["2023-10-20 2023-10-21"]);
+    names("two days before yesterday", &["2023-10-15 2023-10-16"]);
+    names("a day before yesterday", &["2023-10-16 2023-10-17"]);
+}
+
+#[test]
+fn a_length_that_is_not_read_whole_is_no_time() {
+    for text in [
+        "two thousand and five days ago",
+        "one point five years ago",
+        "1.5 years ago",
+        "1.5 years and three months ago",
+        "1,000 days ago",
+        "1/2 a year ago",
+        "½ a year ago",
+        "2 1/2 years ago",
+        "2½ years ago",
+        "five or six days ago",
+        "two to three weeks ago",
+        "two-three weeks ago",
+        "2-3 weeks ago",
+        "between two and three weeks ago",
+        "three, four days ago",
+        "ninety-something-five days ago",
+        "umpty-five days ago",
+        "three days and two weeks ago",
+        "half a week ago",
+        "a quarter of a month ago",
+        "two weekends and a day ago",
+        "twenty twenty days ago",
+        "one five days ago",
+        "half a dozen days ago",
+        "a hundred thousand days ago",
+    ] {
+        names(text, &[]);
+    }
+}
+
+#[test]
+fn hours_ago_may_be_of_an_earlier_day() {
+    let nine = day(2023, 10, 18) * DAY + 9 * DAY / 24;
+    for (text, expected) in [
+        ("nine hours ago", 18),
+        ("ten hours ago", 17),
+        ("thirty-three hours ago", 17),
+        ("thirty-four hours ago", 16),
+        ("ninety minutes ago", 18),
+        ("a day and a half ago", 16),
+        ("fifteen hours from now", 19),
+    ] {
+        let number = day(2023, 10, expected);
+        assert_eq!(days(text, nine), [(number, number + 1)], "{text}");
+    }
+}
+
+#[test]
 fn last_this_and_next_go_by_the_calendar() {
     names("last week", &["2023-10-09 2023-10-16"]);
     names("this week", &["2023-10-16 2023-10-23"]);
@@ -518,8 +629,17 @@ fn relative_dates_cross_the_ends_of_years() {
 
 #[test]
 fn a_long_text_of_nothing_but_beginnings_is_read_in_linear_time() {
-    for phrase in ["since ", "early ", "last week of ", "between 3 and ", "may 7 ", "from May to "]
-    {
+    for phrase in [
+        "since ",
+        "early ",
+        "last week of ",
+        "between 3 and ",
+        "may 7 ",
+        "from May to ",
+        "one ",
+        "the last two ",
+        "half a year and ",
+    ] {
         let text = phrase.repeat(20_000);
         assert!(date_ranges(&text, now(), &|| None).len() <= 40_000);
     }

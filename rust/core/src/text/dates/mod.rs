@@ -21,6 +21,8 @@ use reference::{Basis, Found, Reference};
 
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
+const MICROSECONDS_PER_MINUTE: i64 = 60_000_000;
+
 /// Of a text that are read: a question is shorter, and each may become a token of 48 bytes.
 const MAX_CHARACTERS: usize = 10_000;
 
@@ -48,7 +50,8 @@ pub enum Granularity {
     Weekend,
     /// Seven days.
     Week,
-    /// A calendar month.
+    /// A calendar month. "half a year", "a year and a half" and "1 month 2 weeks" are exact to their
+    ///   finest unit, and numbers may be words up to 999.
     Month,
     /// Three months from January, April, July or October.
     Quarter,
@@ -107,7 +110,8 @@ pub enum Granularity {
 /// ```
 pub fn date_ranges(text: &str, now: i64, newest: &dyn Fn() -> Option<i64>) -> Vec<DateRange> {
     let newest = || newest().map(day_of);
-    let reference = Reference::new(day_of(now), &newest);
+    let minute = now.rem_euclid(MICROSECONDS_PER_DAY) / MICROSECONDS_PER_MINUTE;
+    let reference = Reference::new(day_of(now), minute, &newest);
     let end = text.char_indices().nth(MAX_CHARACTERS).map_or(text.len(), |(end, _)| end);
     let mut dates = dates(&half_width(&text[..end]), &reference);
     if dates.iter().any(is_calendar_day) {

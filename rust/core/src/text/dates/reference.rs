@@ -12,6 +12,8 @@ use super::vocabulary::Unit;
 /// to a date is still near it.
 const CURRENT_DAYS: i64 = 7;
 
+const MINUTES_PER_DAY: i64 = 1_440;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) days: Days,
@@ -38,9 +40,11 @@ pub(super) struct Named {
     pub(super) day: Option<i64>,
 }
 
-/// Today, and the newest memory.
+/// Now, and the newest memory.
 pub(super) struct Reference<'call> {
     pub(super) today: i64,
+    /// Of today.
+    minute: i64,
     newest: &'call dyn Fn() -> Option<i64>,
     latest: OnceCell<i64>,
 }
@@ -53,15 +57,77 @@ pub(super) fn near_today(days: Days, granularity: Granularity) -> Found {
     found(days, granularity, Basis::Today)
 }
 
-pub(super) fn unit_days(unit: Unit) -> Option<i64> {
-    match unit {
-        Unit::Minute | Unit::Hour => None,
-        Unit::Day => Some(1),
-        Unit::Week | Unit::Weekend => Some(7),
-        Unit::Month => Some(31),
-        Unit::Quarter => Some(92),
-        Unit::Year => Some(366),
+/// A length of time, and the unit to which it is exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Length {
+    months: i64,
+    days: i64,
+    minutes: i64,
+    pub(super) finest: Unit,
+}
+
+impl Length {
+    pub(super) fn whole(count: i64, unit: Unit) -> Self {
+        let (months, days, minutes) = match unit {
+            Unit::Minute => (0, 0, 1),
+            Unit::Hour => (0, 0, 60),
+            Unit::Day => (0, 1, 0),
+            Unit::Weekend | Unit::Week => (0, 7, 0),
+            Unit::Month => (1, 0, 0),
+            Unit::Quarter => (3, 0, 0),
+            Unit::Year => (12, 0, 0),
+        };
+        Self { months, days, minutes, finest: unit }.times(count)
     }
+
+    /// So many quarters of a unit; `None` where nobody could say how long that is.
+    pub(super) fn new(quarters: i64, unit: Unit) -> Option<Self> {
+        let (count, part) = (quarters / 4, quarters % 4);
+        let whole = Self::whole(count, unit);
+        match unit {
+            _ if part == 0 => Some(whole),
+            Unit::Year => Some(Self::whole(3 * quarters, Unit::Month)),
+            Unit::Month if part == 2 => Some(Self { days: 15, finest: Unit::Week, ..whole }),
+            Unit::Week if count > 0 => Some(Self { days: 7 * quarters / 4, ..whole }),
+            Unit::Day => Some(Self::whole(6 * quarters, Unit::Hour)),
+            Unit::Hour => Some(Self::whole(15 * quarters, Unit::Minute)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn times(self, factor: i64) -> Self {
+        let Self { months, days, minutes, finest } = self;
+        Self { months: factor * months, days: factor * days, minutes: factor * minutes, finest }
+    }
+
+    /// With a length of a finer unit.
+    pub(super) fn plus(self, other: Self) -> Option<Self> {
+        let is_sum = other.finest < self.finest
+            && self.finest != Unit::Weekend
+            && other.finest != Unit::Weekend;
+        is_sum.then_some(Self { finest: other.finest, ..self.after(other) })
+    }
+
+    /// Behind another length, as exact as before.
+    pub(super) fn after(self, other: Self) -> Self {
+        Self {
+            months: self.months + other.months,
+            days: self.days + other.days,
+            minutes: self.minutes + other.minutes,
+            finest: self.finest,
+        }
+    }
+
+    /// The most days that it may last; `None` if it is told in hours.
+    pub(super) fn reach(self) -> Option<i64> {
+        (self.minutes == 0).then_some((self.months * 61 + 1) / 2 + self.days)
+    }
+}
+
+/// Saturday and Sunday of the week of a day.
+pub(super) fn weekend(number: i64) -> Days {
+    let days = week(number);
+    Days { start: days.end - 2, end: days.end }
 }
 
 fn in_year(named: Named, other: Named, year: i64) -> Named {
@@ -70,8 +136,8 @@ fn in_year(named: Named, other: Named, year: i64) -> Named {
 
 impl<'call> Reference<'call> {
     /// `newest` computes the day of the newest memory, at most once.
-    pub(super) fn new(today: i64, newest: &'call dyn Fn() -> Option<i64>) -> Self {
-        Self { today, newest, latest: OnceCell::new() }
+    pub(super) fn new(today: i64, minute: i64, newest: &'call dyn Fn() -> Option<i64>) -> Self {
+        Self { today, minute, newest, latest: OnceCell::new() }
     }
 
     /// The day up to which dates without a year lie: today while memories are current, otherwise
@@ -147,41 +213,39 @@ impl<'call> Reference<'call> {
 
     /// The unit that lies `count` units from today's: for weeks the seven days around the day.
     pub(super) fn shifted(&self, unit: Unit, count: i64) -> Found {
-        let now = civil(self.today);
-        let around = |shift| Days { start: self.today + shift - 3, end: self.today + shift + 4 };
-        match unit {
-            Unit::Minute => self.relative_day(count / 1440),
-            Unit::Hour => self.relative_day(count / 24),
-            Unit::Day => self.relative_day(count),
-            Unit::Weekend => near_today(self.weekend(count), Granularity::Weekend),
-            Unit::Week => near_today(around(7 * count), Granularity::Week),
-            Unit::Month => near_today(months(now.year, now.month + count, 1), Granularity::Month),
+        self.beyond(Length::whole(count, unit))
+    }
+
+    /// The unit that lies a length of time from now, as long as the length is exact.
+    pub(super) fn beyond(&self, length: Length) -> Found {
+        let number = self.landing(length);
+        let date = civil(number);
+        let (days, granularity) = match length.finest {
+            Unit::Minute | Unit::Hour | Unit::Day => (day(number), Granularity::Day),
+            Unit::Weekend => (weekend(number), Granularity::Weekend),
+            Unit::Week => (Days { start: number - 3, end: number + 4 }, Granularity::Week),
+            Unit::Month => (months(date.year, date.month, 1), Granularity::Month),
             Unit::Quarter => {
-                let month = (now.month - 1) / 3 * 3 + 1 + 3 * count;
-                near_today(months(now.year, month, 3), Granularity::Quarter)
+                let month = (date.month - 1) / 3 * 3 + 1;
+                (months(date.year, month, 3), Granularity::Quarter)
             }
-            Unit::Year => near_today(years(now.year + count, 1), Granularity::Year),
-        }
-    }
-
-    /// Saturday and Sunday of the week that lies `count` weeks from this one.
-    pub(super) fn weekend(&self, count: i64) -> Days {
-        let days = week(self.today + 7 * count);
-        Days { start: days.end - 2, end: days.end }
-    }
-
-    /// Today moved by `count` units; months keep the day where they have it.
-    pub(super) fn moved(&self, unit: Unit, count: i64) -> Option<i64> {
-        let now = civil(self.today);
-        let month = match unit {
-            Unit::Minute | Unit::Hour | Unit::Weekend => return None,
-            Unit::Day | Unit::Week => return Some(self.today + unit_days(unit)? * count),
-            Unit::Month => now.month + count,
-            Unit::Quarter => now.month + 3 * count,
-            Unit::Year => now.month + 12 * count,
+            Unit::Year => (years(date.year, 1), Granularity::Year),
         };
+        near_today(days, granularity)
+    }
+
+    /// Today moved by a length of whole days; months keep the day where they have it.
+    pub(super) fn moved(&self, length: Length) -> Option<i64> {
+        let is_in_days = !matches!(length.finest, Unit::Minute | Unit::Hour | Unit::Weekend);
+        is_in_days.then(|| self.landing(length))
+    }
+
+    fn landing(&self, length: Length) -> i64 {
+        let now = civil(self.today);
+        let month = now.month + length.months;
         let date = now.day.min(days_in_month(now.year, month));
-        Some(day_number(now.year, month, date))
+        let minutes = self.minute + length.minutes;
+        day_number(now.year, month, date) + length.days + minutes.div_euclid(MINUTES_PER_DAY)
     }
 
     pub(super) fn calendar_unit(&self, unit: Unit, step: i64) -> Found {

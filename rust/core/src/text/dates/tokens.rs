@@ -26,6 +26,8 @@ pub(super) enum Kind {
     },
     /// Two numbers joined by a dash: 3-9, 2019-2021.
     Pair(i64, i64),
+    /// 1/2, ½.
+    Fraction,
     /// A date in digits: year, month, and day or 0.
     Digits(i64, i64, i64),
     Mark(char),
@@ -105,7 +107,9 @@ impl Scanner<'_> {
         if self.is_glued(b"./:@\\") {
             return self.junk();
         }
-        look_up(&self.text[start..self.place]).map_or(Kind::Other, Kind::Known)
+        let word = &self.text[start..self.place];
+        let unknown = if matches!(word, "½" | "¼" | "¾") { Kind::Fraction } else { Kind::Other };
+        look_up(word).map_or(unknown, Kind::Known)
     }
 
     /// Whether one of `marks` joins the token to a letter or digit.
@@ -254,6 +258,7 @@ impl Groups {
             }
             (2, b"-" | b"/") if first_digits == 4 && second_digits == 2 => month_of(first, second),
             (2, b"/" | b".") if first_digits == 2 && second_digits == 4 => month_of(second, first),
+            (2, b"/") if first_digits == 1 && second_digits == 1 => Some(Kind::Fraction),
             (2, b"-") if first < second && first_digits == second_digits => {
                 Some(Kind::Pair(first, second))
             }

@@ -13,6 +13,10 @@ pub(super) enum Word {
     /// A unit, and whether it stands in the plural.
     Unit(Unit, bool),
     Count(i64),
+    /// A number that those before and behind it multiply and add to: hundred, dozen.
+    Scale(i64),
+    /// A word that makes a number one that is not read: thousand, point.
+    Uncounted,
     Ordinal(i64),
     Half,
     /// Days from today.
@@ -29,6 +33,7 @@ pub(super) enum Word {
     Now,
     Between,
     And,
+    Or,
     Until,
     Before,
     After,
@@ -47,7 +52,7 @@ pub(super) enum Word {
     Function,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unit {
     Minute,
     Hour,
@@ -101,13 +106,13 @@ fn lower<'buffer>(word: &str, buffer: &'buffer mut [u8]) -> Option<&'buffer [u8]
 use Reading::{Common, Foreign, Mars, Name, Only};
 use Word::{
     After, Ago, And, Before, Between, By, Count, During, From, Function, Half, In, Last, Month,
-    Next, Now, Numbered, Of, On, Ordinal, PartOfDay, Past, Quantity, Quarter, Relative, Season,
-    Since, The, Third, This, Until, Weekday,
+    Next, Now, Numbered, Of, On, Or, Ordinal, PartOfDay, Past, Quantity, Quarter, Relative, Scale,
+    Season, Since, The, Third, This, Uncounted, Until, Weekday,
 };
 
 /// Sorted by bytes.
 #[rustfmt::skip]
-const WORDS: [(&str, Word); 275] = [
+const WORDS: [(&str, Word); 296] = [
     ("a", Count(1)),
     ("about", Function),
     ("abril", Month(4, Foreign)),
@@ -148,7 +153,7 @@ const WORDS: [(&str, Word); 275] = [
     ("capacity", Quantity),
     ("chapter", Numbered),
     ("cost", Quantity),
-    ("couple", Count(2)),
+    ("couple", Scale(2)),
     ("day", Word::Unit(Unit::Day, false)),
     ("days", Word::Unit(Unit::Day, true)),
     ("de", Of),
@@ -161,11 +166,14 @@ const WORDS: [(&str, Word); 275] = [
     ("did", Function),
     ("distance", Quantity),
     ("does", Function),
+    ("dozen", Scale(12)),
     ("during", During),
     ("décembre", Month(12, Foreign)),
     ("each", Function),
     ("early", Third(0, false)),
     ("eight", Count(8)),
+    ("eighteen", Count(18)),
+    ("eighty", Count(80)),
     ("eleven", Count(11)),
     ("en", In),
     ("end", Third(2, true)),
@@ -180,12 +188,17 @@ const WORDS: [(&str, Word); 275] = [
     ("februar", Month(2, Foreign)),
     ("february", Month(2, Only)),
     ("fevrier", Month(2, Foreign)),
+    ("fifteen", Count(15)),
+    ("fifty", Count(50)),
     ("first", Ordinal(1)),
     ("five", Count(5)),
     ("flight", Numbered),
     ("for", Function),
+    ("forty", Count(40)),
     ("four", Count(4)),
+    ("fourteen", Count(14)),
     ("fourth", Ordinal(4)),
+    ("fourty", Count(40)),
     ("fri", Weekday(4, Common)),
     ("friday", Weekday(4, Only)),
     ("from", From),
@@ -201,6 +214,7 @@ const WORDS: [(&str, Word); 275] = [
     ("hour", Word::Unit(Unit::Hour, false)),
     ("hours", Word::Unit(Unit::Hour, true)),
     ("how", Function),
+    ("hundred", Scale(100)),
     ("i", Function),
     ("if", Function),
     ("im", In),
@@ -241,6 +255,7 @@ const WORDS: [(&str, Word); 275] = [
     ("me", Function),
     ("mid", Third(1, false)),
     ("middle", Third(1, true)),
+    ("million", Uncounted),
     ("minimum", Quantity),
     ("minute", Word::Unit(Unit::Minute, false)),
     ("minutes", Word::Unit(Unit::Minute, true)),
@@ -255,6 +270,8 @@ const WORDS: [(&str, Word); 275] = [
     ("next", Next),
     ("night", PartOfDay),
     ("nine", Count(9)),
+    ("nineteen", Count(19)),
+    ("ninety", Count(90)),
     ("no", Function),
     ("not", Function),
     ("nov", Month(11, Only)),
@@ -273,7 +290,7 @@ const WORDS: [(&str, Word); 275] = [
     ("one", Count(1)),
     ("only", Function),
     ("onto", Function),
-    ("or", And),
+    ("or", Or),
     ("order", Numbered),
     ("other", Function),
     ("our", Function),
@@ -281,6 +298,7 @@ const WORDS: [(&str, Word); 275] = [
     ("page", Numbered),
     ("past", Past),
     ("please", Function),
+    ("point", Uncounted),
     ("population", Quantity),
     ("price", Quantity),
     ("q1", Quarter(1)),
@@ -305,9 +323,13 @@ const WORDS: [(&str, Word); 275] = [
     ("septiembre", Month(9, Foreign)),
     ("setiembre", Month(9, Foreign)),
     ("seven", Count(7)),
+    ("seventeen", Count(17)),
+    ("seventy", Count(70)),
     ("she", Function),
     ("since", Since),
     ("six", Count(6)),
+    ("sixteen", Count(16)),
+    ("sixty", Count(60)),
     ("size", Quantity),
     ("so", Function),
     ("some", Function),
@@ -330,8 +352,11 @@ const WORDS: [(&str, Word); 275] = [
     ("these", Function),
     ("they", Function),
     ("third", Ordinal(3)),
+    ("thirteen", Count(13)),
+    ("thirty", Count(30)),
     ("this", This),
     ("those", Function),
+    ("thousand", Uncounted),
     ("three", Count(3)),
     ("through", Until),
     ("thu", Weekday(3, Common)),
@@ -350,6 +375,7 @@ const WORDS: [(&str, Word); 275] = [
     ("tues", Weekday(1, Common)),
     ("tuesday", Weekday(1, Only)),
     ("twelve", Count(12)),
+    ("twenty", Count(20)),
     ("two", Count(2)),
     ("under", Function),
     ("until", Until),

@@ -11,7 +11,7 @@ mod spans;
 mod vocabulary;
 
 use super::Granularity;
-use super::reference::{Basis, Found, Named, Reference, found, near_today};
+use super::reference::{Basis, Found, Length, Named, Reference, found, near_today};
 use numbers::{Form, Number, is_numeral};
 use vocabulary::{Term, begins_with, goes_on, is_torn, term};
 

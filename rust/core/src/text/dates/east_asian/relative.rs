@@ -24,6 +24,23 @@ const KOREAN: [(&str, i64); 12] = [
     ("열", 10),
 ];
 
+const KOREAN_TENS: [(&str, i64); 11] = [
+    ("열", 10),
+    ("스물", 20),
+    ("스무", 20),
+    ("서른", 30),
+    ("마흔", 40),
+    ("쉰", 50),
+    ("예순", 60),
+    ("일흔", 70),
+    ("여든", 80),
+    ("아흔", 90),
+    ("백", 100),
+];
+
+/// Words between two amounts of one length.
+const JOINERS: &[&str] = &["零", "又", "と", "하고", "과", "와", ","];
+
 /// Steps of Chinese periods, and the characters before them that make another word of them: 晚上周围,
 /// 日本周边.
 const STEPS: [(&str, i64, &str); 7] = [
@@ -58,31 +75,54 @@ const WEEKDAYS: &[&str] = &["星期", "礼拜", "禮拜", "周", "週"];
 
 /// Whether a word of these tables begins with a character.
 pub(super) fn begins(first: char) -> bool {
-    let korean = KOREAN.iter().map(|(word, _)| *word);
+    let korean = KOREAN.iter().chain(&KOREAN_TENS).map(|(word, _)| *word);
     let steps = STEPS.iter().map(|(word, ..)| *word);
     korean.chain(steps).chain(WEEKDAYS.iter().copied()).any(|word| word.starts_with(first))
 }
 
 impl EastAsian<'_> {
-    /// 三天前, 3週間前, 두 달 전.
+    /// 三天前, 3週間前, 두 달 전, 一年零三个月前, 1년 반 전.
     pub(super) fn counted(&self, at: usize) -> Step<Option<Found>> {
-        let ((unit, count), next) = self.amount(at)?;
+        let (length, next) = self.length(at)?;
         let (sign, end) = self.side(next)?;
-        // 2000年前 is rather before a year than two thousand years ago.
-        let is_near = unit != Unit::Year || count < 1_900;
-        is_near.then(|| (Some(self.reference.shifted(unit, sign * count)), end))
+        Some((length.map(|length| self.reference.beyond(length.times(sign))), end))
     }
 
-    /// A number of units.
-    fn amount(&self, at: usize) -> Step<(Unit, i64)> {
+    /// Amounts one behind the other; `None` inside if they make no length.
+    fn length(&self, at: usize) -> Step<Option<Length>> {
+        let (mut total, mut end) = self.amount(at)?;
+        let joined = |end| {
+            let at = self.over_spaces(end);
+            self.amount(self.over_spaces(self.over(at, JOINERS).unwrap_or(at)))
+        };
+        while let Some((more, behind)) = joined(end) {
+            total = total.zip(more).and_then(|(total, more)| total.plus(more));
+            end = behind;
+        }
+        Some((total, end))
+    }
+
+    /// A number of units, with a half behind the number or the unit: 两个半月, 一年半.
+    fn amount(&self, at: usize) -> Step<Option<Length>> {
+        if let Some((Term::Length(unit, count), next)) = self.term(at) {
+            return Some((Some(Length::whole(count, unit)), next));
+        }
         let (count, next) = self.count(at)?;
         let at = self.over_spaces(next);
-        let (unit, length) = unit(&self.text[at..])?;
-        Some(((unit, count), at + length))
+        let half_before = self.over(at, &["个半", "個半"]);
+        let at = half_before.unwrap_or(at);
+        let of_month = half_before.and_then(|at| self.over(at, &["月"]));
+        let (unit, next) = match of_month {
+            Some(next) => (Unit::Month, next),
+            None => unit(&self.text[at..]).map(|(unit, length)| (unit, at + length))?,
+        };
+        let half_behind = self.over(self.over_spaces(next), &["半", "반"]);
+        let halves = half_before.into_iter().chain(half_behind).count() as i64;
+        Some((Length::new(4 * count + 2 * halves, unit), half_behind.unwrap_or(next)))
     }
 
     fn count(&self, at: usize) -> Step<i64> {
-        if self.is_before(at, "第几幾数數몇") {
+        if self.is_before(at, "第几幾数數몇千万萬点點") || self.ends_range(at) {
             return None;
         }
         if let Some((number, next)) = self.number(at) {
@@ -91,8 +131,26 @@ impl EastAsian<'_> {
         if self.before(at).is_some_and(is_hangul) {
             return None;
         }
-        let count = |(word, value): (&str, i64)| Some((value, self.over(at, &[word])?));
-        KOREAN.into_iter().filter_map(count).max_by_key(|(_, end)| *end)
+        let tens = self.korean(at, &KOREAN_TENS);
+        let at_ones = tens.map_or(at, |(_, next)| self.over_spaces(next));
+        let ones = self.korean(at_ones, &KOREAN).filter(|(count, _)| tens.is_none() || *count < 10);
+        match (tens, ones) {
+            (Some((tens, _)), Some((ones, next))) => Some((tens + ones, next)),
+            (tens, ones) => tens.or(ones),
+        }
+    }
+
+    fn korean(&self, at: usize, words: &[(&str, i64)]) -> Step<i64> {
+        let count = |(word, value): &(&str, i64)| Some((*value, self.over(at, &[word])?));
+        words.iter().filter_map(count).max_by_key(|(_, end)| *end)
+    }
+
+    /// Whether a number stands before the one at a place: 三到五天, 3、4日.
+    fn ends_range(&self, at: usize) -> bool {
+        let before =
+            self.text[..at].trim_end_matches(['到', '至', '~', '～', '〜', '-', '–', '、']);
+        let is_number = |last: char| last.is_ascii_digit() || is_numeral(last);
+        before.len() < at && before.ends_with(is_number)
     }
 
     /// −1 for ago, 1 for later.
@@ -123,14 +181,10 @@ impl EastAsian<'_> {
                 let is_every = self.over(next, &["마다", "ごと"]).is_some();
                 (!is_every).then(|| some((self.latest_weekday(weekday), next)))
             }
-            Term::Length(unit, count) => {
-                let (sign, end) = self.side(next)?;
-                Some((Some(self.reference.shifted(unit, sign * count)), end))
-            }
             Term::Step(step) => self.behind_step(step, self.over_spaces(next)).map(some),
             Term::Recent => self.window(self.over_spaces(next)).map(some),
             Term::Void => Some((None, self.over_void(self.over_spaces(next)))),
-            Term::Period(..) | Term::Era(_) => None,
+            Term::Period(..) | Term::Era(_) | Term::Length(..) => None,
         }
     }
 
@@ -218,8 +272,8 @@ impl EastAsian<'_> {
 
     /// So many units up to and including today: 最近三天, 過去3日間.
     fn window(&self, at: usize) -> Step<Found> {
-        let ((unit, count), next) = self.amount(at)?;
-        let start = self.reference.moved(unit, -count)?;
+        let (length, next) = self.length(at)?;
+        let start = self.reference.moved(length?.times(-1))?;
         if self.side(next).is_some() {
             return None;
         }

@@ -36,7 +36,7 @@ impl Grammar<'_> {
         if let Some(shifted) = self.beside_today(place).filter(|_| unit == Unit::Day) {
             return Some(shifted);
         }
-        self.beside(place, unit_days(unit)?)
+        self.beside(place, Length::whole(1, unit).reach()?)
     }
 
     /// "day before yesterday", "day after tomorrow".

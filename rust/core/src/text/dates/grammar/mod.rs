@@ -1,13 +1,14 @@
 //! How words and numbers make dates. One method for each way of naming a date.
 
 mod anchored;
+mod lengths;
 mod named;
 mod periods;
 mod relative;
 
 use super::Granularity;
 use super::calendar::{Days, civil, day, day_number, months, week, weekday_until, years};
-use super::reference::{Basis, Found, Named, Reference, found, near_today, unit_days};
+use super::reference::{Basis, Found, Length, Named, Reference, found, near_today};
 use super::tokens::{Kind, Suffix, Token, full_year, is_year};
 use super::vocabulary::{Reading, Unit, Word};
 
@@ -38,7 +39,10 @@ impl<'tokens> Grammar<'tokens> {
                 listed = date.map(|date| date.granularity);
                 continue;
             }
-            let joins = matches!(self.kind(place), Some(Kind::Known(Word::And) | Kind::Mark(',')));
+            let joins = matches!(
+                self.kind(place),
+                Some(Kind::Known(Word::And | Word::Or) | Kind::Mark(','))
+            );
             listed = listed.filter(|_| joins);
             place += 1;
         }
@@ -52,11 +56,12 @@ impl<'tokens> Grammar<'tokens> {
             Kind::Number { suffix: Suffix::Plural, .. } => self.decade(place).map(some),
             Kind::Number { .. } => self
                 .counted(place)
-                .map(some)
                 .or_else(|| self.calendar(place))
                 .or_else(|| self.lone_year(place, listed).map(some)),
-            Kind::Digits(..) | Kind::Pair(..) => self.calendar(place),
+            Kind::Digits(..) => self.calendar(place),
+            Kind::Pair(..) => self.counted(place).or_else(|| self.calendar(place)),
             Kind::Known(word) => self.worded(place, word, listed),
+            Kind::Fraction => self.counted(place),
             Kind::Other | Kind::Mark(_) | Kind::Junk => None,
         }
     }
@@ -70,8 +75,8 @@ impl<'tokens> Grammar<'tokens> {
             Word::Weekday(..) => self.day_of_week(place),
             Word::Season(..) => self.season(place).map(some),
             Word::Quarter(number) => self.quarter(place, number).map(some),
-            Word::Unit(..) | Word::Count(_) => {
-                self.counted(place).or_else(|| self.anchored(place)).map(some)
+            Word::Unit(..) | Word::Count(_) | Word::Scale(_) | Word::Uncounted | Word::Half => {
+                self.counted(place).or_else(|| self.anchored(place).map(some))
             }
             Word::Ordinal(_) => self.part_of_period(place).map(some),
             Word::Relative(shift) => Some((Some(self.reference.relative_day(shift)), place + 1)),
@@ -126,9 +131,15 @@ impl<'tokens> Grammar<'tokens> {
         match token.kind {
             Kind::Other => !token.is_capital,
             Kind::Known(
-                Word::Unit(..) | Word::Count(_) | Word::Half | Word::Quantity | Word::Numbered,
+                Word::Unit(..)
+                | Word::Count(_)
+                | Word::Scale(_)
+                | Word::Half
+                | Word::Quantity
+                | Word::Numbered,
             )
             | Kind::Number { .. }
+            | Kind::Fraction
             | Kind::Junk => true,
             Kind::Mark('-') => !token.is_spaced,
             _ => false,

@@ -3,30 +3,28 @@
 use super::*;
 
 impl Grammar<'_> {
-    pub(super) fn number(&self, place: usize) -> Step<i64> {
-        match self.kind(place)? {
-            Kind::Number { value, suffix: Suffix::None, digits: 1..=3 } => Some((value, place + 1)),
-            Kind::Known(Word::Count(1)) if self.is_word(place + 1, Word::Count(2)) => {
-                Some((2, self.over_word(place + 2, Word::Of)))
-            }
-            Kind::Known(Word::Count(value)) => Some((value, self.over_word(place + 1, Word::Of))),
-            _ => None,
-        }
-    }
-
     /// "two days ago", "three weeks from now", "two weeks before 3 May 2023".
-    pub(super) fn counted(&self, place: usize) -> Step<Found> {
-        let (count, at_unit) = self.number(place)?;
-        let Word::Unit(unit, _) = self.word(at_unit)? else {
+    pub(super) fn counted(&self, place: usize) -> Step<Option<Found>> {
+        let (length, end) = self.length(place)?;
+        if length.is_none() && end == place + 1 {
             return None;
+        }
+        let from = |sign, origin| {
+            let origin = Length::whole(origin, Unit::Day);
+            Some(self.reference.beyond(length?.times(sign).after(origin)))
         };
-        if self.is_word(at_unit + 1, Word::Ago) {
-            return Some((self.reference.shifted(unit, -count), at_unit + 2));
+        match (self.word(end)?, self.word(end + 1)) {
+            (Word::Ago, _) => Some((from(-1, 0), end + 1)),
+            (Word::From, Some(Word::Now)) => Some((from(1, 0), end + 2)),
+            (Word::From | Word::After, Some(Word::Relative(shift))) => {
+                Some((from(1, shift), end + 2))
+            }
+            (Word::Before, Some(Word::Relative(shift))) => Some((from(-1, shift), end + 2)),
+            _ => {
+                let (date, next) = self.beside(end - 1, length?.reach()?)?;
+                Some((Some(date), next))
+            }
         }
-        if self.is_word(at_unit + 1, Word::From) && self.is_word(at_unit + 2, Word::Now) {
-            return Some((self.reference.shifted(unit, count), at_unit + 3));
-        }
-        self.beside(at_unit, unit_days(unit)? * count)
     }
 
     /// "last week", "this weekend", "next May", "past three months".
@@ -80,21 +78,27 @@ impl Grammar<'_> {
 
     /// "last 3 weeks", "the past month": up to and including today, or from today on.
     pub(super) fn window(&self, place: usize, step: i64, is_rolling: bool) -> Step<Found> {
-        let counted = self.number(place).filter(|_| step != 0);
-        let (count, at_unit) = counted.or_else(|| is_rolling.then_some((1, place)))?;
-        let Word::Unit(unit, is_plural) = self.word(at_unit)? else {
-            return None;
-        };
-        let is_single_day = counted.is_none() && unit == Unit::Day;
-        if is_plural == counted.is_none() || is_single_day || self.is_word(at_unit + 1, Word::Of) {
+        let is_counted = !matches!(self.word(place), Some(Word::Unit(..)));
+        if is_counted && step == 0 || !is_counted && !is_rolling {
             return None;
         }
-        let other = self.reference.moved(unit, step * count)?;
+        let (length, end) = self.window_length(place, is_counted)?;
+        let mut units = self.tokens[place..end].iter().filter_map(|token| match token.kind {
+            Kind::Known(Word::Unit(unit, is_plural)) => Some((unit, is_plural)),
+            _ => None,
+        });
+        let (unit, is_plural) = units.next()?;
+        let is_single_day = !is_counted && unit == Unit::Day;
+        let is_of_more = matches!(self.word(end), Some(Word::Of | Word::Ago));
+        if is_plural != is_counted || is_single_day || is_of_more {
+            return None;
+        }
+        let other = self.reference.moved(length.times(step))?;
         let days = Days {
             start: other.min(self.reference.today),
             end: other.max(self.reference.today) + 1,
         };
-        Some((near_today(days, Granularity::Span), at_unit + 1))
+        Some((near_today(days, Granularity::Span), end))
     }
 
     pub(super) fn month_at(&self, place: usize, month: i64, step: i64) -> Option<Found> {
