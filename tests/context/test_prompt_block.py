@@ -53,6 +53,24 @@ def test_without_groups_the_order_stays():
     )
 
 
+@pytest.mark.requirement("R305")
+@pytest.mark.parametrize(
+    ("speaker", "role", "content", "line"),
+    [
+        ("Dr. Bot", None, "Rest.", "Dr. Bot: Rest."),
+        ("Dr. Bot", "user", "Rest.", "Dr. Bot: Rest."),
+        ("Dr. Bot", None, "dr. bot: Rest.", "dr. bot: Rest."),
+        ("Ana", None, "user: Rest.", "Ana: user \N{EN DASH} Rest."),
+        ("### Ana", None, "Rest.", "♯♯♯ Ana: Rest."),
+        (None, "assistant", "Rest.", "assistant: Rest."),
+        (None, None, "Rest.", "user: Rest."),
+    ],
+)
+def test_a_message_is_that_of_its_speaker(speaker, role, content, line):
+    said = memory("a", content, type="message", role=role, speaker=speaker)
+    assert f"[2026-05-01T12:00:00Z] {line}\n" in format_for_system_prompt([said])
+
+
 @pytest.mark.requirement("C054")
 def test_a_label_of_relevance_is_the_score():
     text = format_for_system_prompt(MIXED, PromptBlock(score_label="relevance"))

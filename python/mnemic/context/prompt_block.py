@@ -116,8 +116,9 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
     """Markdown with one line for each memory, in groups by type.
 
     A message is `[time] speaker: content`, by its role without a speaker, and by the user without
-    either. A fact is `- content (confidence: 0.90)`, with its own confidence if it has one, and a
-    summary `- content`. Times are in ISO 8601, in UTC. Contents, speakers and roles are
+    either; a content that begins so already has it once. A fact is `- content (confidence: 0.90)`,
+    with its own confidence if it has one, and a summary `- content`. Times are in ISO 8601, in
+    UTC. Contents, speakers and roles are
     neutralised: they can begin neither a line nor a heading. The text depends on nothing but the
     memories and these options.
 
