@@ -3,12 +3,17 @@
 import faulthandler
 import os
 import threading
+import time
 
 import pytest
 
 from tests.support.model_server import model_server
 from tests.support.paths import EXAMPLES
 from tests.support.tiers import LONG_FOLDERS, SEED, TESTS, TIER, is_of_this_run, leaves_out_long
+
+os.environ["TZ"] = "UTC"  # also of child processes; tests of another zone name it
+if hasattr(time, "tzset"):
+    time.tzset()
 
 pytest.register_assert_rewrite("tests.faults", "tests.store.contract")
 

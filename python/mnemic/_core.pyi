@@ -1294,6 +1294,7 @@ class MemoryIndex:
         limit: int | None = None,
         best_match: float | None = None,
         proposed: ArrayLike | None = None,
+        time_zone: bytes | None = None,
         /,
     ) -> tuple[
         list[
@@ -1347,6 +1348,8 @@ class MemoryIndex:
                 scope.
             proposed: Rows, shape (n,): only these are considered, the best keyword candidates, and
                 the neighbours of both; None ranks all.
+            time_zone: Changes of the offset of the time zone whose days the query names, as
+                `mnemic.model.time_zones.offset_changes` returns them; None is UTC.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes, and it takes no partial answer.

@@ -22,6 +22,7 @@ class RankInputs(NamedTuple):
         limit: Maximum number of rows; None is the search's.
         best_match: Divisor of matches in a relative search; None is the best match of the scope.
         proposed: Rows proposed by a candidate source, int64, shape (n,); None ranks all rows.
+        time_zone: Changes of the offset of the time zone whose days the query names; none is UTC.
     """
 
     scope: Scope
@@ -31,6 +32,7 @@ class RankInputs(NamedTuple):
     limit: int | None = None
     best_match: float | None = None
     proposed: Int64Array | None = None
+    time_zone: bytes = b""
 
 
 class ListRequest(Redacted, frozen=True, kw_only=True):

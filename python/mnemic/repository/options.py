@@ -1,6 +1,6 @@
 """The options that a memory is opened with."""
 
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from typing import Literal, TypeAlias, TypedDict
 
 import mnemic  # noqa: TC001 - annotations name its classes
@@ -56,6 +56,8 @@ class Options(TypedDict, total=False):
             longer ago; nothing does so by itself. With None deleted memories can be restored until
             they are deleted permanently, and `purge` alone deletes none.
         clock: Gives the time, aware and in UTC.
+        time_zone: The zone in which days begin that a query names, such as "yesterday": its name,
+            as in "Europe/Berlin", or a `ZoneInfo`; the system's unless given.
         id_factory: Makes an id for a time.
         log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
             they are. Nothing else of a memory is shown, and nothing at all of a sensitive one.
@@ -124,6 +126,7 @@ class Options(TypedDict, total=False):
     when_full: WhenFull
     retention: timedelta | float | None
     clock: Clock
+    time_zone: str | tzinfo | None
     id_factory: IdFactory | None
     log_content: bool
     track_access: bool

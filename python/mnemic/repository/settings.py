@@ -1,7 +1,7 @@
 """The settings of a memory, checked before anything is opened."""
 
 import os
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, get_args
 
 from mnemic.crypto import Encryption
@@ -13,6 +13,7 @@ from mnemic.licensing import LicensePolicy, Quota, checked_policy
 from mnemic.model import OnRecalled, Scope, SearchIn, validation
 from mnemic.model.ids import UuidFactory
 from mnemic.model.search import SEARCH_INS
+from mnemic.model.time_zones import checked_time_zone
 from mnemic.model.timestamps import checked_clock
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock
@@ -49,6 +50,7 @@ class Settings(NamedTuple):
     entry_limits: EntryLimits
     retention: timedelta | None
     clock: Clock
+    time_zone: tzinfo | None
     id_factory: IdFactory
     log_content: bool
     track_access: bool
@@ -85,6 +87,7 @@ class Settings(NamedTuple):
         when_full: WhenFull = "refuse",
         retention: timedelta | float | None = RETENTION,
         clock: Clock = system_clock,
+        time_zone: str | tzinfo | None = None,
         id_factory: IdFactory | None = None,
         log_content: bool = False,
         track_access: bool = True,
@@ -137,6 +140,7 @@ class Settings(NamedTuple):
             entry_limits=entry_limits,
             retention=kept_for,
             clock=checked_clock(clock),
+            time_zone=checked_time_zone(time_zone),
             id_factory=UuidFactory() if id_factory is None else id_factory,
             log_content=logs_content,
             track_access=flag("track_access", track_access) and not read_only,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mnemic_core::columns::{Access, Ask, DistinctValues};
 use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
-use mnemic_core::text::Role;
+use mnemic_core::text::{Role, TimeZone};
 use mnemic_core::{
     Answer, Components, IndexSnapshot, LinkedHit, Links, MemoryHit, MemoryIndex, NeighbourHit,
     Request, RowSet, Why,
@@ -25,6 +25,7 @@ use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{
     Given, GivenEvidence, GivenOrder, GivenScope, LinkSearch, Listed, NeighbourSearch, Search,
+    offset_changes,
 };
 use crate::scorings::Scorings;
 use crate::text::{PyCoverage, analyser_of};
@@ -231,7 +232,7 @@ impl PyMemoryIndex {
     }
 
     #[doc = stub!("MemoryIndex.rank")]
-    #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, proposed = None, /))]
+    #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, proposed = None, time_zone = None, /))]
     #[expect(clippy::too_many_arguments, reason = "a search, and the inputs computed for it")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn rank<'py>(
@@ -245,8 +246,10 @@ impl PyMemoryIndex {
         limit: Option<usize>,
         best_match: Option<f64>,
         proposed: Option<&Bound<'py, PyAny>>,
+        time_zone: Option<&[u8]>,
     ) -> PyResult<Ranking<'py>> {
         let search = search.0;
+        let changes = offset_changes(time_zone.unwrap_or_default());
         let proposed = proposed.map(arrays::ids).transpose()?;
         let deadline = deadline_at(py, search.deadline)?;
         let (vectors, context) = (self.query(vectors, "query")?, self.query(context, "context")?);
@@ -258,6 +261,7 @@ impl PyMemoryIndex {
                 filter: filter.as_ref(),
                 exclude: &exclude,
                 now,
+                time_zone: TimeZone::new(&changes),
                 deadline: &deadline,
                 ..Ask::default()
             },

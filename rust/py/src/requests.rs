@@ -193,6 +193,14 @@ impl NeighbourSearch<'_> {
     }
 }
 
+/// The changes of a time zone's offset, two numbers of eight bytes for each, as
+/// `mnemic.model.time_zones.offset_changes` returns them.
+pub(crate) fn offset_changes(given: &[u8]) -> Vec<[i64; 2]> {
+    let number = |bytes: &[u8; 8]| i64::from_ne_bytes(*bytes);
+    let (numbers, _) = given.as_chunks::<8>();
+    numbers.as_chunks::<2>().0.iter().map(|[from, offset]| [number(from), number(offset)]).collect()
+}
+
 #[derive(FromPyObject)]
 pub(crate) struct GivenOrder {
     pub(crate) value: String,

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::deadline::Deadline;
 use crate::filter::Filter;
+use crate::text::TimeZone;
 
 use super::interner::NO_TEXT;
 use super::plan::Plan;
@@ -44,6 +45,8 @@ pub struct Ask<'text> {
     pub exclude: &'text [[u8; 16]],
     /// Now; expired memories are left out.
     pub now: i64,
+    /// Where the days begin that a query names.
+    pub time_zone: TimeZone<'text>,
     /// Created at this time or later.
     pub since: Option<i64>,
     /// Created before this time.

@@ -572,8 +572,15 @@ impl Query<'_> {
     /// The times that the text names.
     fn date_ranges(&self, text: &str) -> Vec<DateRange> {
         let ask = &self.request.ask;
+        let zone = ask.time_zone;
         let newest = || self.columns().newest(&ask.scope, ask.now, self.deadline);
-        date_ranges(text, ask.now, &newest)
+        let ranges = date_ranges(text, zone.local(ask.now), &|| Some(zone.local(newest()?)));
+        let moments = |range: DateRange| DateRange {
+            start: zone.moment(range.start),
+            end: zone.moment(range.end),
+            ..range
+        };
+        ranges.into_iter().map(moments).collect()
     }
 
     /// The speakers that the text names, where names matter.

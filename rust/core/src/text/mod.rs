@@ -39,7 +39,7 @@ pub(crate) use answer_type::answer_types_held;
 pub use answer_type::{AnswerType, answer_type};
 pub use clipping::clip;
 pub use coverage::Coverage;
-pub use dates::{DateRange, Granularity, date_ranges};
+pub use dates::{DateRange, Granularity, TimeZone, date_ranges};
 pub use detection::detect;
 pub use duplicates::duplicates;
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};

@@ -9,6 +9,7 @@ mod calendar;
 mod east_asian;
 mod grammar;
 mod reference;
+mod time_zone;
 mod tokens;
 mod vocabulary;
 
@@ -18,6 +19,7 @@ use calendar::Days;
 use east_asian::EastAsian;
 use grammar::Grammar;
 use reference::{Basis, Found, Reference};
+pub use time_zone::TimeZone;
 
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
