@@ -393,6 +393,8 @@ fn halves_and_sums_are_exact_to_their_finest_unit() {
     names("1 month 2 weeks ago", &["2023-09-01 2023-09-08"]);
     names("1 year, 2 months and 3 days ago", &["2022-08-15 2022-08-16"]);
     names("a year and a month ago", &["2022-09-01 2022-10-01"]);
+    names("1 yr 2 mos ago", &["2022-08-01 2022-09-01"]);
+    names("2 wks and 3 days ago", &["2023-10-01 2023-10-02"]);
     names("in two weeks and a day from now", &["2023-11-02 2023-11-03"]);
     names("the last two and a half years", &["2021-04-18 2023-10-19"]);
     names("over the last year and a half", &["2022-04-18 2023-10-19"]);
@@ -431,6 +433,12 @@ fn a_length_that_is_not_read_whole_is_no_time() {
         "one five days ago",
         "half a dozen days ago",
         "a hundred thousand days ago",
+        "a decade and two years ago",
+        "a week and a fortnight ago",
+        "two thirds of a year ago",
+        "a third of a year ago",
+        "four fifths of a year ago",
+        "twice five days ago",
     ] {
         names(text, &[]);
     }

@@ -15,7 +15,7 @@ pub(super) enum Word {
     Count(i64),
     /// A number that those before and behind it multiply and add to: hundred, dozen.
     Scale(i64),
-    /// A word that makes a number one that is not read: thousand, point.
+    /// A word that makes a length of time one that is not read: thousand, point, decade.
     Uncounted,
     Ordinal(i64),
     Half,
@@ -112,7 +112,7 @@ use Word::{
 
 /// Sorted by bytes.
 #[rustfmt::skip]
-const WORDS: [(&str, Word); 296] = [
+const WORDS: [(&str, Word); 314] = [
     ("a", Count(1)),
     ("about", Function),
     ("abril", Month(4, Foreign)),
@@ -151,6 +151,8 @@ const WORDS: [(&str, Word); 296] = [
     ("but", Function),
     ("by", By),
     ("capacity", Quantity),
+    ("centuries", Uncounted),
+    ("century", Uncounted),
     ("chapter", Numbered),
     ("cost", Quantity),
     ("couple", Scale(2)),
@@ -158,6 +160,8 @@ const WORDS: [(&str, Word); 296] = [
     ("days", Word::Unit(Unit::Day, true)),
     ("de", Of),
     ("dec", Month(12, Common)),
+    ("decade", Uncounted),
+    ("decades", Uncounted),
     ("december", Month(12, Only)),
     ("decembre", Month(12, Foreign)),
     ("del", Of),
@@ -189,11 +193,14 @@ const WORDS: [(&str, Word); 296] = [
     ("february", Month(2, Only)),
     ("fevrier", Month(2, Foreign)),
     ("fifteen", Count(15)),
+    ("fifths", Uncounted),
     ("fifty", Count(50)),
     ("first", Ordinal(1)),
     ("five", Count(5)),
     ("flight", Numbered),
     ("for", Function),
+    ("fortnight", Uncounted),
+    ("fortnights", Uncounted),
     ("forty", Count(40)),
     ("four", Count(4)),
     ("fourteen", Count(14)),
@@ -214,6 +221,8 @@ const WORDS: [(&str, Word); 296] = [
     ("hour", Word::Unit(Unit::Hour, false)),
     ("hours", Word::Unit(Unit::Hour, true)),
     ("how", Function),
+    ("hr", Word::Unit(Unit::Hour, false)),
+    ("hrs", Word::Unit(Unit::Hour, true)),
     ("hundred", Scale(100)),
     ("i", Function),
     ("if", Function),
@@ -257,6 +266,7 @@ const WORDS: [(&str, Word); 296] = [
     ("middle", Third(1, true)),
     ("million", Uncounted),
     ("minimum", Quantity),
+    ("mins", Word::Unit(Unit::Minute, true)),
     ("minute", Word::Unit(Unit::Minute, false)),
     ("minutes", Word::Unit(Unit::Minute, true)),
     ("model", Numbered),
@@ -265,6 +275,7 @@ const WORDS: [(&str, Word); 296] = [
     ("month", Word::Unit(Unit::Month, false)),
     ("months", Word::Unit(Unit::Month, true)),
     ("morning", PartOfDay),
+    ("mos", Word::Unit(Unit::Month, true)),
     ("my", Function),
     ("märz", Month(3, Foreign)),
     ("next", Next),
@@ -342,6 +353,7 @@ const WORDS: [(&str, Word); 296] = [
     ("sun", Weekday(6, Common)),
     ("sunday", Weekday(6, Only)),
     ("ten", Count(10)),
+    ("tenths", Uncounted),
     ("than", Function),
     ("that", Function),
     ("the", The),
@@ -352,6 +364,7 @@ const WORDS: [(&str, Word); 296] = [
     ("these", Function),
     ("they", Function),
     ("third", Ordinal(3)),
+    ("thirds", Uncounted),
     ("thirteen", Count(13)),
     ("thirty", Count(30)),
     ("this", This),
@@ -376,6 +389,7 @@ const WORDS: [(&str, Word); 296] = [
     ("tuesday", Weekday(1, Only)),
     ("twelve", Count(12)),
     ("twenty", Count(20)),
+    ("twice", Uncounted),
     ("two", Count(2)),
     ("under", Function),
     ("until", Until),
@@ -404,11 +418,15 @@ const WORDS: [(&str, Word); 296] = [
     ("why", Function),
     ("winter", Season(12, Only)),
     ("with", Function),
+    ("wk", Word::Unit(Unit::Week, false)),
+    ("wks", Word::Unit(Unit::Week, true)),
     ("year", Word::Unit(Unit::Year, false)),
     ("years", Word::Unit(Unit::Year, true)),
     ("yesterday", Relative(-1)),
     ("you", Function),
     ("your", Function),
+    ("yr", Word::Unit(Unit::Year, false)),
+    ("yrs", Word::Unit(Unit::Year, true)),
 ];
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ fn is_part(kind: Kind) -> bool {
         Kind::Known(word) => matches!(
             word,
             Word::Count(_)
+                | Word::Ordinal(_)
                 | Word::Scale(_)
                 | Word::Uncounted
                 | Word::Half
