@@ -1270,6 +1270,20 @@ class MemoryIndex:
     @property
     def has_speakers(self) -> bool:
         """Whether any memory ever had a speaker."""
+    def cosine_scale(self, scope: object, now: int, /) -> tuple[float, float] | None:
+        """Return the mean cosine of two memories of a user, and the floor of similar texts.
+
+        None is returned with fewer than 32 vectors. The floor is the mean, and less among few
+        memories; it does not depend on the order in which they came.
+
+        Args:
+            scope: A `mnemic.model.Scope`; its user's memories are compared.
+            now: Microseconds since 1970 in UTC.
+
+        Raises:
+            OutOfMemoryError: If there is too little memory.
+        """
+
     def in_first_person(
         self, text: str, scope: object, now: int, deadline: float | None = None, /
     ) -> str:

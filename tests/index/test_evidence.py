@@ -19,42 +19,37 @@ from tests.support.tiers import examples
 
 CLOSE = 1e-4
 MANY = 100
+ENOUGH = 0.2
 
 
 def best_of(rows, where, wanted):
-    """Return the best cosine, the best keyword match before its power, and how many are in play."""
+    """Return the best cosine, and the best keyword match before its power."""
     floorless = msgspec.structs.replace(wanted, min_score=None, min_similarity=None)
     lines = RankingTwin(rows).rank(floorless, where)
     exponent = wanted.ranking.keywords.exponent
     words = [line.components.get("keyword", 0.0) ** (1 / exponent) for line in lines]
     cosines = [line.near for line in lines if line.near is not None]
-    return max(cosines, default=-math.inf), max(words, default=0.0), cosines
+    return max(cosines, default=-math.inf), max(words, default=0.0)
 
 
 def margin_of(rows, where, wanted, count):
     """Return by how much the evidence is above its floor, by the documented rule."""
-    cosine, keyword, cosines = best_of(rows, where, wanted)
+    cosine, keyword = best_of(rows, where, wanted)
     has_words = "keyword" in names_of(wanted)
     is_plain = has_words and any(map(is_stop_word, words_of(wanted.text or "")))
     floor = wanted.evidence.similarity
     if wanted.vectors is None:
         return keyword - 0.03
-    if floor is not None:
-        fewer = (0.2 if is_plain else 0.1) * max(0.0, math.log(MANY / max(1, count)))
-        needed = floor - (1 - floor) * (3.2 * keyword + fewer)
-        return math.inf if needed <= -CLOSE else cosine - needed
-    if not has_words or (count < MANY and is_plain):
+    if floor is None:
         return math.inf
-    return max(keyword - 0.025, outstanding(cosines))
-
-
-def outstanding(cosines):
-    if len(cosines) < 3:
+    is_known = is_plain or (has_words and RankingTwin(rows).knows_words(wanted))
+    assume(abs(keyword - ENOUGH) > CLOSE)
+    if keyword > ENOUGH:
         return math.inf
-    *others, nearest = sorted(cosines)
-    mean = math.fsum(others) / len(others)
-    deviation = math.sqrt(math.fsum((one - mean) ** 2 for one in others) / len(others))
-    return nearest - mean - 5 * deviation
+    counted = keyword if is_known else 0.0
+    fewer = (0.2 if is_plain else 0.1) * max(0.0, math.log(MANY / max(1, count)))
+    needed = floor - (1 - floor) * (3.2 * counted + fewer)
+    return math.inf if needed <= -CLOSE else cosine - needed
 
 
 def names_of(wanted):

@@ -55,11 +55,11 @@ def test_the_threshold_is_applied_and_named(door):
     assert {dropped.step for dropped in payload.metadata.dropped} <= {"threshold"}
 
 
-@pytest.mark.requirement("C151", "C200", "R287")
-def test_an_embedder_without_floors_has_the_documented_threshold(door):
+@pytest.mark.requirement("C151", "C200", "C212", "R287")
+def test_among_few_memories_an_embedder_without_floors_leaves_none_out(door):
     payload = door([told(0.31), told(0.29)]).ask(asked())
-    assert contents(payload) == ["score 0.3100"]
-    assert payload.metadata.config.min_score == 0.3
+    assert contents(payload) == ["score 0.3100", "score 0.2900"]
+    assert payload.metadata.config.min_score == "auto"
 
 
 @pytest.mark.requirement("C045", "R296", "R297")

@@ -153,7 +153,7 @@ def check_candidates(candidates, seen, config):
 
 def check_steps(payload, candidates, config):
     """The memories are those of the twin; the budget may leave some out and cut one."""
-    floor = 0.3 if config.min_score == "auto" else config.min_score
+    floor = 0.0 if config.min_score == "auto" else config.min_score
     above = [each for each in candidates if each.score >= floor]
     kept = dict(deduplicated(above))
     left = [each for each in above if each.id in kept]

@@ -292,7 +292,7 @@ def test_what_an_embedder_quotes_before_a_search_is_not_logged(caplog):
 
 
 @pytest.mark.requirement("R030", "C151")
-@pytest.mark.parametrize(("floor", "found"), [(None, []), (0.4, ["near"]), (0.9, [])])
+@pytest.mark.parametrize(("floor", "found"), [(None, ["near"]), (0.4, ["near"]), (0.9, [])])
 def test_without_a_threshold_that_of_the_embedder_holds(floor, found):
     class Calibrated(PlainEmbedder):
         similarity_floor = floor

@@ -78,7 +78,7 @@ async def test_negative_cosines_count_as_nothing(memory, retriever):
 
 
 @pytest.mark.requirement("C151")
-def test_the_floor_is_the_option_or_the_embedders_own_or_the_documented_one():
+def test_the_floor_is_the_option_or_the_embedders_own():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(f"m ~{cosine}") for cosine in (0.2, 0.5, 0.7)])
         relevant = await retriever.recall("q", user_id="u")

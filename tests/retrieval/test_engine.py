@@ -47,8 +47,8 @@ async def test_total_matches_are_all_that_pass_filters_and_floors(memory, servic
     await memory.add_many(good + weak + none + other)
     tagged = {"tags": {"any": ["a"]}}
     expected = [
-        (MemoryQuery(query="query", limit=3), 50),
-        (MemoryQuery(query="query", filters=tagged, limit=3), 40),
+        (MemoryQuery(query="query", limit=3), 80),
+        (MemoryQuery(query="query", filters=tagged, limit=3), 70),
         (MemoryQuery(query="query", filters=tagged, limit=3, min_relevance=0.1), 70),
         (MemoryQuery(filters=tagged, limit=3), 90),
         (MemoryQuery(filters=tagged, limit=3, min_relevance=0.99), 0),

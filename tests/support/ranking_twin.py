@@ -258,6 +258,11 @@ class RankingTwin:
         in_play = [row for row in self.rows.values() if _is_in_play(row, wanted, where)]
         return any(map(_Query(self, wanted, in_play).is_asked_for, in_play))
 
+    def knows_words(self, wanted):
+        """Return whether a row of the user has a word of the query."""
+        keywords = _Query(self, wanted, []).keywords
+        return any(keywords.statistics.of_word[word] > 0 for word in keywords.named)
+
 
 def _neighbours(rows):
     """Return the rows before and after each one in its session."""

@@ -168,8 +168,6 @@ class AsyncLongTermBulkVerbs(ScopedBase):
 Entries: TypeAlias = list[MemoryEntry]
 Filters: TypeAlias = MemoryFilter | Mapping[str, Any]
 
-DOCUMENTED_FLOOR = 0.6
-
 
 @names_arguments
 class LongTermHandle(MemoryHandle):
@@ -349,8 +347,8 @@ class AsyncLongTermMemory(
         Args:
             query: The query, not empty, at most 10,000 characters.
             limit: Maximum number of results, 1 to 1,000.
-            min_similarity: Minimum cosine, 0 to 1, inclusive; the embedder's `similarity_floor`
-                unless given, and 0.6 if it has none.
+            min_similarity: Minimum cosine, 0 to 1, inclusive; unless given the embedder's
+                `similarity_floor`, or the one that is learned from the memories.
             user_id: The user; None is the memories without a user.
             all_users: Whether to search the memories of all users.
 
@@ -360,19 +358,18 @@ class AsyncLongTermMemory(
             EmbeddingError: If the embedder fails.
         """
         validation.limit("limit", limit)
-        minimum = (
-            self._repository.similarity_floor(DOCUMENTED_FLOOR)
-            if min_similarity is None
-            else min_similarity
-        )
-        if not (validation.is_number(minimum) and 0 <= minimum <= 1):
-            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(minimum)}")
+        if min_similarity is not None and not (
+            validation.is_number(min_similarity) and 0 <= min_similarity <= 1
+        ):
+            given = quoted(min_similarity)
+            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {given}")
         scope = self._scope.narrowed(user_id, all_users=all_users)
         search = Search(
             text=validation.query(query),
             limit=limit,
             ranking=SEMANTIC,
-            min_similarity=float(minimum) or None,
+            min_similarity=float(min_similarity or 0) or None,  # 0 excludes nothing
+            needs_similarity=min_similarity is None,
         )
         found = await self._repository.search(scope, search)
         return [

@@ -12,6 +12,12 @@ The default embedder's calibrated floors are this far apart: where no memory has
 query, more similarity is needed.
 """
 
+HYBRID_PLACE = 0.25
+"""The learned hybrid floor's place among the cosines from the mean of unrelated memories up to 1.
+
+It refuses at most one question in eighty of any of five sets; see docs/lab/scale.md.
+"""
+
 _TYPES = ("hybrid", "semantic")
 
 
@@ -28,6 +34,15 @@ def score_floors(embedder: object) -> dict[str, float | None]:
         "semantic": floor,
     }
     return {name: given.get(name, derived[name]) for name in _TYPES}
+
+
+def learned_floor(mean: float) -> float:
+    """Return the floor of a hybrid search on the scale of a user's memories.
+
+    Args:
+        mean: The mean cosine of two memories.
+    """
+    return mean + HYBRID_PLACE * (1 - mean)
 
 
 def _checked(floors: object) -> dict[str, float]:

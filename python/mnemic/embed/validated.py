@@ -197,6 +197,7 @@ class ValidatedEmbedder:
     Attributes:
         embedder: The wrapped embedder.
         model: Name of its model.
+        similarity_floor: The cosine below which two texts are most likely unrelated, or None.
         score_floors: The cosines of `Search.evidence` by search type; None where it has none.
         coverage: The languages whose texts its vectors can compare; None for any.
         languages: Their codes, in order; None for any.
@@ -222,6 +223,7 @@ class ValidatedEmbedder:
         self.model = adapted.model
         self.languages = _language_codes(adapted.languages)
         self.coverage = None if self.languages is None else Coverage(self.languages)
+        self.similarity_floor = adapted.similarity_floor
         self.score_floors = score_floors(adapted)
         self._adapted = adapted
         self._chunker = Chunker(adapted.max_tokens, adapted.characters_seen)

@@ -389,6 +389,10 @@ class NativeIndex:
         """Return the first expiry of a row of the user after now, in microseconds."""
         return self._current().next_expiry(scope, now)
 
+    def cosine_scale(self, scope: Scope, now: int) -> tuple[float, float] | None:
+        """Return the mean cosine of a user's rows and the floor of similar texts; None of few."""
+        return self._current().cosine_scale(scope, now)
+
     def in_first_person(
         self, text: str, scope: Scope, now: int, deadline: float | None = None
     ) -> str:

@@ -204,7 +204,7 @@ class MemoryRetrieverOptions(Record, frozen=True, kw_only=True, metaclass=NamedF
         similarity_weight: Weight of the similarity in relevant recall, 0 to 1.
         salience_weight: Weight of the static score.
         min_similarity: Minimum cosine in relevant recall and for a topic; None is the embedder's
-            own floor, and 0.3 if it has none.
+            own floor, or the one that is learned from the memories.
         candidate_multiplier: Number of candidates of an approximate index, as a multiple of the
             limit; an exact index ranks every memory and ignores it.
         track_access: Whether recalled memories count as accessed.

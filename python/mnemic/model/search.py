@@ -21,8 +21,8 @@ class EvidenceFloor(Record, frozen=True):
     """The evidence without which a search returns nothing; see docs/concepts/scores.md.
 
     Attributes:
-        similarity: The cosine that is evidence enough without any keyword. None is an embedder
-            without such a floor: the most similar memory has to stand out of the others.
+        similarity: The cosine that is evidence enough without any keyword; None where too few
+            memories are compared to know one.
     """
 
     similarity: float | None = None
@@ -49,6 +49,8 @@ class Search(Redacted, frozen=True, kw_only=True):
         min_similarity: Minimum cosine, which a memory without a vector never reaches; None is no
             floor.
         min_score: Minimum score; None is no floor.
+        needs_similarity: Whether the minimum cosine is that of similar texts, by the embedder or
+            learned from the memories.
         needs_evidence: Whether nothing is returned without evidence that any memory matches.
         evidence: The floor of that evidence, once the embedder and the query's language are known.
         with_total: Whether to count all matches.
@@ -83,6 +85,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
     min_score: float | None = None
+    needs_similarity: bool = False
     needs_evidence: bool = False
     evidence: EvidenceFloor | None = None
     with_total: bool = False
@@ -118,7 +121,12 @@ class Search(Redacted, frozen=True, kw_only=True):
                 by_keywords, keywords=KEYWORD.keywords, session=KEYWORD.session
             )
         return msgspec.structs.replace(
-            self, ranking=by_keywords, vectors=None, also=(), min_similarity=None
+            self,
+            ranking=by_keywords,
+            vectors=None,
+            also=(),
+            min_similarity=None,
+            needs_similarity=False,
         )
 
     @property

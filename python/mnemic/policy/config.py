@@ -32,9 +32,9 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
         max_tokens: Tokens of the whole prompt block, 100 to 3,000; at most 1,500 is recommended.
         search_type: "hybrid", "semantic" or "keyword". Without an embedder a hybrid search is one
             by keywords.
-        min_score: Minimum score of a memory, 0 to 1, inclusive. "auto" lets the embedder's floors
-            decide whether any memory answers the message, and then leaves none out; for an embedder
-            without floors it is 0.3.
+        min_score: Minimum score of a memory, 0 to 1, inclusive. "auto" lets the floors of the
+            embedder, or those learned from the memories, decide whether any memory answers the
+            message, and then leaves none out.
         redaction: What is replaced in the texts; nothing unless enabled.
         strategy: The order: "alternate" puts the best and the newest memories in turns;
             "score_first" and "recency_first" put one of both lists first.

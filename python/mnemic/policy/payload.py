@@ -16,8 +16,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
 
     Attributes:
         trigger: Whether the search ran, and why.
-        config: The active configuration: with the administrator's settings, and with the minimum
-            score of an embedder without floors.
+        config: The active configuration, with the administrator's settings.
         query_time: Milliseconds that the run took.
         total_results: Memories found, before the steps; at most twice `top_k`.
         included_results: Memories in the payload.

@@ -234,7 +234,7 @@ class PolicyBase(Twin):
             finder = self._guard.repository.finder
             metadata = RetrievalMetadata(
                 trigger=outcome.trigger,
-                config=self._guard.active_config(),
+                config=self._guard.config,
                 stale_since=finder.stale_since if outcome.trigger is NO_MEMORIES else None,
             )
             payload = RetrievalPayload(memories=(), metadata=metadata)

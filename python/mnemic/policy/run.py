@@ -6,7 +6,6 @@ import msgspec
 
 from mnemic.context.packing import PackingPlan, pack
 from mnemic.context.prompt_block import marked
-from mnemic.embed.floors import score_floors
 from mnemic.index import RankedRow
 from mnemic.model import MemoryEntry, Scope, SearchType
 from mnemic.model.payload import PayloadMemory
@@ -105,9 +104,6 @@ class SessionBoost(NamedTuple):
 OVER_FETCH = 2
 """Candidates for each place in a payload: duplicates and weak ones leave space for others."""
 
-DOCUMENTED_MIN_SCORE = 0.3
-"""Minimum score of a search by the vectors of an embedder without floors of its own."""
-
 
 class Retriever(Service):
     """Finds the memories for a request and packs them; runs in the caller's thread.
@@ -139,16 +135,9 @@ class Retriever(Service):
             DeadlineExceededError: If the deadline passes.
             StoreError: If the store cannot be read.
         """
-        config = self.active_config()
+        config = self._config
         boost = SessionBoost(request.session_id, config.session_boost)
         found = boost.found(self._find, scope, self._search(config, request, deadline))
-        if config.min_score != self._config.min_score and _is_by_keywords(found):
-            # The floor of similarity does not fit a search that compared none.
-            config = self._config
-            by_keywords = config.overridden(search_type="keyword")
-            again = boost.found(self._find, scope, self._search(by_keywords, request, deadline))
-            degraded, reason, *_ = found.marks
-            found = again.marked(degraded=degraded, degraded_reason=reason)
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
         candidates = boost.candidates(found, OVER_FETCH * config.top_k)
         memories = PayloadMemory.of(candidates, search_type)
@@ -166,15 +155,10 @@ class Retriever(Service):
         )
         return RetrievalPayload(memories=packed.kept, metadata=metadata)
 
-    def active_config(self) -> RetrievalConfig:
-        """Return the configuration with the minimum score of an embedder without floors."""
-        config, embedder = self._config, self.repository.embedder
-        search_type = self._search_type(config)
-        if config.min_score != AUTO or embedder is None or search_type == "keyword":
-            return config
-        if score_floors(embedder)[search_type] is not None:
-            return config
-        return config.overridden(min_score=DOCUMENTED_MIN_SCORE)
+    @property
+    def config(self) -> RetrievalConfig:
+        """The configuration, with the administrator's settings."""
+        return self._config
 
     def _search_type(self, config: RetrievalConfig) -> SearchType:
         has_embedder = self.repository.embedder is not None

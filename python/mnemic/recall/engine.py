@@ -37,7 +37,7 @@ from mnemic.model.deadline import TimeLimit
 from mnemic.model.filter import All, Field, Op, Test
 from mnemic.model.link import Direction
 from mnemic.model.marks import Marks
-from mnemic.model.ranking import DOCUMENTED_SIMILARITY, Order
+from mnemic.model.ranking import Order
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, salience_of, static_score_of
 from mnemic.model.rows import State
 from mnemic.model.scope import not_found
@@ -231,7 +231,7 @@ class RecallEngine(Service):
         )
         if mode not in _BY_QUERY or not query.strip():
             return search
-        return msgspec.structs.replace(search, text=query, min_similarity=self._floor())
+        return self._with_floor(msgspec.structs.replace(search, text=query))
 
     async def linked(
         self,
@@ -375,12 +375,13 @@ class RecallEngine(Service):
             search_of(options, ranking=KEYWORD if by_words else SEMANTIC),
             text=content[:MAX_QUERY_LENGTH],
             limit=CONTRADICTION_CANDIDATES,
-            min_similarity=None if by_words else self._floor(),
             exclude=exclude,
             with_total=False,
             keeps_vectors=False,
             **time_limit._asdict(),
         )
+        if not by_words:
+            search = self._with_floor(search)
         return await self._found(scope, search, partial(self._find, is_returned=False))
 
     async def _judged(self, content: str, others: Sequence[str]) -> Sequence[Judgement]:
@@ -526,11 +527,12 @@ class RecallEngine(Service):
             with suppress(StoreError):  # then it is written later
                 await self.repository.accesses.write()
 
-    def _floor(self) -> float | None:
-        """Return the minimum cosine; None for 0, which excludes nothing."""
+    def _with_floor(self, search: Search) -> Search:
+        """Return a search with the minimum cosine; 0 excludes nothing."""
         own = self.options.min_similarity
-        floor = self.repository.similarity_floor(DOCUMENTED_SIMILARITY) if own is None else own
-        return floor or None
+        return msgspec.structs.replace(
+            search, min_similarity=own or None, needs_similarity=own is None
+        )
 
 
 def _result(

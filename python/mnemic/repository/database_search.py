@@ -191,7 +191,8 @@ def is_by_vectors(search: Search) -> bool:
         and search.limit > 0
         and search.order is None
         and search.min_salience is None
-        and not (search.with_total or search.is_relative or search.needs_evidence)
+        and not (search.with_total or search.is_relative)
+        and not (search.needs_similarity or search.needs_evidence)
         and not search.uses_accesses
     )
 

@@ -68,7 +68,9 @@ class EntryVectorReader(Part):
             is_given = model.embedder is None
             return msgspec.structs.replace(search, vectors=stored) if is_given else search
         ranking = msgspec.structs.replace(KEYWORD, weights=search.ranking.weights)
-        return msgspec.structs.replace(search, ranking=ranking, like=None, min_similarity=None)
+        return msgspec.structs.replace(
+            search, ranking=ranking, like=None, min_similarity=None, needs_similarity=False
+        )
 
 
 def _name(entry: MemoryEntry) -> OwnedId:

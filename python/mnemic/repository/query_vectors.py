@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from mnemic.arrays import Float32Array, np
+from mnemic.embed.floors import learned_floor
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
@@ -90,6 +91,14 @@ def announced_to(turn: LoopTurn, embeds: object) -> list[AnnouncedSearch]:
     return [each for each in announced if each.embeds is embeds]
 
 
+def _with_least(search: Search, cosine: float) -> Search:
+    return msgspec.structs.replace(search, min_similarity=cosine, needs_similarity=False)
+
+
+def _type(search: Search) -> str:
+    return "hybrid" if search.ranking.has_keywords else "semantic"
+
+
 MIN_NORM = 1e-10
 """A vector shorter than this has no direction."""
 
@@ -137,13 +146,48 @@ class QueryVectors(Part):
         return AnnouncedSearch(self, scope, search) if has_text else None
 
     def with_floor(self, search: Search) -> Search:
-        """Return a search with the floor of the evidence that it needs, by the embedder's own."""
-        if not search.needs_evidence:
-            return search
+        """Return a search with the floors that it needs, as far as the embedder has its own."""
         embedder, compares = self._embedder, search.ranking.has_similarity
-        by_type = "hybrid" if search.ranking.has_keywords else "semantic"
-        similarity = embedder.score_floors[by_type] if embedder is not None and compares else None
-        return msgspec.structs.replace(search, evidence=EvidenceFloor(similarity))
+        if (
+            search.needs_similarity
+            and embedder is not None
+            and embedder.similarity_floor is not None
+        ):
+            search = _with_least(search, embedder.similarity_floor)
+        if search.needs_evidence:
+            own = (
+                embedder.score_floors[_type(search)] if embedder is not None and compares else None
+            )
+            search = msgspec.structs.replace(search, evidence=EvidenceFloor(own))
+        return search
+
+    def with_learned_floor(
+        self, search: Search, scope: Scope, now: int, index: NativeIndex
+    ) -> Search:
+        """Return a search with the floors that are still missing, by the memories of the user.
+
+        Args:
+            search: A search of `with_floor`.
+            scope: Its user's memories have the scale.
+            now: Microseconds since 1970 in UTC.
+            index: Has these memories.
+        """
+        evidence, ranking = search.evidence, search.ranking
+        # By meaning alone nothing makes up for a scale of memories that are all alike.
+        is_hybrid = ranking.has_similarity and ranking.has_keywords
+        lacks_evidence = is_hybrid and evidence is not None and evidence.similarity is None
+        scale = (
+            index.cosine_scale(scope, now) if search.needs_similarity or lacks_evidence else None
+        )
+        if scale is None:
+            return search
+        mean, floor = scale
+        if search.needs_similarity:
+            search = _with_least(search, floor)
+        if lacks_evidence:
+            learned = EvidenceFloor(learned_floor(mean))
+            search = msgspec.structs.replace(search, evidence=learned)
+        return search
 
     def of(
         self, scope: Scope, search: Search, now: int, index: NativeIndex | None = None

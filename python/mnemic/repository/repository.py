@@ -278,16 +278,6 @@ class Repository:
         embedder = self._models.embedder
         return None if embedder is None else embedder.model
 
-    @property
-    def has_similarity_floor(self) -> bool:
-        """Whether the embedder has a minimum cosine of its own."""
-        return getattr(self.embedder, "similarity_floor", None) is not None
-
-    def similarity_floor(self, default: float) -> float:
-        """Return the embedder's own minimum cosine of similar texts, or the default."""
-        floor: float | None = getattr(self.embedder, "similarity_floor", None)
-        return default if floor is None else floor
-
     async def add(
         self,
         entries: Sequence[NewEntry],

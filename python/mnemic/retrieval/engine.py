@@ -42,7 +42,7 @@ from mnemic.model import (
 from mnemic.model.deadline import NO_LIMIT, TimeLimit, check_deadline
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, Field, Not, Op, Test
 from mnemic.model.marks import Marks
-from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
+from mnemic.model.ranking import BY_SEARCH_TYPE, Order
 from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability import table
@@ -68,9 +68,6 @@ from mnemic.retrieval.statistics import WINDOW_SIZE, statistics_of
 from mnemic.retrieval.suggestions import Suggester
 from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
-
-DOCUMENTED_RELEVANCE = 0.5
-"""Minimum score of a semantic query if the embedder has no floor of its own."""
 
 FEEDBACK_MEMORIES = 5
 MAX_RELATED = 16
@@ -103,8 +100,8 @@ class RetrievalEngine(Service):
         repository: The agent's memories.
         expander: Adds related terms to queries.
         log_queries: Whether logs and events show queries, if the memory permits it.
-        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, and
-            0.3 if it has none.
+        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, or
+            the one that is learned from the memories.
         min_confidence: Expansions with a lower confidence are not used.
         cache_size: Maximum number of cached results of one user.
         cache_bytes: Maximum bytes of all cached results.
@@ -392,7 +389,7 @@ class RetrievalEngine(Service):
                 if expansion.added_terms:
                     also, expanded = (expansion.expanded,), expansion.expanded
         started = self.repository.now()
-        search = _search(query, *self._floors(query), also, time_limit)
+        search = _search(query, self._similarity_floor, also, time_limit)
         rank = partial(self._ranked, query, time_limit)
         found = await self._found(scope, search, rank)
         expires_at = None
@@ -443,7 +440,7 @@ class RetrievalEngine(Service):
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
         among = Test(Field("id"), Op.IN, ids)
         search = msgspec.structs.replace(
-            _search(query, None, None, time_limit=time_limit),
+            _search(query, None, time_limit=time_limit),
             order=None,
             with_total=False,
             filters=All((query.expression, among)),
@@ -458,25 +455,14 @@ class RetrievalEngine(Service):
             # Other users' memories of the same ids took some places.
             search = msgspec.structs.replace(search, limit=2 * search.limit)
 
-    def _floors(self, query: MemoryQuery) -> tuple[float | None, float | None]:
-        """Return the minimum similarity and the minimum score."""
-        if query.query is None or query.search_type != "semantic":
-            return None, query.min_relevance
-        floor, score = self._similarity_floor, query.min_relevance
-        if floor is None:
-            floor = self.repository.similarity_floor(DOCUMENTED_SIMILARITY)
-        if score is None and not self.repository.has_similarity_floor:
-            score = DOCUMENTED_RELEVANCE
-        return floor, score
-
 
 def _search(
     query: MemoryQuery,
     min_similarity: float | None,
-    min_score: float | None,
     also: tuple[str, ...] = (),
     time_limit: TimeLimit = NO_LIMIT,
 ) -> Search:
+    is_semantic = query.query is not None and query.search_type == "semantic"
     return Search(
         text=query.query,
         also=also,
@@ -486,8 +472,10 @@ def _search(
         ranking=_ranking(query),
         filters=query.expression,
         exclude=query.exclude_ids,
-        min_similarity=min_similarity or None,  # 0 excludes nothing
-        min_score=min_score,
+        # 0 excludes nothing.
+        min_similarity=(min_similarity or None) if is_semantic else None,
+        needs_similarity=is_semantic and min_similarity is None,
+        min_score=query.min_relevance,
         with_total=query.with_total,
         order=None if query.order is None else _ORDERS[query.order],
         # Matches of words are small beside times and importance: few memories have all the words

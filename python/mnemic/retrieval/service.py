@@ -261,8 +261,8 @@ class RetrievalService(RetrievalBase):
         suggester: Suggests queries; by default from the memories themselves.
         log_queries: Whether logs and events show queries, cut to 50 characters, if the memory was
             opened with `log_content=True`; otherwise logs show their length, and events None.
-        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, and
-            0.3 if it has none.
+        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, or
+            the one that is learned from the memories.
         min_confidence: Expansions with a lower confidence are not used.
         cache_size: Maximum number of cached results of one user.
         cache_bytes: Maximum bytes of all cached results, by estimate; one user may take an eighth

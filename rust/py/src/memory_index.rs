@@ -231,6 +231,20 @@ impl PyMemoryIndex {
         py.detach(|| self.0.in_first_person(text, &ask)).map_err(raised)
     }
 
+    #[doc = stub!("MemoryIndex.cosine_scale")]
+    #[pyo3(signature = (scope, now, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn cosine_scale(
+        &self,
+        py: Python<'_>,
+        scope: Given<GivenScope>,
+        now: i64,
+    ) -> PyResult<Option<(f64, f64)>> {
+        require_memory(self.0.bytes_of_reading(0, 0))?;
+        let scale = py.detach(|| self.0.cosine_scale(scope.0.scope().user, now));
+        Ok(scale.map(|scale| (scale.mean, scale.floor)))
+    }
+
     #[doc = stub!("MemoryIndex.rank")]
     #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, proposed = None, time_zone = None, /))]
     #[expect(clippy::too_many_arguments, reason = "a search, and the inputs computed for it")]

@@ -9,6 +9,7 @@ mod query;
 mod request;
 mod row_set;
 mod saving;
+mod scale;
 #[cfg(test)]
 mod state_tests;
 #[cfg(test)]

@@ -201,7 +201,7 @@ impl Query<'_> {
         }
         if let Some(floor) = request.evidence {
             let selection = self.selection.unwrap_or(&candidates.set);
-            if !evidence::is_enough(&fused, &uppers, floor, selection) {
+            if !evidence::is_enough(&fused, &uppers, floor, selection.len()) {
                 return Ok(self.weak());
             }
         }

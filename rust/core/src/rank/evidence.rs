@@ -10,7 +10,6 @@ use super::fused_score::{Fused, value};
 use super::largest::largest;
 use crate::rank::keyword_match::Keywords;
 use crate::rank::similarity::Similarity;
-use crate::search::docid_set::DocidSet;
 
 /// The cosines from the floor up to 1 that a keyword match of 1 counts as much as.
 const KEYWORD_WEIGHT: f64 = 3.2;
@@ -27,16 +26,10 @@ const FEWER_IN_PLAIN_WORDS: f64 = 0.2;
 /// Least keyword match where keywords are compared alone.
 const MIN_KEYWORD: f64 = 0.03;
 
-/// Without a floor for cosines: least keyword match beside them, or how many standard deviations the
-/// nearest is above the mean of the other memories.
-const MIN_KEYWORD_BESIDE: f64 = 0.025;
-const MIN_DEVIATIONS: f64 = 5.0;
-
-/// Memories whose cosines are read for the mean, about.
-const SAMPLE: usize = 512;
-
-/// Fewer memories than these have no distribution to stand out of.
-const MIN_SAMPLE: usize = 3;
+/// A keyword match that is evidence enough whatever the cosines: memories that are all alike are more
+/// like each other than any question. Where no memory has a word of the query, a smaller one counts
+/// for nothing: words that mean nothing share a few characters with some word.
+const ENOUGH_KEYWORD: f64 = 0.2;
 
 /// Candidates with the largest bounds, which are looked at first.
 const FIRST: usize = 32;
@@ -44,39 +37,41 @@ const FIRST: usize = 32;
 /// The evidence that a query needs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EvidenceFloor {
-    /// The cosine that is evidence enough without any keyword; `None` for vectors without such a
-    /// floor, of which the nearest has to stand out.
+    /// The cosine that is evidence enough without any keyword; `None` where too few memories are
+    /// compared to know one.
     pub similarity: Option<f64>,
 }
 
-/// Whether the candidates of a query, which are some of the selection or all of it, have enough
+/// Whether the candidates of a query, some or all of `count` selected memories, have enough
 /// evidence. After the deadline, the evidence seen by then counts.
 pub(crate) fn is_enough(
     fused: &Fused<'_>,
     uppers: &Uppers,
     floor: EvidenceFloor,
-    selection: &DocidSet,
+    count: usize,
 ) -> bool {
     if !fused.has_query {
         return true;
     }
-    let (search, count) = (Evidence { fused, uppers: &uppers.query, selection }, selection.len());
+    let search = Evidence { fused, uppers: &uppers.query };
     if search.has_asked_for() {
         return true;
     }
-    let is_plain = || fused.keywords.as_ref().is_some_and(Keywords::has_stop_words);
-    match (fused.query, &fused.keywords, floor.similarity) {
-        (None, keywords, _) => has_keyword(keywords.as_ref(), MIN_KEYWORD),
-        (Some(query), keywords, Some(floor)) => {
-            let fewer = fewer(count, is_plain());
-            let needed = |keyword| needed_similarity(floor, keyword, fewer);
-            search.reaches(query, keywords.as_ref(), needed)
-        }
-        (Some(_), None, None) => true,
-        (Some(query), Some(keywords), None) => {
-            count < MANY && is_plain()
-                || has_keyword(Some(keywords), MIN_KEYWORD_BESIDE)
-                || search.stands_out(query)
+    let keywords = fused.keywords.as_ref();
+    match (fused.query, floor.similarity) {
+        (None, _) => has_keyword(keywords, MIN_KEYWORD),
+        (Some(_), None) => true,
+        (Some(query), Some(floor)) => {
+            let is_plain = keywords.is_some_and(Keywords::has_stop_words);
+            let is_known = is_plain || keywords.is_some_and(Keywords::has_known_words);
+            let fewer = fewer(count, is_plain);
+            let needed = |keyword: f64| {
+                if keyword >= ENOUGH_KEYWORD {
+                    return 0.0;
+                }
+                needed_similarity(floor, if is_known { keyword } else { 0.0 }, fewer)
+            };
+            search.reaches(query, keywords, needed)
         }
     }
 }
@@ -92,8 +87,8 @@ fn needed_similarity(floor: f64, keyword: f64, fewer: f64) -> f64 {
     floor - (1.0 - floor) * (KEYWORD_WEIGHT * keyword + fewer)
 }
 
-/// By how much of the cosines above it the floor is lower for so many memories.
-fn fewer(count: usize, is_plain: bool) -> f64 {
+/// By how much of the cosines above it a floor is lower for so many memories.
+pub(crate) fn fewer(count: usize, is_plain: bool) -> f64 {
     let by = if is_plain { FEWER_IN_PLAIN_WORDS } else { FEWER };
     by * (MANY as f64 / count.max(1) as f64).ln().max(0.0)
 }
@@ -106,7 +101,6 @@ fn has_keyword(keywords: Option<&Keywords<'_>>, floor: f64) -> bool {
 struct Evidence<'a> {
     fused: &'a Fused<'a>,
     uppers: &'a [f32],
-    selection: &'a DocidSet,
 }
 
 impl Evidence<'_> {
@@ -151,31 +145,4 @@ impl Evidence<'_> {
         };
         largest(&uppers, FIRST).into_iter().any(reaches) || (0..uppers.len() as u32).any(reaches)
     }
-
-    /// Whether the most similar memory is far above the mean of the others.
-    fn stands_out(&self, query: &Similarity<'_>) -> bool {
-        let columns = self.fused.candidates.columns;
-        let stride = (self.selection.len() / SAMPLE).max(1) as u64;
-        let is_sampled = |docid: &u32| hash(columns.tie_of(*docid).id).is_multiple_of(stride);
-        let sampled = self.selection.iter().filter(is_sampled).map(|docid| query.exact(docid));
-        let mut cosines: Vec<f64> = sampled.filter(|cosine| cosine.is_finite()).collect();
-        // In one order whatever that of the candidates, so that the sum is the same to the last bit.
-        cosines.sort_unstable_by(f64::total_cmp);
-        let Some(nearest) = cosines.pop().filter(|_| cosines.len() + 1 >= MIN_SAMPLE) else {
-            return true;
-        };
-        let mean = cosines.iter().sum::<f64>() / cosines.len() as f64;
-        let square = |cosine: &f64| (cosine - mean) * (cosine - mean);
-        let deviation = (cosines.iter().map(square).sum::<f64>() / cosines.len() as f64).sqrt();
-        let needed = mean + MIN_DEVIATIONS * deviation;
-        let others = stride > 1 && (0.0..1.0).contains(&needed);
-        nearest > needed || others && self.has_similar(query, needed)
-    }
-}
-
-/// FNV-1a of an id: which memories are sampled depends on nothing else.
-fn hash(id: [u8; 16]) -> u64 {
-    id.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

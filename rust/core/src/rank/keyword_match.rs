@@ -150,6 +150,11 @@ impl<'a> Keywords<'a> {
         self.lexical.has_stop_words(&self.text, self.collection)
     }
 
+    /// Whether a memory of the collection has a word of the query.
+    pub(crate) fn has_known_words(&self) -> bool {
+        self.lexical.has_word(&self.text, self.collection)
+    }
+
     /// The words of the query that a memory has, or one of the turns before whose words count for it.
     pub(crate) fn words_of(&self, at: u32) -> Vec<MatchedWord> {
         let options = options(self.fields);
