@@ -18,6 +18,12 @@ HYBRID_PLACE = 0.25
 It refuses at most one question in eighty of any of five sets; see docs/lab/scale.md.
 """
 
+FEW_MEMORIES_FLOOR = 0.35
+"""The hybrid floor of memories too few for a scale.
+
+It refuses nonsense where unrelated texts have cosines near 0, and nothing where they have .7.
+"""
+
 _TYPES = ("hybrid", "semantic")
 
 
@@ -36,13 +42,13 @@ def score_floors(embedder: object) -> dict[str, float | None]:
     return {name: given.get(name, derived[name]) for name in _TYPES}
 
 
-def learned_floor(mean: float) -> float:
+def learned_floor(mean: float | None) -> float:
     """Return the floor of a hybrid search on the scale of a user's memories.
 
     Args:
-        mean: The mean cosine of two memories.
+        mean: The mean cosine of two memories; None of few.
     """
-    return mean + HYBRID_PLACE * (1 - mean)
+    return FEW_MEMORIES_FLOOR if mean is None else mean + HYBRID_PLACE * (1 - mean)
 
 
 def _checked(floors: object) -> dict[str, float]:

@@ -179,10 +179,8 @@ class QueryVectors(Part):
         scale = (
             index.cosine_scale(scope, now) if search.needs_similarity or lacks_evidence else None
         )
-        if scale is None:
-            return search
-        mean, floor = scale
-        if search.needs_similarity:
+        mean, floor = scale or (None, None)
+        if search.needs_similarity and floor is not None:
             search = _with_least(search, floor)
         if lacks_evidence:
             learned = EvidenceFloor(learned_floor(mean))
