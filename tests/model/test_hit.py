@@ -83,7 +83,7 @@ def test_a_semantic_search_by_the_documents_door_gives_hits(path):
     async def scenario():
         async with AsyncLongTermMemory(path, embedder=NamedSimilarities()) as memory:
             await memory.import_(export)
-            return await memory.search_semantic("query", user_id="alice")
+            return await memory.search_semantic("query", min_similarity=0.6, user_id="alice")
 
     export = path.with_suffix(".jsonl")
     with Memory(":memory:", embedder=NamedSimilarities()) as memory:
