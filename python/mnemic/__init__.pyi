@@ -13,6 +13,7 @@ from mnemic._core import __version__ as __version__
 from mnemic.async_memory import AsyncMemory as AsyncMemory
 from mnemic.async_memory import AsyncScopedMemory as AsyncScopedMemory
 from mnemic.context import MemoryContext as MemoryContext
+from mnemic.contradictions import RuleJudge as RuleJudge
 from mnemic.crypto import Encryption as Encryption
 from mnemic.crypto import MasterKey as MasterKey
 from mnemic.embed import CachedEmbedder as CachedEmbedder

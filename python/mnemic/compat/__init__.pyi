@@ -12,7 +12,6 @@ from mnemic.context import ContextWindow as ContextWindow
 from mnemic.context import ContextWindowStats as ContextWindowStats
 from mnemic.contradictions import Judgement as Judgement
 from mnemic.contradictions import LanguageModelJudge as LanguageModelJudge
-from mnemic.contradictions import RuleJudge as RuleJudge
 from mnemic.licensing import DocumentedLicenses as DocumentedLicenses
 from mnemic.licensing import LicenseTier as LicenseTier
 from mnemic.licensing import Need as Need

@@ -23,8 +23,8 @@ mod vector_map;
 
 pub use error::Error;
 pub use memory_index::{
-    Answer, Hit as MemoryHit, IndexSnapshot, Linked, LinkedHit, Links, MemoryIndex, NeighbourHit,
-    Request, RowSelection, RowSet, VectorsPage,
+    Answer, Evidence, Hit as MemoryHit, IndexSnapshot, Linked, LinkedHit, Links, MemoryIndex,
+    NeighbourHit, Request, RowSelection, RowSet, VectorsPage,
 };
 pub use quantization::scalar::MAX_DIM;
 pub use rank::components::Components;

@@ -7,8 +7,8 @@ use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::{Role, TimeZone};
 use mnemic_core::{
-    Answer, Components, IndexSnapshot, LinkedHit, Links, MemoryHit, MemoryIndex, NeighbourHit,
-    Request, RowSet, Why,
+    Answer, Components, Evidence, IndexSnapshot, LinkedHit, Links, MemoryHit, MemoryIndex,
+    NeighbourHit, Request, RowSet, Why,
 };
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::intern;
@@ -520,8 +520,9 @@ type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool, Option<f64>,
 fn answer_of<'py>(py: Python<'py>, answer: &Answer, explain: bool) -> PyResult<Ranking<'py>> {
     let hits =
         answer.hits.iter().map(|hit| hit_of(py, hit, explain)).collect::<PyResult<Vec<_>>>()?;
-    let Answer { total, is_partial, is_approximate, share, is_weak, is_by_another, .. } = *answer;
+    let Answer { total, is_partial, is_approximate, share, evidence, .. } = *answer;
     let hits = PyList::new(py, hits)?;
+    let (is_weak, is_by_another) = (evidence == Evidence::Weak, evidence == Evidence::ByAnother);
     Ok((hits, total, is_partial, is_approximate, share, is_weak, is_by_another))
 }
 

@@ -34,7 +34,7 @@ use crate::{Error, simd};
 
 use budget::{BYTES_PER_BLOCK, SHORT};
 use query::Query;
-pub use request::{Answer, Hit, Linked, LinkedHit, Links, NeighbourHit, Request};
+pub use request::{Answer, Evidence, Hit, Linked, LinkedHit, Links, NeighbourHit, Request};
 pub use row_set::{RowSelection, RowSet};
 pub use saving::{IndexSnapshot, VectorsPage};
 

@@ -28,7 +28,7 @@ use crate::text::present::asks_for_present;
 use crate::text::{DateRange, Role, answer_type, date_ranges};
 
 use super::MemoryIndex;
-use super::request::{Answer, Hit, Request};
+use super::request::{Answer, Evidence, Hit, Request};
 
 /// One request to one state.
 pub(super) struct Query<'a> {
@@ -391,13 +391,14 @@ impl Query<'_> {
             fused.candidates.is_by_another(&fused.query_features, first.ordinal)
         };
         let is_by_another = first.is_some_and(is_by_another);
-        Answer { hits, total, is_by_another, ..Answer::default() }
+        let evidence = if is_by_another { Evidence::ByAnother } else { Evidence::Enough };
+        Answer { hits, total, evidence, ..Answer::default() }
     }
 
     /// The answer without enough evidence.
     fn weak(&self) -> Answer {
         let total = self.request.with_total.then_some(0);
-        Answer { total, is_weak: true, ..Answer::default() }
+        Answer { total, evidence: Evidence::Weak, ..Answer::default() }
     }
 
     /// Whether a memory with this cosine has a vector other than null vectors, which stand for none.

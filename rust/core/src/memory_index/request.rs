@@ -91,10 +91,20 @@ pub struct Answer {
     pub is_approximate: bool,
     /// The share of similarity in the matches; `None` without a query.
     pub share: Option<f64>,
-    /// Whether the evidence is below its floor, so that nothing was found.
-    pub is_weak: bool,
-    /// Whether the text names one speaker, and the best of all is by another.
-    pub is_by_another: bool,
+    /// What the best of all is worth.
+    pub evidence: Evidence,
+}
+
+/// What the best of all matches is worth as an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Evidence {
+    /// It may be one.
+    #[default]
+    Enough,
+    /// It is below the floor, so nothing was found.
+    Weak,
+    /// The text names one speaker, and it is by another.
+    ByAnother,
 }
 
 /// New links of some rows, which replace all their outgoing links.
