@@ -2,6 +2,8 @@
 
 import pytest
 
+from mnemic import Memory
+from mnemic.compat import MemoryRetriever
 from mnemic.errors import (
     EmbedderRequiredError,
 )
@@ -9,6 +11,7 @@ from mnemic.model import (
     MemoryRetrieverOptions,
 )
 from tests.support.clock import DAY, NOON
+from tests.support.embedders import WordEmbedder
 from tests.support.recall import (
     MODES,
     OWN_ORDERS,
@@ -23,6 +26,16 @@ from tests.support.recall import (
 )
 
 # Own orders
+
+
+@pytest.mark.parametrize("own", [None, 0.0])
+def test_a_memory_without_a_vector_is_recalled_by_its_salience(own):
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add_many([{"content": "red sofa", "embed": ()}])
+        retriever = MemoryRetriever(memory, MemoryRetrieverOptions(min_similarity=own))
+        reasons = [hit.match_reason for hit in retriever.recall("red sofa", user_id=None)]
+    assert all(reason.startswith("Salience: ") for reason in reasons)
+    assert len(reasons) == 1
 
 
 @pytest.mark.requirement("C059")

@@ -13,8 +13,9 @@ Reason: TypeAlias = Callable[[RankedRow], tuple[float, str]]
 
 def relevant_reason(hit: RankedRow) -> tuple[float, str]:
     """Return the score and reason of relevant recall."""
-    similarity, salience = hit.components["similarity"], hit.components["salience"]
-    return hit.shown_score, f"Similarity: {similarity:.2f}, Salience: {salience:.2f}"
+    similarity, salience = hit.components.get("similarity"), hit.components["salience"]
+    topic = "" if similarity is None else f"Similarity: {similarity:.2f}, "  # as without a vector
+    return hit.shown_score, f"{topic}Salience: {salience:.2f}"
 
 
 def recent_reason(hit: RankedRow) -> tuple[float, str]:
