@@ -5,7 +5,7 @@ import pytest
 from mnemic import MemoryFilter, MemorySortOrder
 from mnemic.model import MemoryQuery
 from tests.support.clock import DAY, NOON, clock_of
-from tests.support.retrieval import found, record, served, store_near
+from tests.support.retrieval import FixedEmbedder, found, record, served, store_near
 
 
 @served()
@@ -37,7 +37,7 @@ async def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(
 
 
 @pytest.mark.requirement("C011")
-@served()
+@served(memory={"embedder": FixedEmbedder(floor=0.3)})
 async def test_total_matches_are_all_that_pass_filters_and_floors(memory, service):
     near = memory.embedder.near
     good = [record(near(f"good {number}", 0.8), tags=("a",)) for number in range(40)]

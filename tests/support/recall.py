@@ -25,7 +25,7 @@ class NamedSimilarities:
 
     model, dimensions, max_tokens = "named", 2, None
 
-    def __init__(self, floor=0.3):
+    def __init__(self, floor=None):
         self.similarity_floor = floor
         self.texts = []
 

@@ -30,7 +30,7 @@ class FixedEmbedder:
     The first axis is the query's, the second the context's, the third for the rest.
     """
 
-    def __init__(self, vectors=None, floor=0.3):
+    def __init__(self, vectors=None, floor=None):
         self.model, self.dimensions, self.max_tokens = "fixed", 4, None
         self.similarity_floor = floor
         self.vectors = {"query": (1, 0, 0, 0), "context": (0, 1, 0, 0), **(vectors or {})}

@@ -56,8 +56,9 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
             A dict is copied; times and ids in it are stored as text.
         limit: Maximum number of results, 1 to 1,000.
         min_relevance: Minimum score, 0 to 1. None is 0.5 for a semantic query if the embedder has
-            no floor of its own; otherwise the embedder's floor decides, and without a query there
-            is no floor.
+            no floor of its own and the user has fewer than 32 memories with vectors; otherwise the
+            embedder's floor decides, or the one that is learned from the memories. Without a query
+            there is no floor.
         similarity_weight: Weight of the match with the query.
         recency_weight: Weight of recency.
         importance_weight: Weight of importance.

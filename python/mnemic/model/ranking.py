@@ -489,3 +489,6 @@ MOST_IMPORTANT = Ranking(weights=Weights(relevance=0.0, importance=1.0))
 """By importance alone."""
 
 BY_SEARCH_TYPE: dict[str, Ranking] = {"hybrid": HYBRID, "semantic": SEMANTIC, "keyword": KEYWORD}
+
+DOCUMENTED_SIMILARITY = 0.3
+"""Minimum cosine of retrieval and recall where neither embedder nor memories have a scale."""

@@ -28,6 +28,18 @@ class EvidenceFloor(Record, frozen=True):
     similarity: float | None = None
 
 
+class DocumentedFloors(Record, frozen=True):
+    """The floors that a document names for any embedder.
+
+    Attributes:
+        similarity: Minimum cosine, where one is needed; None is no floor.
+        score: Minimum score, where none is given; None is no floor.
+    """
+
+    similarity: float | None = None
+    score: float | None = None
+
+
 class Search(Redacted, frozen=True, kw_only=True):
     """A checked search request.
 
@@ -51,6 +63,8 @@ class Search(Redacted, frozen=True, kw_only=True):
         min_score: Minimum score; None is no floor.
         needs_similarity: Whether the minimum cosine is that of similar texts, by the embedder or
             learned from the memories.
+        documented: The floors of a document, where neither the embedder nor its scale, which is
+            learned from the memories, says what similar texts are.
         needs_evidence: Whether nothing is returned without evidence that any memory matches.
         evidence: The floor of that evidence, once the embedder and the query's language are known.
         with_total: Whether to count all matches.
@@ -86,6 +100,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     min_similarity: float | None = None
     min_score: float | None = None
     needs_similarity: bool = False
+    documented: DocumentedFloors = DocumentedFloors()
     needs_evidence: bool = False
     evidence: EvidenceFloor | None = None
     with_total: bool = False

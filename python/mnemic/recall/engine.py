@@ -37,11 +37,11 @@ from mnemic.model.deadline import TimeLimit
 from mnemic.model.filter import All, Field, Op, Test
 from mnemic.model.link import Direction
 from mnemic.model.marks import Marks
-from mnemic.model.ranking import Order
+from mnemic.model.ranking import DOCUMENTED_SIMILARITY, Order
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, salience_of, static_score_of
 from mnemic.model.rows import State
 from mnemic.model.scope import not_found
-from mnemic.model.search import Search
+from mnemic.model.search import DocumentedFloors, Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import (
     MAX_QUERY_LENGTH,
@@ -531,7 +531,10 @@ class RecallEngine(Service):
         """Return a search with the minimum cosine; 0 excludes nothing."""
         own = self.options.min_similarity
         return msgspec.structs.replace(
-            search, min_similarity=own or None, needs_similarity=own is None
+            search,
+            min_similarity=own or None,
+            needs_similarity=own is None,
+            documented=DocumentedFloors(DOCUMENTED_SIMILARITY),
         )
 
 

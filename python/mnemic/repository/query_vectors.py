@@ -13,7 +13,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
 from mnemic.model import AdaptiveShare, Scope
-from mnemic.model.search import EvidenceFloor, Search
+from mnemic.model.search import DocumentedFloors, EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_cache import QueryCache, key_of
 from mnemic.repository.vector_model import VectorModel
@@ -91,7 +91,7 @@ def announced_to(turn: LoopTurn, embeds: object) -> list[AnnouncedSearch]:
     return [each for each in announced if each.embeds is embeds]
 
 
-def _with_least(search: Search, cosine: float) -> Search:
+def _with_least(search: Search, cosine: float | None) -> Search:
     return msgspec.structs.replace(search, min_similarity=cosine, needs_similarity=False)
 
 
@@ -148,12 +148,10 @@ class QueryVectors(Part):
     def with_floor(self, search: Search) -> Search:
         """Return a search with the floors that it needs, as far as the embedder has its own."""
         embedder, compares = self._embedder, search.ranking.has_similarity
-        if (
-            search.needs_similarity
-            and embedder is not None
-            and embedder.similarity_floor is not None
-        ):
-            search = _with_least(search, embedder.similarity_floor)
+        if embedder is not None and embedder.similarity_floor is not None:
+            if search.needs_similarity:
+                search = _with_least(search, embedder.similarity_floor)
+            search = msgspec.structs.replace(search, documented=DocumentedFloors())
         if search.needs_evidence:
             own = (
                 embedder.score_floors[_type(search)] if embedder is not None and compares else None
@@ -180,8 +178,10 @@ class QueryVectors(Part):
             index.cosine_scale(scope, now) if search.needs_similarity or lacks_evidence else None
         )
         mean, floor = scale or (None, None)
-        if search.needs_similarity and floor is not None:
-            search = _with_least(search, floor)
+        if search.needs_similarity:
+            search = _with_least(search, search.documented.similarity if floor is None else floor)
+        if floor is None and search.min_score is None:
+            search = msgspec.structs.replace(search, min_score=search.documented.score)
         if lacks_evidence:
             learned = EvidenceFloor(learned_floor(mean))
             search = msgspec.structs.replace(search, evidence=learned)

@@ -42,9 +42,9 @@ from mnemic.model import (
 from mnemic.model.deadline import NO_LIMIT, TimeLimit, check_deadline
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, Field, Not, Op, Test
 from mnemic.model.marks import Marks
-from mnemic.model.ranking import BY_SEARCH_TYPE, Order
+from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
 from mnemic.model.rows import State
-from mnemic.model.search import Search
+from mnemic.model.search import DocumentedFloors, Search
 from mnemic.observability import table
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.repository import Repository, SearchOutcome, Service, ServiceTelemetry
@@ -68,6 +68,9 @@ from mnemic.retrieval.statistics import WINDOW_SIZE, statistics_of
 from mnemic.retrieval.suggestions import Suggester
 from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
+
+DOCUMENTED_RELEVANCE = 0.5
+"""Minimum score of a semantic query, where neither the embedder nor the memories have a scale."""
 
 FEEDBACK_MEMORIES = 5
 MAX_RELATED = 16
@@ -476,6 +479,9 @@ def _search(
         min_similarity=(min_similarity or None) if is_semantic else None,
         needs_similarity=is_semantic and min_similarity is None,
         min_score=query.min_relevance,
+        documented=DocumentedFloors(DOCUMENTED_SIMILARITY, DOCUMENTED_RELEVANCE)
+        if is_semantic
+        else DocumentedFloors(),
         with_total=query.with_total,
         order=None if query.order is None else _ORDERS[query.order],
         # Matches of words are small beside times and importance: few memories have all the words
