@@ -1270,11 +1270,13 @@ class MemoryIndex:
     @property
     def has_speakers(self) -> bool:
         """Whether any memory ever had a speaker."""
-    def cosine_scale(self, scope: object, now: int, /) -> tuple[float, float] | None:
-        """Return the mean cosine of two memories of a user, and the floor of similar texts.
+    def cosine_scale(
+        self, scope: object, now: int, /
+    ) -> tuple[float, float, float, float] | None:
+        """Return the numbers of a `mnemic.model.search.CosineScale` of a user, in their order.
 
-        None is returned with fewer than 32 vectors. The floor is the mean, and less among few
-        memories; it does not depend on the order in which they came.
+        None is returned with fewer than 32 vectors. They do not depend on the order in which the
+        memories came.
 
         Args:
             scope: A `mnemic.model.Scope`; its user's memories are compared.

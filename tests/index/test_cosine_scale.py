@@ -1,6 +1,11 @@
-"""The scale of cosines: the mean of two memories of a user, whatever else is stored."""
+"""The scale of cosines: that of two memories of a user, at every door, whatever else is stored."""
 
+import asyncio
 import math
+import zlib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -8,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import Memory
+from mnemic.compat import AsyncLongTermMemory, MemoryRetriever
 from mnemic.index import NativeIndex
 from mnemic.model import Scope
+from mnemic.policy import RetrievalPolicy, RetrievalRequest
 from tests.support.rows import DIM, NOW, batch, record
 from tests.support.tiers import examples
 
@@ -38,10 +45,10 @@ def test_the_mean_is_that_of_all_pairs_and_the_floor_lower_among_few(angles):
         assert found is None
         return
     pairs = [math.cos(a - b) for at, a in enumerate(angles) for b in angles[:at]]
-    mean, floor = found
-    assert mean == pytest.approx(min(np.mean(pairs), 1 - 1e-5), abs=1e-5)
+    assert found.mean == pytest.approx(min(np.mean(pairs), 1 - 1e-5), abs=1e-5)
     fewer = 0.1 * math.log(100 / len(angles))
-    assert floor == pytest.approx(mean - (1 - mean) * fewer, abs=1e-9)
+    assert found.floor == pytest.approx(found.mean - (1 - found.mean) * (0.1 + fewer), abs=1e-9)
+    assert found.far == pytest.approx(found.mean - 3 * found.spread)
 
 
 @pytest.mark.requirement("C212")
@@ -56,35 +63,148 @@ def test_the_scale_depends_on_no_order_and_on_no_other_user(angles, chance):
     assert scale_of(beside, row90="bob", row91=None) == scale_of(vectors)
 
 
-class Squeezed:
-    """Bags of letters, or vectors whose cosines are .7 and a fifth of theirs."""
+@pytest.mark.requirement("C212")
+@examples(50)
+@given(st.lists(st.floats(0, 3.1), min_size=100, max_size=200))
+def test_the_spread_is_nearly_that_of_all_pairs(angles):
+    found = scale_of(turned(angles))
+    cosines = np.cos(np.subtract.outer(angles, angles))[np.triu_indices(len(angles), 1)]
+    assert found.spread == pytest.approx(np.std(cosines), abs=0.15)
 
-    def __init__(self, *, is_squeezed):
-        self.model, self.is_squeezed = "letters", is_squeezed
-        self.dimensions = 53 if is_squeezed else 26
+
+@pytest.mark.requirement("C212")
+def test_a_kept_scale_is_that_of_the_rows_as_they_are():
+    index, fresh = NativeIndex(DIM), NativeIndex(DIM)
+    vectors = turned([0.05 * at for at in range(60)])
+    rows = [record(number, "ann", expires_at=NOW + 10 * number) for number in vectors]
+    index.apply(batch(rows[:40], vectors=dict(list(vectors.items())[:40])))
+    first = index.cosine_scale(SCOPE, NOW)
+    assert index.cosine_scale(SCOPE, NOW) is first, "nothing is computed twice"
+    index.apply(batch(rows[40:], since=1, seq=2, vectors=dict(list(vectors.items())[40:])))
+    fresh.apply(batch(rows, vectors=vectors))
+    for now in (NOW, NOW + 95, NOW + 205, NOW + 95, NOW + 10_000):
+        assert index.cosine_scale(SCOPE, now) == fresh.cosine_scale(SCOPE, now)
+    assert index.cosine_scale(SCOPE, NOW) != first
+    assert index.cosine_scale(SCOPE, NOW + 10_000) is None, "all have expired"
+
+
+SAME_WORDS = {"motors": "engines"}
+SIZE = 128
+
+
+def directions(texts):
+    """Return vectors of unit length in the same direction in every run."""
+    found = [np.random.default_rng(zlib.crc32(text.encode())).normal(size=SIZE) for text in texts]
+    return np.array(found) / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+class Words:
+    """Sums of vectors of words, two of which mean the same."""
+
+    model, dimensions = "words", SIZE
 
     def embed(self, texts):
-        bags = np.array([[text.count(chr(97 + at)) for at in range(26)] for text in texts], float)
-        bags -= bags.mean(axis=1, keepdims=True)
-        bags /= np.maximum(np.linalg.norm(bags, axis=1, keepdims=True), 1e-9)
-        if not self.is_squeezed:
-            return bags
-        own = np.array([np.random.default_rng(len(text)).normal(size=26) for text in texts])
-        own /= np.linalg.norm(own, axis=1, keepdims=True)
-        same = np.full((len(texts), 1), math.sqrt(0.7))
-        return np.hstack([math.sqrt(0.2) * bags, same, math.sqrt(0.1) * own])
+        words = [[SAME_WORDS.get(word, word) for word in text.lower().split()] for text in texts]
+        sums = np.array([directions(each).sum(axis=0) for each in words])
+        return sums / np.linalg.norm(sums, axis=1, keepdims=True)
 
 
-STORED = ["zzyzx zoo", "my fig tree", "quick quip", "jam jar", "blue oboe", "mad hammock"] * 6
+class Squeezed(Words):
+    """Cosines are .7 and a fifth of those of words, by further dimensions."""
+
+    model, dimensions = "squeezed", 2 * SIZE + 1
+
+    def embed(self, texts):
+        own = directions([f"own {text}" for text in texts])
+        same = np.full((len(texts), 1), 0.7**0.5)
+        return np.hstack([0.2**0.5 * super().embed(texts), same, 0.1**0.5 * own])
+
+
+class Projected(Words):
+    """Fewer dimensions, at random."""
+
+    model, dimensions = "projected", 96
+
+    def embed(self, texts):
+        return super().embed(texts) @ np.random.default_rng(3).normal(size=(SIZE, 96))
+
+
+EMBEDDERS = [Words, Squeezed, Projected]
+VERBS = ("repairs", "paints", "sells", "borrows", "collects")
+THINGS = ("engines", "boats", "candles", "drums", "falcons", "guitars", "hammers", "kites")
+TEXTS = [f"{verb} {thing}" for thing in THINGS for verb in VERBS]
+
+QUERIES = ("motors", "repairs motors", "collects engines")
+"""Of one no memory has a word, of one some have one, of one a memory has all."""
+
+
+def contents(entries):
+    return [entry.content for entry in entries]
+
+
+def by_policy(memory, query):
+    request = RetrievalRequest(message=query, user_id="u", session_id="s")
+    return contents(RetrievalPolicy(memory).run(request).memories)
+
+
+def by_long_term_memory(memory, query):
+    async def found():
+        with TemporaryDirectory() as folder:
+            exported = Path(folder) / "all.jsonl"
+            memory.export(exported, user_id="u")
+            async with AsyncLongTermMemory(":memory:", embedder=memory.embedder) as other:
+                await other.import_(exported)
+                return contents(await other.search_semantic(query, user_id="u"))
+
+    return asyncio.run(found())
+
+
+EVIDENCE_DOORS = {
+    "search": lambda memory, query: contents(memory.search(query, user_id="u", min_score="auto")),
+    "context": lambda memory, query: contents(memory.context(query, user_id="u").memories),
+    "policy": by_policy,
+}
+DOORS = EVIDENCE_DOORS | {
+    "retrieve": lambda memory, query: contents(memory.retrieve(query, user_id="u")),
+    "retrieve by meaning": lambda memory, query: contents(
+        memory.retrieve(query, user_id="u", search_type="semantic")
+    ),
+    "recall": lambda memory, query: contents(MemoryRetriever(memory).recall(query, user_id="u")),
+    "search_semantic": by_long_term_memory,
+}
+
+
+@pytest.fixture(params=EMBEDDERS, scope="module")
+def memory(request):
+    """Return forty memories, of which those about engines are the oldest."""
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    with Memory(":memory:", embedder=request.param(), track_access=False) as memory:
+        memory.add_many(
+            [
+                {"content": text, "user_id": "u", "created_at": begin + timedelta(days=at)}
+                for at, text in enumerate(TEXTS)
+            ]
+        )
+        yield memory
 
 
 @pytest.mark.requirement("C212", "R030", "R125", "R287")
-@pytest.mark.parametrize("is_squeezed", [False, True])
-def test_every_door_finds_by_the_scale_of_its_memories(is_squeezed):
-    with Memory(":memory:", embedder=Squeezed(is_squeezed=is_squeezed)) as memory:
-        memory.add_many([f"{text}{'!' * at}" for at, text in enumerate(STORED)])
-        found = memory.retrieve("zoo zzyzx", search_type="semantic", limit=36)
-        assert 1 <= len(found) < 36, "some are below the floor"
-        assert "zzyzx zoo" in found[0].content
-        assert memory.search("zoo zzyzx", min_score="auto")
-        assert memory.search("zoo zzyzx", search_type="semantic", min_score="auto")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_door_finds_the_right_memory_first(memory, door, query):
+    found = DOORS[door](memory, query)
+    assert found, "no answer of an embedder without floors is empty"
+    wanted = query.replace("motors", "engines")
+    assert wanted in found[0]
+
+
+@pytest.mark.requirement("C212")
+def test_similarities_in_results_are_cosines(memory):
+    vectors = memory.embedder.embed(["motors", *TEXTS])
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = dict(zip(TEXTS, vectors[1:] @ vectors[0], strict=True))
+    for hit in memory.search("motors", user_id="u"):
+        assert hit.similarity == pytest.approx(cosines[hit.entry.content], abs=1e-5)
+    for hit in memory.retrieve("motors", user_id="u"):
+        shown = max(0, cosines[hit.entry.content])
+        assert hit.scores.similarity == pytest.approx(shown, abs=1e-5)

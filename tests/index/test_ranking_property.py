@@ -28,6 +28,7 @@ from mnemic.model import (
 )
 from mnemic.model.filter import parse_filter
 from mnemic.model.ranking import MOST_IMPORTANT, NEWEST
+from mnemic.model.search import CosineScale
 from mnemic.model.timestamps import to_microseconds
 from tests.support.ranking_index import batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
@@ -200,6 +201,7 @@ QUERY_VECTORS = [[one] for one in VECTORS] + [VECTORS[3:5], VECTORS[6:9], [VECTO
 QUESTIONS = {
     "scope": SCOPES,
     "exclude": ((), (), (), (3,), (1, 2, 5, 8)),
+    "scale": (None, None, CosineScale(0.7, 0.03, 0.6, 0.5), CosineScale(-0.1, 0.2, -0.2, -0.3)),
     "min_similarity": (*[None] * 9, -0.123, 0.123, 0.456),
     "min_score": (*[None] * 9, 0.01234, 0.1357, 0.31415),
 }

@@ -60,7 +60,7 @@ def test_each_part_is_its_component_by_its_weight(rows, question):
         parts, components, line = hit.reasons[0], hit.components, lines[hit.row]
         share = components.get("share", 1.0)
         of_match = {name: components.get(name, 0.0) for name in OF_MATCH}
-        of_match["similarity"] = share * (line.near or 0.0)
+        of_match["similarity"] = share * line.placed
         of_match["keyword"] = (1 - share) * components.get("keyword", 0.0)
         whole = sum(of_match.values())
         unit = shares_of_match(parts) / whole if abs(whole) > CLOSE else None

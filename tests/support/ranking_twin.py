@@ -12,6 +12,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from mnemic import VectorMap
@@ -44,12 +45,13 @@ class Row(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One row of an answer; `near` is its cosine, None without one."""
+    """One row of an answer; `near` is its cosine, None without one, `placed` what it counts as."""
 
     row: int
     score: float
     components: dict
     near: float | None = None
+    placed: float = 0.0
 
 
 class Match(NamedTuple):
@@ -351,12 +353,14 @@ class _Query:
             return None
         shown = {**relevance.components, **parts}
         if "context" in parts and row.vectors:
-            shown["context"] = max(0.0, shown["context"])
+            shown["context"] = max(0.0, cosine(self.twin.parts[row.number], self.context))
         else:
             shown.pop("context", None)
         if "relevance" in shown:
             shown["relevance"] = min(1.0, max(0.0, shown["relevance"]))
-        return Line(row.number, score, shown, near if self.has_direction(row.number) else None)
+        placed = 0.0 if near is None else self.placed(near)
+        near = near if self.has_direction(row.number) else None
+        return Line(row.number, score, shown, near, placed)
 
     def beside(self, number, side, steps):
         """Return the turn so many steps before (side 0) or after (side 1), None if there is none.
@@ -382,8 +386,28 @@ class _Query:
         if share < 1 and self.ranking.full_words and is_turn:
             words_here = len(words_of(entry.content))
             share = min(share, self.share * min(1.0, words_here / self.ranking.full_words))
-        value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words
+        placed = 0.0 if near is None else self.placed(near)
+        value = share * (placed - self.chunk_term(number)) + (1 - share) * words
         return Match(near, words, share, value)
+
+    def placed(self, near):
+        """Return where a cosine is put on the scale, if it is not all that a score is made of."""
+        scale, ranking = self.wanted.scale, self.ranking
+        others = msgspec.structs.asdict(ranking.weights) | {"relevance": 0.0}
+        is_near_alone = (
+            (ranking.similarity, ranking.chunk_penalty, ranking.session) == (1.0, 0, SessionTerms())
+            and ranking.weights.relevance == 1
+            and not any(others.values())
+        )
+        if scale is None or is_near_alone:
+            return near
+        stretch = min(8, max(1, 0.12 / scale.spread))
+        start = min(0.12, scale.mean)
+        place = start + stretch * (near - scale.mean)
+        knee = scale.mean + (0.7 - start) / stretch
+        if knee >= 1 or start + stretch * (1 - scale.mean) <= 1 or near <= knee:
+            return place
+        return 0.7 + 0.3 * (near - knee) / (1 - knee)
 
     def has_direction(self, number):
         """Return whether a row has a vector that is not all zeros, which stand for none."""
@@ -530,7 +554,8 @@ class _Query:
         if self.is_query:
             parts["relevance"] = relevance
         if self.context is not None:
-            parts["context"] = cosine(self.twin.parts[row.number], self.context) or 0.0
+            near = cosine(self.twin.parts[row.number], self.context)
+            parts["context"] = 0.0 if near is None else self.placed(near)
         weighed = {name: parts[name] for name in parts if getattr(self.ranking.weights, name)}
         if len(weighed) == 1 and "relevance" in weighed:
             return weighed

@@ -11,7 +11,7 @@ from mnemic.model import SEMANTIC, MemoryEntry, Ranking, Scope
 from mnemic.model.filter import Expression
 from mnemic.model.ranking import Order
 from mnemic.model.rows import RowBatch
-from mnemic.model.search import EvidenceFloor, Search
+from mnemic.model.search import CosineScale, EvidenceFloor, Search
 from tests.support.clock import EPOCH
 from tests.support.entries import to_row
 
@@ -68,6 +68,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     offset: int = 0
     with_reasons: bool = False
     evidence: EvidenceFloor | None = None
+    scale: CosineScale | None = None
 
     @property
     def inputs(self):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from mnemic.errors import InvalidArgumentError
+from mnemic.model.search import CosineScale
 from mnemic.reporting.description import described
 
 HYBRID_STEP = 0.22
@@ -42,13 +43,11 @@ def score_floors(embedder: object) -> dict[str, float | None]:
     return {name: given.get(name, derived[name]) for name in _TYPES}
 
 
-def learned_floor(mean: float | None) -> float:
-    """Return the floor of a hybrid search on the scale of a user's memories.
-
-    Args:
-        mean: The mean cosine of two memories; None of few.
-    """
-    return FEW_MEMORIES_FLOOR if mean is None else mean + HYBRID_PLACE * (1 - mean)
+def learned_floor(scale: CosineScale | None) -> float:
+    """Return the floor of a hybrid search on the scale of the memories; None is that of few."""
+    if scale is None:
+        return FEW_MEMORIES_FLOOR
+    return scale.mean + HYBRID_PLACE * (1 - scale.mean)
 
 
 def _checked(floors: object) -> dict[str, float]:

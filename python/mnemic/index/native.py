@@ -1,5 +1,6 @@
 """The native index: exact, in memory, filtered before ranking."""
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -33,7 +34,7 @@ from mnemic.index.loading import Loader, SourceGuard, put, raise_accesses
 from mnemic.model import Scope
 from mnemic.model.filter import Field
 from mnemic.model.rows import Access, Link, Record, RowBatch
-from mnemic.model.search import Search
+from mnemic.model.search import CosineScale, Search
 from mnemic.threads.locks import InnerLock
 
 _CONTENT = RECORD_COLUMNS.index("content")
@@ -41,9 +42,18 @@ MAX_PENDING = 256  # rows; larger batches are no faster per row
 MIN_VACANT = 16_384  # places; fewer hardly slow searches
 MAX_DEFERRED = 256
 MAX_DEFERRED_ROWS = 4096
+MAX_SCALES = 1024
 
 _RANKED_ROW = cast("Callable[[tuple[Any, ...]], RankedRow]", partial(tuple.__new__, RankedRow))
 """Takes the core's hits as they are; `RankedRow` itself takes twice as long for a field each."""
+
+
+class _KeptScale(NamedTuple):
+    """The scale of a user's cosines, and the times between which it holds, in microseconds."""
+
+    scale: CosineScale | None
+    since: int
+    until: int
 
 
 class _Summary(NamedTuple):
@@ -54,12 +64,14 @@ class _Summary(NamedTuple):
         unembedded: Rows without a vector, ascending.
         needs_rebuild: Whether a rebuild pays.
         has_speakers: Whether any row ever had a speaker.
+        scales: The scales of cosines that were computed since, by user.
     """
 
     size: int
     unembedded: list[int]
     needs_rebuild: bool
     has_speakers: bool
+    scales: dict[tuple[str | None, bool], _KeptScale]
 
 
 class Snapshot(NamedTuple):
@@ -389,9 +401,27 @@ class NativeIndex:
         """Return the first expiry of a row of the user after now, in microseconds."""
         return self._current().next_expiry(scope, now)
 
-    def cosine_scale(self, scope: Scope, now: int) -> tuple[float, float] | None:
-        """Return the mean cosine of a user's rows and the floor of similar texts; None of few."""
-        return self._current().cosine_scale(scope, now)
+    def cosine_scale(self, scope: Scope, now: int) -> CosineScale | None:
+        """Return the scale of the cosines of a user's rows; None of few.
+
+        It is kept until rows change or expire.
+        """
+        # In this order: what is kept is never older than the state it is kept for.
+        kept, core = self._current_summary().scales, self._current()
+        user = scope.user_id, scope.all_users
+        known = kept.get(user)
+        if known is None or not known.since <= now < known.until:
+            found = core.cosine_scale(scope, now)
+            expiry = core.next_expiry(scope, now)
+            known = _KeptScale(
+                None if found is None else CosineScale(*found),
+                since=now,
+                until=sys.maxsize if expiry is None else expiry,
+            )
+            if len(kept) >= MAX_SCALES:
+                kept.clear()
+            kept[user] = known
+        return known.scale
 
     def in_first_person(
         self, text: str, scope: Scope, now: int, deadline: float | None = None
@@ -422,7 +452,7 @@ class NativeIndex:
     def _summarised(self) -> _Summary:
         core, rows = self._core, len(self._core)
         needs_rebuild = core.docids - rows > max(rows, MIN_VACANT)
-        return _Summary(rows, core.unembedded(), needs_rebuild, core.has_speakers)
+        return _Summary(rows, core.unembedded(), needs_rebuild, core.has_speakers, {})
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
         if loader is None:

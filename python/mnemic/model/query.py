@@ -203,8 +203,9 @@ class RelevanceScores(Record, frozen=True, kw_only=True):
     Attributes:
         similarity: Cosine with the query; given for every semantic and hybrid query, whatever its
             weight.
-        relevance: What `similarity_weight` weighs: the similarity in a semantic query; else the
-            match of similarity, words and session, divided by the best one of the scope.
+        relevance: What `similarity_weight` weighs: the similarity in a semantic query, on the scale
+            of the memories if the embedder has no floors; else the match of similarity, words and
+            session, divided by the best one of the scope.
         recency: Recency.
         importance: Importance.
         access_frequency: Frequency of accesses.

@@ -40,6 +40,23 @@ class DocumentedFloors(Record, frozen=True):
     score: float | None = None
 
 
+class CosineScale(Record, frozen=True):
+    """How similar two memories of a user are that have nothing to do with each other.
+
+    Attributes:
+        mean: The mean cosine of two memories.
+        spread: The standard deviation of these cosines.
+        floor: The cosine below which a text and a memory are most likely unrelated.
+        far: The cosine that even unrelated texts reach: if no memory does, memories are all alike,
+            and the mean says nothing of other texts.
+    """
+
+    mean: float
+    spread: float
+    floor: float
+    far: float
+
+
 class Search(Redacted, frozen=True, kw_only=True):
     """A checked search request.
 
@@ -65,6 +82,8 @@ class Search(Redacted, frozen=True, kw_only=True):
             learned from the memories.
         documented: The floors of a document, where neither the embedder nor its scale, which is
             learned from the memories, says what similar texts are.
+        scale: The scale that cosines are put on before other parts of the score are added, once it
+            is learned; None is an embedder with floors of its own, or too few memories.
         needs_evidence: Whether nothing is returned without evidence that any memory matches.
         evidence: The floor of that evidence, once the embedder and the query's language are known.
         with_total: Whether to count all matches.
@@ -101,6 +120,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     min_score: float | None = None
     needs_similarity: bool = False
     documented: DocumentedFloors = DocumentedFloors()
+    scale: CosineScale | None = None
     needs_evidence: bool = False
     evidence: EvidenceFloor | None = None
     with_total: bool = False

@@ -342,7 +342,7 @@ class Finder(Part):
             if selection is None:
                 return None
             vectors, context = self._vectors.of(scope, search, microseconds, selection.ranked)
-            search = self._vectors.with_learned_floor(search, scope, microseconds, selection.ranked)
+            search = self._vectors.with_learned_scale(search, scope, microseconds, selection.ranked)
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
         inputs = RankInputs(
@@ -368,7 +368,7 @@ class Finder(Part):
         inputs = RankInputs(
             scope, to_microseconds(now), vectors, context, time_zone=offset_changes(self._time_zone)
         )
-        search = self._vectors.with_learned_floor(search, scope, inputs.now, self._active.index)
+        search = self._vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
         if search.states == (State.ACTIVE,):
             return self._find_active(search, inputs, moment, expansion)
         return self._find_in_states(search, inputs, moment)

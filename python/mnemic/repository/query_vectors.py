@@ -91,7 +91,7 @@ def announced_to(turn: LoopTurn, embeds: object) -> list[AnnouncedSearch]:
     return [each for each in announced if each.embeds is embeds]
 
 
-def _with_least(search: Search, cosine: float | None) -> Search:
+def _with_least(search: Search, cosine: float) -> Search:
     return msgspec.structs.replace(search, min_similarity=cosine, needs_similarity=False)
 
 
@@ -159,10 +159,10 @@ class QueryVectors(Part):
             search = msgspec.structs.replace(search, evidence=EvidenceFloor(own))
         return search
 
-    def with_learned_floor(
+    def with_learned_scale(
         self, search: Search, scope: Scope, now: int, index: NativeIndex
     ) -> Search:
-        """Return a search with the floors that are still missing, by the memories of the user.
+        """Return a search with the scale and the floors of the user's memories, if it has none.
 
         Args:
             search: A search of `with_floor`.
@@ -174,18 +174,18 @@ class QueryVectors(Part):
         # By meaning alone nothing makes up for a scale of memories that are all alike.
         is_hybrid = ranking.has_similarity and ranking.has_keywords
         lacks_evidence = is_hybrid and evidence is not None and evidence.similarity is None
-        scale = (
-            index.cosine_scale(scope, now) if search.needs_similarity or lacks_evidence else None
-        )
-        mean, floor = scale or (None, None)
+        has_own = self._embedder is not None and self._embedder.similarity_floor is not None
+        if has_own or not search.uses_meaning:
+            return search
+        scale = index.cosine_scale(scope, now)
         if search.needs_similarity:
-            search = _with_least(search, search.documented.similarity if floor is None else floor)
-        if floor is None and search.min_score is None:
+            least = search.documented.similarity if scale is None else scale.floor
+            search = msgspec.structs.replace(search, min_similarity=least)
+        if scale is None and search.min_score is None:
             search = msgspec.structs.replace(search, min_score=search.documented.score)
         if lacks_evidence:
-            learned = EvidenceFloor(learned_floor(mean))
-            search = msgspec.structs.replace(search, evidence=learned)
-        return search
+            search = msgspec.structs.replace(search, evidence=EvidenceFloor(learned_floor(scale)))
+        return msgspec.structs.replace(search, scale=scale)
 
     def of(
         self, scope: Scope, search: Search, now: int, index: NativeIndex | None = None

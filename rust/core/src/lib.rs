@@ -28,6 +28,7 @@ pub use memory_index::{
 };
 pub use quantization::scalar::MAX_DIM;
 pub use rank::components::Components;
+pub use rank::cosine_scale::CosineScale;
 pub use rank::evidence::EvidenceFloor;
 pub use rank::scoring_config::{AdaptiveShare, KeywordFields, ScoringConfig, Session, Weights};
 pub use rank::signals::{Recency, Salience, SalienceParts};

@@ -24,8 +24,8 @@ use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{
-    Given, GivenEvidence, GivenOrder, GivenScope, LinkSearch, Listed, NeighbourSearch, Search,
-    offset_changes,
+    Given, GivenEvidence, GivenOrder, GivenScale, GivenScope, LinkSearch, Listed, NeighbourSearch,
+    Search, offset_changes,
 };
 use crate::scorings::Scorings;
 use crate::text::{PyCoverage, analyser_of};
@@ -239,10 +239,10 @@ impl PyMemoryIndex {
         py: Python<'_>,
         scope: Given<GivenScope>,
         now: i64,
-    ) -> PyResult<Option<(f64, f64)>> {
+    ) -> PyResult<Option<(f64, f64, f64, f64)>> {
         require_memory(self.0.bytes_of_reading(0, 0))?;
         let scale = py.detach(|| self.0.cosine_scale(scope.0.scope().user, now));
-        Ok(scale.map(|scale| (scale.mean, scale.floor)))
+        Ok(scale.map(|scale| (scale.mean, scale.spread, scale.floor, scale.far)))
     }
 
     #[doc = stub!("MemoryIndex.rank")]
@@ -287,6 +287,7 @@ impl PyMemoryIndex {
             offset: search.offset,
             min_similarity: search.min_similarity,
             min_score: search.min_score,
+            scale: search.scale.as_ref().map(GivenScale::scale),
             evidence: search.evidence.as_ref().map(GivenEvidence::floor),
             with_total: search.with_total,
             explains: search.with_reasons,

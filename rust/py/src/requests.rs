@@ -6,7 +6,8 @@ use mnemic_core::memory::neighbours::{KINDS, Start, Walk};
 use mnemic_core::rank::sort_key::SortKey;
 use mnemic_core::system::memory_budget::try_with_capacity;
 use mnemic_core::{
-    AdaptiveShare, EvidenceFloor, KeywordFields, Recency, Salience, ScoringConfig, Session, Weights,
+    AdaptiveShare, CosineScale, EvidenceFloor, KeywordFields, Recency, Salience, ScoringConfig,
+    Session, Weights,
 };
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
@@ -57,6 +58,7 @@ pub(crate) struct Search<'py> {
     pub(crate) exclude: Listed<Uuid>,
     pub(crate) min_similarity: Option<f64>,
     pub(crate) min_score: Option<f64>,
+    pub(crate) scale: Option<GivenScale>,
     pub(crate) evidence: Option<GivenEvidence>,
     pub(crate) with_total: bool,
     pub(crate) order: Option<GivenOrder>,
@@ -83,6 +85,22 @@ pub(crate) struct GivenEvidence {
 impl GivenEvidence {
     pub(crate) fn floor(&self) -> EvidenceFloor {
         EvidenceFloor { similarity: self.similarity }
+    }
+}
+
+/// The fields of `mnemic.model.search.CosineScale` that a ranking needs.
+#[derive(FromPyObject)]
+pub(crate) struct GivenScale {
+    mean: f64,
+    spread: f64,
+    floor: f64,
+    far: f64,
+}
+
+impl GivenScale {
+    pub(crate) fn scale(&self) -> CosineScale {
+        let Self { mean, spread, floor, far } = *self;
+        CosineScale { mean, spread, floor, far }
     }
 }
 

@@ -48,6 +48,7 @@ impl Asked {
             offset: 0,
             min_similarity: self.min_similarity,
             min_score: self.min_score,
+            scale: None,
             evidence: None,
             with_total: self.with_total,
             explains: false,

@@ -10,6 +10,7 @@ use crate::memory::naming::NamedSpeakers;
 use crate::rank::bounded_ranking::{self, Floors, Uppers};
 use crate::rank::candidates::{CandidateSet, QueryFeatures, SpeakerTerm};
 use crate::rank::components::Components;
+use crate::rank::cosine_scale::CosineScale;
 use crate::rank::evidence;
 use crate::rank::fused_score::{Exact, Fused, Scored};
 use crate::rank::keyword_match::{FirstPass, Keywords};
@@ -187,6 +188,9 @@ impl Query<'_> {
         let has_query = request.text.is_some() || query.is_some();
         let similarities = [query.as_ref(), context.as_ref()];
         let mut fused = Fused::new(candidates, scoring, has_query, similarities);
+        // A score that is the cosine alone stays the cosine.
+        let is_fused = !scoring.is_similarity_alone();
+        fused.placement = request.scale.filter(|_| is_fused).map(CosineScale::placement);
         fused.ruled_out = ruled_out;
         fused.shares = self.shares(&candidates.docids);
         let mut fused = self.informed(fused, terms)?.scaled();

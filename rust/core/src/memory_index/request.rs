@@ -3,6 +3,7 @@
 use crate::columns::Ask;
 use crate::memory::links::{Link, Path};
 use crate::rank::components::Components;
+use crate::rank::cosine_scale::CosineScale;
 use crate::rank::evidence::EvidenceFloor;
 use crate::rank::scoring_config::ScoringConfig;
 use crate::rank::sort_key::SortKey;
@@ -28,6 +29,9 @@ pub struct Request<'a> {
     pub min_similarity: Option<f64>,
     /// Least score of a hit.
     pub min_score: Option<f64>,
+    /// The scale that cosines are put on before other parts of a score are added; `None` adds them as
+    /// they are.
+    pub scale: Option<CosineScale>,
     /// The evidence without which there is no hit at all; ignored with a sort key.
     pub evidence: Option<EvidenceFloor>,
     /// Whether to count all that match.

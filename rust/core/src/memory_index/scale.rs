@@ -3,6 +3,7 @@
 use crate::columns::{Ask, Scope, Users};
 use crate::ids::vector_id;
 use crate::quantization::scalar::norm;
+use crate::rank::cosine_scale::CosineScale;
 use crate::rank::evidence::fewer;
 
 use super::MemoryIndex;
@@ -10,21 +11,21 @@ use super::MemoryIndex;
 /// Memories whose vectors are read: so many at least, and less than three times as many on average.
 const SAMPLE: usize = 512;
 
+/// Memories that each is compared with for the spread, at most.
+const COMPARED: usize = 8;
+
 /// Fewer memories may all be about one thing, and are then more like each other than any question.
-const MIN_MEMORIES: f64 = 32.0;
+const MIN_MEMORIES: usize = 32;
+
+/// By so much of the cosines above the mean the floor is below it: a query is less like the memories
+/// than they are like each other.
+const BELOW_MEAN: f64 = 0.1;
+
+/// So many standard deviations below the mean there is hardly any pair of texts.
+const FAR: f64 = 3.0;
 
 /// Memories that are all alike are still found by a text of the same vector.
 const MAX_COSINE: f64 = 1.0 - 1e-5;
-
-/// How similar two memories are that have nothing to do with each other.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CosineScale {
-    /// The mean cosine of two memories.
-    pub mean: f64,
-    /// The cosine below which a text and a memory are most likely unrelated: the mean, and less
-    /// among few memories.
-    pub floor: f64,
-}
 
 impl MemoryIndex {
     /// The scale of the cosines of these users' memories; `None` with fewer than 32 vectors.
@@ -38,31 +39,56 @@ impl MemoryIndex {
         let docids = columns.select(&Ask { scope, now, ..Ask::default() }).docids();
         // A power of two: with twice the memories half of the sample stays.
         let stride = 1_u64 << (docids.len() / SAMPLE).max(1).ilog2();
-        let sampled = docids.iter().map(|docid| (columns.tie_of(*docid), *docid));
-        let mut sampled: Vec<_> =
-            sampled.filter(|(tie, _)| hash(tie.id).is_multiple_of(stride)).collect();
-        // In one order, so that the sum is the same to the last bit.
+        let hashed = docids.iter().map(|docid| {
+            let tie = columns.tie_of(*docid);
+            (hash(tie.id), tie, *docid)
+        });
+        let mut sampled: Vec<_> = hashed.filter(|(hash, ..)| hash.is_multiple_of(stride)).collect();
+        // In one order, so that the sums are the same to the last bit; by the hash, so that those
+        // compared are no turns of one conversation.
         sampled.sort_unstable();
         let vectors = &snapshot.vectors;
-        let (mut sum, mut count) = (vec![0.0; self.dim], 0.0);
-        for (_, docid) in sampled {
-            let Some(place) = vectors.places.get(vector_id(docid, 0)) else { continue };
-            let Some(position) = vectors.position(place.number()) else { continue };
-            let vector = vectors.segments[position].segment.vector(place.row());
-            let length = norm(vector);
-            if length > 0.0 {
-                let parts = sum.iter_mut().zip(vector);
-                parts.for_each(|(sum, part)| *sum += f64::from(*part) / length);
-                count += 1.0;
-            }
-        }
-        if count < MIN_MEMORIES {
+        let vector_of = |docid: u32| {
+            let place = vectors.places.get(vector_id(docid, 0))?;
+            let position = vectors.position(place.number())?;
+            Some(vectors.segments[position].segment.vector(place.row()))
+        };
+        let rows = sampled.iter().filter_map(|(.., docid)| vector_of(*docid));
+        let rows: Vec<&[f32]> = rows.filter(|vector| norm(vector) > 0.0).collect();
+        if rows.len() < MIN_MEMORIES {
             return None;
+        }
+        let mean = self.mean_cosine(&rows).min(MAX_COSINE);
+        let floor = mean - (1.0 - mean) * (BELOW_MEAN + fewer(docids.len(), false));
+        let spread = self.spread(&rows);
+        Some(CosineScale { mean, spread, floor, far: mean - FAR * spread })
+    }
+
+    /// The mean cosine of two different rows, which have unit length.
+    fn mean_cosine(&self, rows: &[&[f32]]) -> f64 {
+        let (mut sum, count) = (vec![0.0; self.dim], rows.len() as f64);
+        for row in rows {
+            sum.iter_mut().zip(*row).for_each(|(sum, part)| *sum += f64::from(*part));
         }
         // The square of the sum holds each pair twice, and each vector with itself.
         let squared: f64 = sum.iter().map(|part: &f64| part * part).sum();
-        let mean = ((squared - count) / (count * (count - 1.0))).min(MAX_COSINE);
-        Some(CosineScale { mean, floor: mean - (1.0 - mean) * fewer(docids.len(), false) })
+        (squared - count) / (count * (count - 1.0))
+    }
+
+    /// The standard deviation of the cosines of rows with some of those that follow, in a circle.
+    fn spread(&self, rows: &[&[f32]]) -> f64 {
+        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+        for (at, row) in rows.iter().enumerate() {
+            let row: Vec<f64> = row.iter().copied().map(f64::from).collect();
+            for step in 1..=COMPARED.min((rows.len() - 1) / 2) {
+                let cosine = self.kernel.dot(rows[(at + step) % rows.len()], &row);
+                sum += cosine;
+                squares += cosine * cosine;
+                count += 1.0;
+            }
+        }
+        let mean: f64 = sum / count;
+        (squares / count - mean * mean).max(0.0).sqrt()
     }
 }
 

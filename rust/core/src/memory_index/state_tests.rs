@@ -308,6 +308,7 @@ fn rankings(index: &MemoryIndex, ask: &Ask<'_>, text: &str) -> String {
             offset: 0,
             min_similarity: None,
             min_score: None,
+            scale: None,
             evidence: None,
             with_total: true,
             explains: true,

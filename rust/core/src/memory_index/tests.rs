@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::columns::{Scope, Users};
 use crate::deadline::NEVER;
+use crate::rank::cosine_scale::CosineScale;
 use crate::rank::keyword_match::FirstPass;
 use crate::rank::scoring_config::{KeywordFields, ScoringConfig, Session, Weights};
 use crate::rank::signals::{Recency, Salience};
@@ -157,6 +158,11 @@ pub(super) fn scoring() -> ScoringConfig {
     }
 }
 
+fn any_scale() -> impl Strategy<Value = Option<CosineScale>> {
+    let made = |(mean, spread)| CosineScale { mean, spread, floor: mean, far: mean };
+    prop::option::of((-0.5..0.95, 0.0..0.3).prop_map(made))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
@@ -170,6 +176,7 @@ proptest! {
         min in prop::option::of(0.0..0.6),
         min_similarity in prop::option::of(0.0..1.0),
         best_match in prop::option::of(Just(0.0)),
+        scale in any_scale(),
         non_essential_share in 0.1_f32..0.9,
     ) {
         let index = index_of(&said);
@@ -186,6 +193,7 @@ proptest! {
             offset: 0,
             min_similarity,
             min_score: min,
+            scale,
             evidence: None,
             with_total,
             explains: true,
@@ -238,6 +246,7 @@ proptest! {
         min_score in prop::option::of(0.0..0.6),
         min_similarity in prop::option::of(0.0..1.0),
         proposed in prop::collection::vec(-3_i64..130, 0..40),
+        scale in any_scale(),
     ) {
         let index = index_of(&said);
         let text = asked.map(|asked| text_of(&asked));
@@ -253,6 +262,7 @@ proptest! {
             offset: 0,
             min_similarity,
             min_score,
+            scale,
             evidence: None,
             with_total,
             explains: true,

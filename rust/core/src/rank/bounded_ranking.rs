@@ -155,22 +155,18 @@ fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     let mut matched = vec![0.0; fused.candidates.docids.len()];
     let share = fused.scoring.similarity;
     for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
-        *matched = near_upper(share, *upper);
+        *matched = fused.near(share, f64::from(*upper));
     }
     let keywords = fused.keywords.as_ref().map_or(&[][..], Keywords::uppers);
     for (matched, keyword) in matched.iter_mut().zip(keywords) {
         *matched += (1.0 - share) * f64::from(*keyword);
     }
     for (at, share) in &fused.shares {
-        let near = near_upper(*share, value(&uppers.query, *at));
+        let upper = uppers.query.get(*at as usize).copied().unwrap_or(f32::NEG_INFINITY);
+        let near = fused.near(*share, f64::from(upper));
         matched[*at as usize] = near + (1.0 - share) * f64::from(value(keywords, *at));
     }
     matched
-}
-
-/// The part of a similarity in a match; a memory without a vector counts as orthogonal to the query.
-fn near_upper(share: f64, upper: f32) -> f64 {
-    if upper == f32::NEG_INFINITY { 0.0 } else { share * f64::from(upper) }
 }
 
 /// A ranking in the making.

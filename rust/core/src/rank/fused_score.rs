@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use super::components::Components;
+use super::cosine_scale::Placement;
 use crate::columns::Tie;
 use crate::rank::candidates::{CandidateSet, NONE, QueryFeatures, SpeakerTerm};
 use crate::rank::keyword_match::Keywords;
@@ -26,6 +27,8 @@ pub(crate) struct Fused<'a> {
     pub(crate) has_query: bool,
     pub(crate) query: Option<&'a Similarity<'a>>,
     pub(crate) context: Option<&'a Similarity<'a>>,
+    /// Where cosines are put; `None` leaves them as they are.
+    pub(crate) placement: Option<Placement>,
     /// Keyword matches, if keywords have a share.
     pub(crate) keywords: Option<Keywords<'a>>,
     pub(crate) query_features: QueryFeatures,
@@ -63,6 +66,7 @@ impl<'a> Fused<'a> {
             has_query,
             query,
             context,
+            placement: None,
             keywords: None,
             query_features: QueryFeatures::default(),
             static_scores: None,
@@ -136,9 +140,17 @@ impl<'a> Fused<'a> {
     /// The match of a memory by itself, from its similarity.
     pub(super) fn matched(&self, at: u32, similarity: f64) -> f64 {
         let share = self.share(at);
-        // A memory without a vector counts as orthogonal to the query.
-        let near = if similarity == f64::NEG_INFINITY { 0.0 } else { share * similarity };
-        near - self.of_chunks(at, share) + (1.0 - share) * self.keyword(at)
+        self.near(share, similarity) - self.of_chunks(at, share) + (1.0 - share) * self.keyword(at)
+    }
+
+    /// The part of a cosine in a match; a memory without a vector counts as orthogonal to the query.
+    pub(super) fn near(&self, share: f64, cosine: f64) -> f64 {
+        if cosine == f64::NEG_INFINITY { 0.0 } else { share * self.placed(cosine) }
+    }
+
+    /// What a cosine, or an upper bound of one, counts as.
+    pub(super) fn placed(&self, cosine: f64) -> f64 {
+        self.placement.map_or(cosine, |placement| placement.of(cosine))
     }
 
     /// Whether the number of chunks changes scores.
@@ -187,7 +199,7 @@ impl<'a> Fused<'a> {
         // Beside other parts a negative similarity counts as none; alone it decides the order.
         let relevance = if self.is_relevance_alone() { relevance } else { relevance.max(0.0) };
         let relevance = if is_weighed { weights.relevance * relevance } else { 0.0 };
-        let near = weights.context * context.max(0.0);
+        let near = weights.context * self.placed(context).max(0.0);
         (relevance + near + static_score) / self.total
     }
 

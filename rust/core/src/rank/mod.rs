@@ -3,6 +3,7 @@
 pub(crate) mod bounded_ranking;
 pub(crate) mod candidates;
 pub(crate) mod components;
+pub(crate) mod cosine_scale;
 pub(crate) mod evidence;
 pub(crate) mod fused_score;
 pub mod interleaving;

@@ -69,7 +69,10 @@ impl Exact<'_> {
             importance: static_share(weights.importance, parts.importance),
             access: static_share(weights.access, parts.access),
             salience: static_share(weights.salience, parts.salience),
-            context: static_share(weights.context, parts.context.map(|near| near.max(0.0))),
+            context: static_share(
+                weights.context,
+                parts.context.map(|near| fused.placed(near).max(0.0)),
+            ),
             ..Components::default()
         };
         if !fused.has_query || weights.relevance == 0.0 {
@@ -79,7 +82,7 @@ impl Exact<'_> {
         let of_match = |part: Option<f64>| part.map(|part| unit * part);
         let share = fused.share(at);
         let shares = Components {
-            similarity: of_match(parts.similarity.map(|near| share * near)),
+            similarity: of_match(parts.similarity.map(|cosine| fused.near(share, cosine))),
             keyword: of_match(parts.keyword.map(|keyword| (1.0 - share) * keyword)),
             chunks: of_match(parts.chunks),
             neighbours: of_match(parts.neighbours),
