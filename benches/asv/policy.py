@@ -12,12 +12,12 @@ from benches.support.memories import StoredVectors
 from mnemic import Memory
 from mnemic._core import sentences
 from mnemic.policy import (
+    INTERLEAVED,
     KNOWN_PATTERNS,
     PackingPlan,
     PayloadMemory,
     Provenance,
     Redaction,
-    RetrievalConfig,
     RetrievalPolicy,
     RetrievalRequest,
     pack,
@@ -76,7 +76,7 @@ def policy():
         for at, text in enumerate(paragraphs(ROWS))
     )
     # Without a floor: random vectors are near to nothing.
-    return RetrievalPolicy(memory, RetrievalConfig(min_score=0.0, cache_ttl=0, timeout=None))
+    return RetrievalPolicy(memory, INTERLEAVED.overridden(min_score=0.0, cache_ttl=0, timeout=None))
 
 
 class Steps(Timed):

@@ -38,6 +38,7 @@ class Question:
     kind: str
     grades: dict[str, int]
     distractors: frozenset[str] = frozenset()
+    answer: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,4 +193,5 @@ def turn_question(line: dict[str, Any]) -> Question:
         text=line["text"],
         kind=line["category"],
         grades=dict.fromkeys(line["evidence"], 1),
+        answer=str(line.get("answer") or ""),
     )

@@ -14,8 +14,8 @@ from tests.support.payloads import NOON, memory
 from tests.support.tiers import examples
 
 PLANS = {
-    "documented": PackingPlan(clip_sentences=2, max_tokens=400),
-    "context": PackingPlan(strategy=None, cuts_last=False, block=NumberedLines(), max_tokens=60),
+    "documented": PackingPlan(limit=8, strategy="alternate", clip_sentences=2, max_tokens=400),
+    "context": PackingPlan(cuts_last=False, block=NumberedLines(), max_tokens=60),
     "recency": PackingPlan(
         strategy="recency_first", ratio=0.5, limit=4, min_score=0.25, max_tokens=120
     ),
@@ -66,7 +66,6 @@ def test_only_steps_that_ran_are_named():
         "clipping",
         "token_budget",
     )
-    assert pack(found, PackingPlan(strategy=None)).applied == ("deduplication", "token_budget")
     assert pack(found, PackingPlan(min_score=0.95)).applied == ("score_threshold",)
     assert pack([], PackingPlan(min_score=0.3)).applied == ()
 
@@ -122,12 +121,13 @@ def test_the_budget_is_spent_by_score_and_the_block_in_the_interleaved_order():
         memory("new", "word " * 60, score=0.1, timestamp=new),
         memory("good", "word two " * 12, score=0.8),
     ]
-    wide = pack(found, PackingPlan(max_tokens=1000))
+    plan = PackingPlan(strategy="alternate")
+    wide = pack(found, replace(plan, max_tokens=1000))
     assert [one.id for one in wide.kept] == ["best", "new", "good"]
-    tight = pack(found, PackingPlan(max_tokens=wide.tokens - 20, cuts_last=False))
+    tight = pack(found, replace(plan, max_tokens=wide.tokens - 20, cuts_last=False))
     assert [one.id for one in tight.kept] == ["best", "good"]
     assert [one.step for one in tight.dropped] == ["budget"]
-    cut = pack(found, PackingPlan(max_tokens=wide.tokens - 20))
+    cut = pack(found, replace(plan, max_tokens=wide.tokens - 20))
     assert [one.id for one in cut.kept] == ["best", "new", "good"]
     assert [one.provenance.was_clipped for one in cut.kept] == [False, True, False]
 
@@ -188,7 +188,7 @@ def test_a_foreign_counter_is_the_one_that_counts(found):
 @pytest.mark.requirement("C037", "C044")
 def test_no_dropped_memory_would_have_fitted_before_a_worse_one(found, budget):
     """A better memory that takes no more tokens than a kept worse one is kept, too."""
-    packed = pack(found, PackingPlan(strategy=None, cuts_last=False, max_tokens=budget))
+    packed = pack(found, PackingPlan(cuts_last=False, max_tokens=budget))
     form, counter = PromptBlock(), EstimatedTokens()
     kept = {one.id for one in packed.kept}
     left = [one for one in found if one.id in kept or _is_rejected(packed, one)]

@@ -8,12 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.policy import OutsideRecommendedWarning, PromptBlock, Redaction, RetrievalConfig
+from mnemic.policy import (
+    INTERLEAVED,
+    OutsideRecommendedWarning,
+    PromptBlock,
+    Redaction,
+    RetrievalConfig,
+)
 
 
 @pytest.mark.requirement("R283", "R284", "R285", "R286", "C052", "C051", "C056")
-def test_the_defaults_are_the_documented_ones():
-    config = RetrievalConfig()
+def test_the_interleaved_preset_is_the_documented_one():
+    config = INTERLEAVED
     assert (config.top_k, config.clip_sentences, config.max_tokens) == (8, 2, 1500)
     assert (config.search_type, config.min_score) == ("hybrid", "auto")
     assert (config.timeout, config.max_query_length, config.cache_ttl) == (0.5, 4000, 60.0)
@@ -21,6 +27,16 @@ def test_the_defaults_are_the_documented_ones():
     assert (config.strategy, config.ratio, config.near_duplicates) == ("alternate", None, None)
     assert config.redaction == Redaction()
     assert not config.redaction.enabled
+    assert config.block == PromptBlock(score_label="confidence")
+
+
+@pytest.mark.requirement("C211")
+def test_the_default_fills_the_tokens_best_first():
+    config = RetrievalConfig()
+    assert (config.top_k, config.clip_sentences, config.strategy) == (None, None, "score_first")
+    assert config.block == PromptBlock()
+    others = ("top_k", "clip_sentences", "strategy", "block")
+    assert config == INTERLEAVED.overridden(**{name: getattr(config, name) for name in others})
 
 
 @pytest.mark.parametrize(
@@ -48,10 +64,10 @@ def test_an_unknown_option_of_the_constructor_names_the_nearest():
 
 @pytest.mark.requirement("C038")
 def test_alternate_goes_with_no_ratio_but_a_half():
-    assert RetrievalConfig(ratio=0.5).ratio == 0.5
+    assert RetrievalConfig(strategy="alternate", ratio=0.5).ratio == 0.5
     assert RetrievalConfig(strategy="score_first", ratio=0.7).ratio == 0.7
     with pytest.raises(InvalidArgumentError, match=r"ratio must be 0\.5 or None with the strategy"):
-        RetrievalConfig(ratio=0.7)
+        RetrievalConfig(strategy="alternate", ratio=0.7)
 
 
 FORMS = {
@@ -77,7 +93,9 @@ def test_the_documented_default_configuration_is_read():
     text = """{
       "topK": 8, "clipSentences": 2, "maxTokens": 1500, "searchType": "hybrid", "minScore": 0.3
     }"""
-    assert RetrievalConfig.from_json(text) == RetrievalConfig(min_score=0.3)
+    read = RetrievalConfig.from_json(text)
+    others = {"strategy": "alternate", "block": PromptBlock(score_label="confidence")}
+    assert read.overridden(**others) == INTERLEAVED.overridden(min_score=0.3)
 
 
 @pytest.mark.parametrize("camel_case", [False, True])

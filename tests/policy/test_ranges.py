@@ -9,8 +9,8 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.policy import OutsideRecommendedWarning, RetrievalConfig
 
 TABLE = [
-    ("top_k", (1, 20), (6, 10), [0, 21, -1, 8.0, True, "8", None, 10**400]),
-    ("clip_sentences", (1, 5), (1, 2), [0, 6, 1.5, None, False]),
+    ("top_k", (1, 20), (6, 10), [0, 21, -1, 8.0, True, "8", 10**400]),
+    ("clip_sentences", (1, 5), (1, 2), [0, 6, 1.5, False]),
     ("max_tokens", (100, 3000), (100, 1500), [99, 3001, math.inf, "many"]),
     ("min_score", (0.0, 1.0), (0.0, 1.0), [-0.01, 1.01, math.nan, "aut", None, True]),
     ("session_boost", (1.0, 2.0), (1.0, 2.0), [0.99, 2.01, None, math.nan]),

@@ -111,3 +111,21 @@ def test_nothing_is_written_and_no_access_counted(memory):
     assert (listed.access_count, listed.last_accessed_at) == (0, None)
     assert listed == entry
     assert listed.created_at > NOON
+
+
+@pytest.mark.requirement("C211")
+@pytest.mark.parametrize("max_tokens", [100, 400, 1500])
+def test_a_block_takes_the_best_memories_until_its_tokens_are_spent(memory, max_tokens):
+    memory.add_many(
+        [
+            {"content": "harbour " * (1 + at % 7) + f"report {at}", "user_id": "alice"}
+            for at in range(200)
+        ]
+    )
+    config = RetrievalConfig(search_type="keyword", min_score=0, max_tokens=max_tokens)
+    payload = RetrievalPolicy(memory, config).run(request("harbour report"))
+    assert 0.85 * max_tokens < payload.metadata.total_tokens <= max_tokens
+    scores = [each.score for each in payload.memories]
+    assert scores == sorted(scores, reverse=True)
+    best = memory.search("harbour report", limit=5, search_type="keyword", user_id="alice")
+    assert ids_of(payload)[:3] == [str(hit.entry.id) for hit in best][:3]

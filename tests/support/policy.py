@@ -2,9 +2,9 @@
 
 import asyncio
 
-from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
+from mnemic.policy import INTERLEAVED, RetrievalPolicy, RetrievalRequest
 
-BY_KEYWORDS = RetrievalConfig(search_type="keyword", min_score=0)
+BY_KEYWORDS = INTERLEAVED.overridden(search_type="keyword", min_score=0)
 
 
 def request(message="Where is the harbour?", user_id="alice", session_id="today", **fields):

@@ -3,14 +3,13 @@
 import asyncio
 import re
 import time
-import warnings
 
 import numpy as np
 
 from mnemic.memory import AsyncMemory, Memory
 from mnemic.policy import (
+    INTERLEAVED,
     AsyncRetrievalPolicy,
-    OutsideRecommendedWarning,
     RetrievalConfig,
     RetrievalPolicy,
     RetrievalRequest,
@@ -62,9 +61,7 @@ class PolicySetup:
         self.is_async = is_async
         self.entries = list(entries)
         config = {key: options.pop(key) for key in [*options] if key in FIELDS}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OutsideRecommendedWarning)
-            self.config = RetrievalConfig(**{"search_type": "semantic", **config})
+        self.config = INTERLEAVED.overridden(**{"search_type": "semantic", **config})
         self.options = options
 
     def run(self, scenario):

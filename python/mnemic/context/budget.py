@@ -35,6 +35,12 @@ MAX_FURTHER_CUTS = 4
 MAX_CHARACTERS_PER_TOKEN = 32
 """A longer line is first counted in part, so that a slow tokenizer need not read it whole."""
 
+TOKENS_PER_LINE = 8
+"""Tokens of a short fact with its mark: so many memories may be needed to fill a budget."""
+
+MIN_CANDIDATES = 50
+"""Memories for a small budget: long and equal ones leave it to others."""
+
 _NOTHING = ("", "…")
 _EMPTY = "It has no text."
 _EXHAUSTED = "The budget was spent before it."
@@ -67,6 +73,11 @@ class PackedBlock(Redacted, frozen=True, kw_only=True):
 def left_out(memory: PayloadMemory, step: Step, reason: str) -> DroppedMemory:
     """Return the record of a memory that a step leaves out."""
     return DroppedMemory(id=memory.id, step=step, reason=reason, score=memory.score)
+
+
+def candidates_within(max_tokens: int) -> int:
+    """Return the number of memories among which a budget finds enough to fill it."""
+    return max(MIN_CANDIDATES, max_tokens // TOKENS_PER_LINE)
 
 
 @checks_arguments

@@ -101,8 +101,8 @@ class PackingPlan(Record, frozen=True, kw_only=True):
         min_score: Memories with a lower score are left out; None is no floor.
         redaction: Patterns that are replaced in contents, speakers and roles; None is none.
         near: Similarity from which on two texts are duplicates, 0 to 1; None compares normal forms.
-        limit: Maximum number of memories, if there is a strategy.
-        strategy: Order by turns of score and time; None keeps all, in the order in which they come.
+        limit: Maximum number of memories; None is as many as the tokens allow.
+        strategy: Order by score, by time, or by turns of both.
         ratio: Share of the strategy's first list in the limit.
         clip_sentences: Maximum number of sentences of a content; None clips nothing.
         max_tokens: Maximum number of tokens of the text.
@@ -114,8 +114,8 @@ class PackingPlan(Record, frozen=True, kw_only=True):
     min_score: float | None = None
     redaction: Redaction | None = None
     near: float | None = None
-    limit: int = 8
-    strategy: InterleavingStrategy | None = "alternate"
+    limit: int | None = None
+    strategy: InterleavingStrategy = "score_first"
     ratio: float | None = None
     clip_sentences: int | None = None
     max_tokens: int = 1500
@@ -188,9 +188,10 @@ class _Packing:
 
     def interleave(self) -> None:
         plan = self._plan
-        if plan.strategy is not None and self._applies("interleaving"):
-            kept = interleave(self._left, plan.limit, strategy=plan.strategy, ratio=plan.ratio)
-            self._keep(kept, "interleave", f"The {plan.limit} places were taken by others.")
+        if self._applies("interleaving"):
+            places = len(self._left) if plan.limit is None else plan.limit
+            kept = interleave(self._left, places, strategy=plan.strategy, ratio=plan.ratio)
+            self._keep(kept, "interleave", f"The {places} places were taken by others.")
 
     def clip(self) -> None:
         sentences = self._plan.clip_sentences

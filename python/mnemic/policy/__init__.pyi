@@ -31,6 +31,7 @@ from mnemic.policy.breaker import Timer as Timer
 from mnemic.policy.conditions import Trigger as Trigger
 from mnemic.policy.conditions import TriggerReason as TriggerReason
 from mnemic.policy.conditions import trigger as trigger
+from mnemic.policy.config import INTERLEAVED as INTERLEAVED
 from mnemic.policy.config import RetrievalConfig as RetrievalConfig
 from mnemic.policy.errors import ERROR_POLICIES as ERROR_POLICIES
 from mnemic.policy.errors import ErrorCode as ErrorCode

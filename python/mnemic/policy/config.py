@@ -1,7 +1,7 @@
 """RetrievalConfig: the options of a retrieval policy, checked."""
 
 from copy import copy
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -19,7 +19,8 @@ from mnemic.records.options import OptionsRecord, converted, fields_of
 class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):
     r"""Configuration of a retrieval policy.
 
-    Values outside the recommended ranges are accepted with an `OutsideRecommendedWarning`.
+    By default a block takes the best memories that its tokens allow; `INTERLEAVED` is the other
+    preset. Values outside the recommended ranges are accepted with an `OutsideRecommendedWarning`.
 
     Example:
         >>> from mnemic.policy import RetrievalConfig
@@ -27,8 +28,11 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
         6
 
     Attributes:
-        top_k: Memories in a payload at most, 1 to 20; 6 to 10 is recommended.
-        clip_sentences: Sentences of each memory, 1 to 5; 1 to 2 is recommended.
+        top_k: Memories in a payload at most, 1 to 20; 6 to 10 is recommended. None: as many as the
+            tokens allow.
+        clip_sentences: First sentences of each memory, 1 to 5; 1 to 2 is recommended. None: whole
+            memories, and of one that is longer than its share of the tokens the sentences that
+            have most words of the message.
         max_tokens: Tokens of the whole prompt block, 100 to 3,000; at most 1,500 is recommended.
         search_type: "hybrid", "semantic" or "keyword". Without an embedder a hybrid search is one
             by keywords.
@@ -36,8 +40,8 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
             embedder, or those learned from the memories, decide whether any memory answers the
             message, and then leaves none out.
         redaction: What is replaced in the texts; nothing unless enabled.
-        strategy: The order: "alternate" puts the best and the newest memories in turns;
-            "score_first" and "recency_first" put one of both lists first.
+        strategy: The order: "score_first" and "recency_first" put the best or the newest memories
+            first; "alternate" puts both in turns.
         ratio: Share of the places for the first list, 0 to 1; None gives it all of them. With
             "alternate" it is 0.5 or None.
         near_duplicates: Similarity from which on two texts count as the same, 0 to 1; None compares
@@ -57,13 +61,13 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
         InvalidArgumentError: If an option is out of range; the message has the range.
     """
 
-    top_k: int = 8
-    clip_sentences: int = 2
+    top_k: int | None = None
+    clip_sentences: int | None = None
     max_tokens: int = 1500
     search_type: SearchType = "hybrid"
     min_score: float | Literal["auto"] = "auto"
     redaction: Redaction = Redaction()
-    strategy: InterleavingStrategy = "alternate"
+    strategy: InterleavingStrategy = "score_first"
     ratio: float | None = None
     near_duplicates: float | None = None
     same_session_only: bool = False
@@ -116,3 +120,12 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
             if name in fields:
                 fields[name] = converted(kind, fields[name], name)
         return cls(**fields)
+
+
+INTERLEAVED: Final = RetrievalConfig(
+    top_k=8,
+    clip_sentences=2,
+    strategy="alternate",
+    block=PromptBlock(score_label="confidence"),
+)
+"""The best and the newest memories in turns, eight of two sentences each, facts with a score."""

@@ -18,7 +18,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
         trigger: Whether the search ran, and why.
         config: The active configuration, with the administrator's settings.
         query_time: Milliseconds that the run took.
-        total_results: Memories found, before the steps; at most twice `top_k`.
+        total_results: Memories found, before the steps.
         included_results: Memories in the payload.
         total_tokens: Tokens of the prompt block, by the policy's counter.
         applied_filters: Names of the steps that were applied, in their order.

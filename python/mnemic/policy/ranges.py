@@ -32,8 +32,8 @@ class OutsideRecommendedWarning(UserWarning):
 
 
 RANGES: Mapping[str, Range] = {
-    "top_k": Range(1, 20, (6, 10), is_whole=True),
-    "clip_sentences": Range(1, 5, (1, 2), is_whole=True),
+    "top_k": Range(1, 20, (6, 10), is_whole=True, may_be_none=True),
+    "clip_sentences": Range(1, 5, (1, 2), is_whole=True, may_be_none=True),
     "max_tokens": Range(100, 3000, (100, 1500), is_whole=True),
     "min_score": Range(0, 1, word=AUTO),
     "ratio": Range(0, 1, may_be_none=True),

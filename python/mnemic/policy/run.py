@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mnemic.context.budget import candidates_within
 from mnemic.context.packing import PackingPlan, pack
 from mnemic.context.prompt_block import marked
 from mnemic.index import RankedRow
@@ -139,7 +140,7 @@ class Retriever(Service):
         boost = SessionBoost(request.session_id, config.session_boost)
         found = boost.found(self._find, scope, self._search(config, request, deadline))
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
-        candidates = boost.candidates(found, OVER_FETCH * config.top_k)
+        candidates = boost.candidates(found, self._candidates)
         memories = PayloadMemory.of(candidates, search_type)
         packed = pack(memories, self._plan(config, by_another=found.marks.by_another))
         metadata = RetrievalMetadata(
@@ -160,6 +161,11 @@ class Retriever(Service):
         """The configuration, with the administrator's settings."""
         return self._config
 
+    @property
+    def _candidates(self) -> int:
+        places = self._config.top_k
+        return candidates_within(self._config.max_tokens) if places is None else OVER_FETCH * places
+
     def _search_type(self, config: RetrievalConfig) -> SearchType:
         has_embedder = self.repository.embedder is not None
         return config.search_type if has_embedder or config.search_type != "hybrid" else "keyword"
@@ -169,7 +175,7 @@ class Retriever(Service):
     ) -> Search:
         return Search(
             text=request.message,
-            limit=OVER_FETCH * config.top_k,
+            limit=self._candidates,
             ranking=BY_SEARCH_TYPE[self._search_type(config)],
             filters=request.expression(include_sensitive=config.include_sensitive),
             needs_evidence=config.min_score == AUTO,

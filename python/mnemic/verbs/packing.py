@@ -27,9 +27,7 @@ def context_of(
         explain: Whether the result holds the dropped hits.
     """
     block = marked(_LINES, by_another=found.by_another)
-    plan = PackingPlan(
-        strategy=None, cuts_last=False, block=block, max_tokens=max_tokens, counter=counter
-    )
+    plan = PackingPlan(cuts_last=False, block=block, max_tokens=max_tokens, counter=counter)
     memories = _memories(found.hits)
     packed = pack(memories, plan)
     hits = {memory.id: hit for memory, hit in zip(memories, found.hits, strict=True)}

@@ -92,7 +92,7 @@ class AsyncSearchVerbs(ScopedBase):
         *,
         vector: ArrayLike | None = None,
         max_tokens: int = 1000,
-        limit: int = 50,
+        limit: int | None = None,
         counter: TokenCounter | None = None,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: date | str | None = None,
@@ -114,11 +114,14 @@ class AsyncSearchVerbs(ScopedBase):
 
         Args:
             max_tokens: The most that the text takes, at least 1.
+            limit: The most memories in it; None is as many as the tokens allow.
             counter: Counts tokens; an estimate by script unless given.
             explain: Whether `table()` has the parts of each score, and dropped contents.
             include_sensitive: Whether sensitive memories are among them.
         """
-        from mnemic.verbs.packing import context_of  # noqa: PLC0415 - not every program uses it
+        # Not every program uses them.
+        from mnemic.context.budget import candidates_within  # noqa: PLC0415
+        from mnemic.verbs.packing import context_of  # noqa: PLC0415
 
         whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
         flag("include_sensitive", include_sensitive)
@@ -127,7 +130,7 @@ class AsyncSearchVerbs(ScopedBase):
             expression = All((IS_NOT_SENSITIVE, *([] if expression is None else [expression])))
         search = self._search(
             query,
-            limit,
+            candidates_within(max_tokens) if limit is None else limit,
             expression,
             vector=vector,
             min_score=min_score,
