@@ -73,3 +73,12 @@ def test_wrong_arguments_are_refused_by_name(cut):
         clip("tea", 0)
     with pytest.raises(InvalidArgumentError, match=r"texts\[1\] has a lone surrogate"):
         _core.clip_sentences_batch(["tea", "\ud800"], 1)
+
+
+@pytest.mark.requirement("C041")
+def test_a_passage_is_counted_in_characters_and_has_the_words_of_the_query():
+    text = "Ça va ? 😀 Marta moved to Bergen in May. Bye."
+    start, end, words = _core.passage(text, "Where did Marta move?", 8)
+    assert text[start:end] == "Marta moved to Bergen in May."
+    assert words == ["Marta", "move"]
+    assert _core.passage("", "Marta", 8) == (0, 0, [])

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use mnemic_core::text::{
-    clip, sentences as core_sentences, truncate as core_truncate,
+    clip, passage as core_passage, sentences as core_sentences, truncate as core_truncate,
     truncate_to_tokens as core_truncate_to_tokens,
 };
 use pyo3::prelude::*;
@@ -44,6 +44,25 @@ fn places_in_characters(text: &str) -> Vec<(usize, usize)> {
     core_sentences(text)
         .map(|place| (characters_up_to(place.start), characters_up_to(place.end)))
         .collect()
+}
+
+#[doc = stub!("passage")]
+#[pyfunction]
+#[pyo3(signature = (text, query, max_tokens, /))]
+pub(crate) fn passage(
+    text: Bound<'_, PyString>,
+    query: Bound<'_, PyString>,
+    max_tokens: i64,
+) -> PyResult<(usize, usize, Vec<String>)> {
+    let py = text.py();
+    let max_tokens = at_least("max_tokens", max_tokens, 1)?;
+    let (text, query) = (utf8(text, || "text".to_owned())?, utf8(query, || "query".to_owned())?);
+    let found = || {
+        let found = core_passage(&text, &query, max_tokens);
+        let start = text[..found.span.start].chars().count();
+        (start, start + text[found.span].chars().count(), found.words)
+    };
+    Ok(if text.len() < DETACH_BYTES { found() } else { py.detach(found) })
 }
 
 #[doc = stub!("clip_sentences")]

@@ -17,6 +17,7 @@ pub(crate) mod names;
 mod neutralise;
 mod normalise;
 pub(crate) mod ordinary_names;
+mod passage;
 pub(crate) mod present;
 mod redaction;
 pub(crate) mod roles;
@@ -46,6 +47,7 @@ pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fing
 pub use language::Language;
 pub use neutralise::neutralise;
 pub use normalise::{fold, normalise};
+pub use passage::{Passage, passage};
 pub use redaction::{PatternSource, RedactionCheck, Redactor, known_patterns};
 pub use roles::Role;
 pub use sentences::{Sentences, sentences};

@@ -63,6 +63,21 @@ fn truncated(text: &str, limit: usize, cost: fn(char) -> usize) -> Cow<'_, str> 
     Cow::Borrowed(text)
 }
 
+/// The end of the beginning of a text that costs so much at most: the whole text if it fits, else behind
+/// a word or a grapheme cluster, and behind a character at least.
+pub(super) fn end_of_part(text: &str, limit: usize, cost: fn(char) -> usize) -> usize {
+    let (mut spent, mut fitting) = (0_usize, 0);
+    for character in text.chars() {
+        spent += cost(character);
+        if spent > limit && fitting > 0 {
+            let end = end_of_word(text, end_of_grapheme(text, fitting));
+            return if end > 0 { end } else { fitting };
+        }
+        fitting += character.len_utf8();
+    }
+    text.len()
+}
+
 /// The part of a text that ends near a place, without the pause at its end, and an ellipsis.
 fn cut(text: &str, fitting: usize) -> String {
     let end = end_of_word(text, end_of_grapheme(text, fitting));
