@@ -26,7 +26,7 @@ TEXTS = [
 def block(memory):
     """Return a text of two memories, where two others were left out."""
     memory.add_many(TEXTS)
-    return memory.context("red sofa", max_tokens=40)
+    return memory.context("red sofa", max_tokens=28)
 
 
 @pytest.mark.requirement("R302", "C044")
@@ -35,7 +35,7 @@ def test_hits_are_the_cited_memories_with_their_scores(memory, block):
     assert len(block.hits) == len(block.splitlines()) == 2
     assert [hit.score for hit in block.hits] == [found[hit.id].score for hit in block.hits]
     assert block.memories == tuple(hit.entry for hit in block.hits)
-    assert block.tokens == EstimatedTokens().count(str(block)) <= 40
+    assert block.tokens == EstimatedTokens().count(str(block)) <= 28
 
 
 def test_dropped_memories_have_a_step_and_a_reason(memory, block):
@@ -59,7 +59,7 @@ def test_the_text_is_printed_and_is_a_str(block, capsys):
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_table_has_cited_and_dropped_memories(memory, explain):
     memory.add_many(TEXTS)
-    block = memory.context("red sofa", max_tokens=40, explain=explain)
+    block = memory.context("red sofa", max_tokens=28, explain=explain)
     head, *rows = block.table().splitlines()
     assert head.split()[:3] == ["#", "score", "tokens"]
     assert head.endswith("left out")
@@ -74,7 +74,7 @@ def test_a_table_has_cited_and_dropped_memories(memory, explain):
         assert row.endswith(f"{one.step}: {one.reason}")
     assert ("stands by the wall" in block.table()) == explain
     assert ("keyword" in head) == ("words" in head) == explain
-    assert block == memory.context("red sofa", max_tokens=40)
+    assert block == memory.context("red sofa", max_tokens=28)
 
 
 def test_a_table_of_nothing_is_a_sentence(memory):
@@ -89,7 +89,7 @@ def test_a_table_of_nothing_is_a_sentence(memory):
 def test_the_contents_of_sensitive_memories_are_hidden_in_tables(memory):
     memory.add("a red sofa is secret", sensitive=True)
     memory.add("a red sofa " + "is secret " * 40, sensitive=True)
-    block = memory.context("red sofa", max_tokens=40, include_sensitive=True, explain=True)
+    block = memory.context("red sofa", max_tokens=24, include_sensitive=True, explain=True)
     assert "secret" in block
     assert len(block.dropped) == 1
     assert "secret" not in block.table()
@@ -108,7 +108,7 @@ def test_the_plain_form_has_all_parts(block):
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_pickle_has_all_parts(memory, explain):
     memory.add_many(TEXTS)
-    block = memory.context("red sofa", max_tokens=40, explain=explain)
+    block = memory.context("red sofa", max_tokens=28, explain=explain)
     copy = pickle.loads(pickle.dumps(block))  # noqa: S301 - our own
     assert isinstance(copy, MemoryContext)
     assert copy == block
@@ -149,12 +149,15 @@ def test_a_memory_cannot_leave_its_line(memory, evil):
 
 
 def test_the_policy_steps_are_not_those_of_a_context():
-    """Nothing is clipped, cut or redacted: a context has whole memories."""
+    """Nothing is redacted, and a memory is whole if it fits."""
     text = "Red sofa. Bought in May. Costs 3. Mail john.doe@example.com. " + "It is soft. " * 30
     with Memory(":memory:", "aide", embedder=WordEmbedder(64), clock=Clock()) as memory:
         memory.add(text)
         assert memory.context("red sofa") == f"[1] 2026-05-01 {text.strip()}"
-        assert memory.context("red sofa", max_tokens=60) == ""
+        cut = memory.context("red sofa", max_tokens=60)
+        assert cut.startswith("[1] 2026-05-01 Red sofa. Bought in May. Costs 3. Mail john.doe@")
+        assert cut.endswith(" It is soft…")
+        assert 40 < cut.tokens <= 60
     assert Redaction().enabled is False
 
 

@@ -19,6 +19,7 @@ PLANS = {
     "recency": PackingPlan(
         strategy="recency_first", ratio=0.5, limit=4, min_score=0.25, max_tokens=120
     ),
+    "passages": PackingPlan(query="tea at noon", max_tokens=60),
     "small": PackingPlan(
         limit=3, clip_sentences=1, max_tokens=40, block=PromptBlock(preamble=True)
     ),

@@ -1,9 +1,10 @@
 """The budget of a prompt block: as many memories, the best first, as its tokens allow."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar, TypeAlias
 
-from mnemic._core import estimate_tokens, truncate, truncate_to_tokens
+from mnemic._core import estimate_tokens, passage, truncate, truncate_to_tokens
 from mnemic.context.interleaving import places_by_score
 from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, joined
 from mnemic.context.tokens import Count, count_of
@@ -16,6 +17,12 @@ from mnemic.reporting.near_names import checks_arguments
 
 MIN_CUT_TOKENS = 16
 """A content is cut only if at least this many tokens are left for it: fewer are a fragment."""
+
+SHARES = 4
+"""A memory takes one in so many of the tokens that are left, and what no later one needs."""
+
+MIN_SHARE = 32
+"""Tokens that any memory may take while they are left."""
 
 MAX_PROBES = 8
 """Calls of a foreign counter for one cut; an estimate needs one or two."""
@@ -80,6 +87,21 @@ def candidates_within(max_tokens: int) -> int:
     return max(MIN_CANDIDATES, max_tokens // TOKENS_PER_LINE)
 
 
+def passage_of(text: str, query: str, max_tokens: int) -> str:
+    """Return the sentences of a text that share most with a query, and "…" for what is left out.
+
+    Args:
+        text: Any text.
+        query: Any text; without a word in common the beginning is taken.
+        max_tokens: Maximum number of estimated tokens; at least one is taken.
+    """
+    start, end, _ = passage(text, query, max(1, max_tokens - estimate_tokens("……")))
+    kept = text[start:end].strip()
+    if text[:start].strip():
+        kept = f"…{kept}"
+    return f"{kept.removesuffix('.')}…" if text[end:].strip() else kept
+
+
 @checks_arguments
 def enforce_budget(
     memories: Sequence[PayloadMemory],
@@ -120,6 +142,7 @@ def select_within_budget(
     counter: TokenCounter | None,
     *,
     cuts_last: bool,
+    query: str | None = None,
 ) -> PackedBlock:
     """Spend a budget by score, and render the block in the order of the memories.
 
@@ -129,8 +152,11 @@ def select_within_budget(
         form: Form of the block.
         counter: Token counter; an estimate by script unless given.
         cuts_last: Whether the first memory that does not fit may be cut.
+        query: Text that says which sentences of it stay; None keeps its beginning.
     """
-    selection = _Selection(form, count_of(counter), max_tokens, len(memories), cuts_last=cuts_last)
+    selection = _Selection(
+        form, count_of(counter), max_tokens, memories, cuts_last=cuts_last, query=query
+    )
     places = places_by_score(memories)
     for begin in range(0, len(places), MAX_PASSED_OVER):
         some = places[begin : begin + MAX_PASSED_OVER]
@@ -146,14 +172,23 @@ class _Selection:
     """Greedy selection by score: the remaining tokens, and the selected memories."""
 
     def __init__(
-        self, form: PromptForm, count: Count, max_tokens: int, candidates: int, *, cuts_last: bool
+        self,
+        form: PromptForm,
+        count: Count,
+        max_tokens: int,
+        memories: Sequence[PayloadMemory],
+        *,
+        cuts_last: bool,
+        query: str | None,
     ) -> None:
         self._form = form
         self._count = count
         self._is_estimate = count is estimate_tokens
-        frame = form.header() + form.footer(candidates, MAX_LATENCY)
+        frame = form.header() + form.footer(len(memories), MAX_LATENCY)
         self._remaining = max_tokens - (count(frame) if frame else 0)
         self._cuts_last = cuts_last
+        self._query = query
+        self._needed = 0 if query is None else sum(map(_estimated, memories))
         self._headings = {""}
         self._kept: dict[int, _Line] = {}
         self._dropped: list[DroppedMemory] = []
@@ -184,17 +219,24 @@ class _Selection:
         number = len(self._kept) + 1
         text = f"{self._form.numbered(line, number)}\n"
         cost = self._count(text) if self._is_estimate else self._cost(text, remaining)
-        if cost <= remaining:
+        share = remaining if self._query is None else self._share(memory, remaining)
+        if cost <= share:
             self._kept[place] = memory, line, cost, memory
             self._remaining = remaining - cost
             self._headings.add(heading)
-        elif self._cuts_last and (cut := self._cut(memory, remaining, number)) is not None:
+        elif self._cuts_last and (cut := self._cut(memory, share, number)) is not None:
             self._kept[place] = cut
-            self._remaining = 0
+            self._remaining = 0 if self._query is None else remaining - cut[2]
+            self._headings.add(heading)
         else:
             self._misses_left -= 1
             reason = f"It takes more than the {max(remaining, 0)} tokens that were left."
             self._drop(memory, reason)
+
+    def _share(self, memory: PayloadMemory, remaining: int) -> int:
+        """Return the most tokens that a memory takes of those that are left for it and others."""
+        self._needed -= _estimated(memory)
+        return min(remaining, max(MIN_SHARE, remaining // SHARES, remaining - self._needed))
 
     def _cost(self, text: str, remaining: int) -> int:
         """Return the tokens of a text, or those of its head if they are too many already."""
@@ -220,8 +262,17 @@ class _Selection:
         content_budget = budget - measured("…")[2]
         if content_budget < MIN_CUT_TOKENS:
             return None
-        cut = _by_estimate if self._is_estimate else _by_search
-        return cut(memory.content, budget, content_budget, measured)
+        shortened = partial(self._shortened, memory.content)
+        if self._is_estimate:
+            return _by_estimate(shortened, budget, content_budget, measured)
+        return _by_search(shortened, len(memory.content), budget, content_budget, measured)
+
+    def _shortened(self, content: str, length: int) -> str:
+        """Return a content cut to estimated tokens, or to characters for another counter."""
+        if self._query is None:
+            return (truncate_to_tokens if self._is_estimate else truncate)(content, length)
+        tokens = length if self._is_estimate else length // CHARACTERS_PER_TOKEN
+        return passage_of(content, self._query, tokens)
 
     def rendered(self, max_tokens: int) -> PackedBlock:
         """Render the block; while it takes more tokens than its lines, shorten it from the end."""
@@ -253,12 +304,19 @@ class _Selection:
         self._drop(original, _WHOLE)
 
 
+def _estimated(memory: PayloadMemory) -> int:
+    return estimate_tokens(memory.content)
+
+
 def _by_estimate(
-    content: str, budget: int, content_budget: int, measured: Callable[[str], _Line]
+    shortened: Callable[[int], str],
+    budget: int,
+    content_budget: int,
+    measured: Callable[[str], _Line],
 ) -> _Line | None:
     tokens = content_budget + estimate_tokens("…")
     for _ in range(MAX_PROBES):
-        text = truncate_to_tokens(content, tokens) if tokens > 0 else ""
+        text = shortened(tokens) if tokens > 0 else ""
         if text in _NOTHING:
             break
         cut = measured(text)
@@ -269,17 +327,21 @@ def _by_estimate(
 
 
 def _by_search(
-    content: str, budget: int, content_budget: int, measured: Callable[[str], _Line]
+    shortened: Callable[[int], str],
+    length: int,
+    budget: int,
+    content_budget: int,
+    measured: Callable[[str], _Line],
 ) -> _Line | None:
-    """Search for the longest head that fits, in proportion to the tokens of the last one."""
-    best, fits, misses = None, 0, len(content)
+    """Search for the longest text that fits, in proportion to the tokens of the last one."""
+    best, fits, misses = None, 0, length
     guess = content_budget * CHARACTERS_PER_TOKEN
     for _ in range(MAX_PROBES):
         if not fits < guess < misses:
             guess = (fits + misses) // 2
         if guess == fits:
             break
-        text = truncate(content, guess)
+        text = shortened(guess)
         cut = None if text in _NOTHING else measured(text)
         left = 0 if cut is None else budget - cut[2]
         if left < 0:

@@ -104,7 +104,10 @@ class PackingPlan(Record, frozen=True, kw_only=True):
         limit: Maximum number of memories; None is as many as the tokens allow.
         strategy: Order by score, by time, or by turns of both.
         ratio: Share of the strategy's first list in the limit.
-        clip_sentences: Maximum number of sentences of a content; None clips nothing.
+        query: Text by whose words the sentences are chosen that stay of a content which is longer
+            than its share of the tokens; None cuts no content for its length alone.
+        clip_sentences: Number of the first sentences of a content that stay, whatever the query;
+            None clips nothing.
         max_tokens: Maximum number of tokens of the text.
         counter: Token counter; an estimate by script unless given.
         cuts_last: Whether the first memory that does not fit may be cut.
@@ -117,6 +120,7 @@ class PackingPlan(Record, frozen=True, kw_only=True):
     limit: int | None = None
     strategy: InterleavingStrategy = "score_first"
     ratio: float | None = None
+    query: str | None = None
     clip_sentences: int | None = None
     max_tokens: int = 1500
     counter: TokenCounter | None = None
@@ -207,7 +211,12 @@ class _Packing:
         plan = self._plan
         self._applies("token_budget")
         packed = select_within_budget(
-            self._left, plan.max_tokens, plan.block, plan.counter, cuts_last=plan.cuts_last
+            self._left,
+            plan.max_tokens,
+            plan.block,
+            plan.counter,
+            cuts_last=plan.cuts_last,
+            query=plan.query if plan.clip_sentences is None else None,
         )
         return replace(
             packed,

@@ -142,7 +142,8 @@ class Retriever(Service):
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
         candidates = boost.candidates(found, self._candidates)
         memories = PayloadMemory.of(candidates, search_type)
-        packed = pack(memories, self._plan(config, by_another=found.marks.by_another))
+        plan = self._plan(config, request, by_another=found.marks.by_another)
+        packed = pack(memories, plan)
         metadata = RetrievalMetadata(
             trigger=MET,
             config=config,
@@ -183,7 +184,9 @@ class Retriever(Service):
             deadline=deadline,
         )
 
-    def _plan(self, config: RetrievalConfig, *, by_another: bool) -> PackingPlan:
+    def _plan(
+        self, config: RetrievalConfig, request: RetrievalRequest, *, by_another: bool
+    ) -> PackingPlan:
         floor = config.min_score if isinstance(config.min_score, float) else None
         return PackingPlan(
             redaction=config.redaction,
@@ -191,6 +194,7 @@ class Retriever(Service):
             limit=config.top_k,
             strategy=config.strategy,
             ratio=config.ratio,
+            query=request.message,
             clip_sentences=config.clip_sentences,
             max_tokens=config.max_tokens,
             counter=self._counter,

@@ -16,18 +16,30 @@ _LINES = NumberedLines()
 
 
 def context_of(
-    found: SearchResults, max_tokens: int, counter: TokenCounter | None, *, explain: bool
+    found: SearchResults,
+    max_tokens: int,
+    counter: TokenCounter | None,
+    *,
+    explain: bool,
+    query: str | None = None,
 ) -> MemoryContext:
-    """Return the text of hits: numbered lines in their order, whole or not at all.
+    """Return the text of hits: numbered lines in their order.
 
     Args:
         found: The hits.
         max_tokens: Maximum number of tokens of the text.
         counter: Token counter; an estimate by script unless given.
         explain: Whether the result holds the dropped hits.
+        query: Text whose words say which sentences stay of a long content; None cuts none.
     """
     block = marked(_LINES, by_another=found.by_another)
-    plan = PackingPlan(cuts_last=False, block=block, max_tokens=max_tokens, counter=counter)
+    plan = PackingPlan(
+        query=query,
+        cuts_last=query is not None,
+        block=block,
+        max_tokens=max_tokens,
+        counter=counter,
+    )
     memories = _memories(found.hits)
     packed = pack(memories, plan)
     hits = {memory.id: hit for memory, hit in zip(memories, found.hits, strict=True)}

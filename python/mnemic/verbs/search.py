@@ -109,8 +109,9 @@ class AsyncSearchVerbs(ScopedBase):
         """Return the memories that match a query best as one text, for a prompt; "" if none does.
 
         Each is one line with its number, date and speaker, and can begin no line, heading, tag,
-        fence or role of its own. Equal texts come once; memories that do not fit are passed over.
-        The text has the cited memories in `hits`, and others with their reasons in `dropped`.
+        fence or role of its own. Equal texts come once. Of a memory that is longer than its share
+        of the tokens the sentences stay that match the query best, with "…" for the others. The
+        text has the cited memories in `hits`, and others with their reasons in `dropped`.
 
         Args:
             max_tokens: The most that the text takes, at least 1.
@@ -141,7 +142,8 @@ class AsyncSearchVerbs(ScopedBase):
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         found = await self._repository.search(scope, search)
         return await run_blocking(
-            lambda: context_of(found, max_tokens, counter, explain=explain), self._repository
+            lambda: context_of(found, max_tokens, counter, explain=explain, query=search.text),
+            self._repository,
         )
 
     async def similar(
