@@ -12,6 +12,7 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
 )
+from mnemic.repository.found import NEAR_BEST
 from tests.support.embedders import WordEmbedder
 
 
@@ -56,3 +57,36 @@ def test_the_total_is_asked_for_by_one_name(memory):
         assert (found.total_matches, found.total_is_lower_bound) == (3, False)
     with pytest.raises(InvalidArgumentError, match="total and with_total are the same option"):
         memory.retrieve("tea", total=True, with_total=True)
+
+
+@pytest.mark.requirement("C151")
+def test_relative_leaves_out_hits_far_below_the_best(memory):
+    memory.add_many([f"note {at} about the garden" for at in range(60)])
+    memory.add_many(["the passport number is X12", "the passport lies in the drawer"])
+    query = "What is the passport number?"
+    whole = memory.search(query, limit=100, min_score="auto")
+    near = memory.search(query, limit=100, min_score="relative")
+    assert 0 < len(near) < len(whole)
+    assert [hit.id for hit in near] == [hit.id for hit in whole[: len(near)]]
+    assert near[-1].score >= NEAR_BEST * near[0].score > whole[len(near)].score
+    for offset in range(len(near) + 2):
+        page = memory.search(query, limit=1, offset=offset, min_score="relative")
+        assert [hit.id for hit in page] == [hit.id for hit in near[offset : offset + 1]]
+    assert not memory.search("xyzzy", min_score="relative")
+
+
+@pytest.mark.requirement("C151")
+def test_a_context_is_filled_only_where_its_tokens_are_named(memory):
+    memory.add_many([f"note {at} about the garden" for at in range(60)])
+    memory.add("the passport number is X12")
+    query = "What is the passport number?"
+    near = memory.context(query)
+    assert [hit.id for hit in near.hits] == [
+        hit.id for hit in memory.search(query, limit=100, min_score="relative")
+    ]
+    assert near == memory.context(query, min_score="relative")
+    filled = memory.context(query, max_tokens=400)
+    assert near.tokens < 100
+    assert 350 < filled.tokens <= 400
+    assert filled == memory.context(query, max_tokens=400, min_score="auto")
+    assert near == memory.context(query, max_tokens=400, min_score="relative")

@@ -84,6 +84,7 @@ class Search(Redacted, frozen=True, kw_only=True):
             learned from the memories, says what similar texts are.
         scale: The scale that cosines are put on before other parts of the score are added, once it
             is learned; None is an embedder with floors of its own, or too few memories.
+        is_near_best: Whether hits are left out whose score is far below the best one's.
         needs_evidence: Whether nothing is returned without evidence that any memory matches.
         evidence: The floor of that evidence, once the embedder and the query's language are known.
         with_total: Whether to count all matches.
@@ -121,6 +122,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     needs_similarity: bool = False
     documented: DocumentedFloors = DocumentedFloors()
     scale: CosineScale | None = None
+    is_near_best: bool = False
     needs_evidence: bool = False
     evidence: EvidenceFloor | None = None
     with_total: bool = False

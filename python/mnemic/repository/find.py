@@ -281,6 +281,11 @@ class Finder(Part):
             EmbeddingError: If the embedder fails, and the search does not fall back to keywords.
             StoreError: If the store cannot be read.
         """
+        if search.is_near_best:  # the best hit is needed on every page
+            whole = msgspec.structs.replace(
+                search, limit=search.limit + search.offset, offset=0, is_near_best=False
+            )
+            return self.find(scope, whole, expansion).near_best(search.offset)
         begun = time.monotonic()
         try:
             found = self._find(scope, search, expansion)

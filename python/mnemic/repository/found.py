@@ -92,6 +92,12 @@ class SearchOutcome(NamedTuple):
         """Return them with other marks."""
         return self._replace(marks=self.marks._replace(**marks))
 
+    def near_best(self, offset: int) -> "SearchOutcome":
+        """Return the hits whose score is not far below the best one's, without the first ones."""
+        floor = NEAR_BEST * self.hits[0].score if self.hits else 0.0
+        near = [hit for hit in self.hits if hit.score >= floor]
+        return self._replace(hits=near[offset:])
+
     def joined(self, others: "SearchOutcome") -> "SearchOutcome":
         """Return them and after them others, each memory once, as it is here."""
         known = {hit.row for hit in self.hits}
@@ -115,6 +121,9 @@ class SearchOutcome(NamedTuple):
         )
         return SearchResults(hits, share=self.share, **self.marks.of(SearchResults))
 
+
+NEAR_BEST = 0.3
+"""Least share of the best score; docs/lab/quality.md has what others keep and leave out."""
 
 Find: TypeAlias = Callable[[Scope, Search], SearchOutcome]
 """Finds memories of a scope, in the caller's thread."""

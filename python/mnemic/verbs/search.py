@@ -29,6 +29,9 @@ from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
 from mnemic.verbs.floors import MinScore
 
+MOST_TOKENS = 1000
+"""Tokens of a context at most, if no other number is named."""
+
 
 class AsyncSearchVerbs(ScopedBase):
     """Finds memories by meaning, keywords, time and importance."""
@@ -67,7 +70,8 @@ class AsyncSearchVerbs(ScopedBase):
             ranking: Weights of relevance, recency, importance, access and salience, others 0; or
                 all parts of a score, `search_type` among them, as a `mnemic.Ranking`.
             min_score: Only hits with at least this score, 0 to 1; None returns the best at any
-                score, "auto" nothing unless an answer is likely: docs/concepts/scores.md.
+                score, "auto" nothing unless an answer is likely, "relative" of those only hits that
+                are not far below the best: docs/concepts/scores.md.
             explain: Return every part of each score in `components`, and reasons in `why`.
         """
         search = self._search(
@@ -91,7 +95,7 @@ class AsyncSearchVerbs(ScopedBase):
         query: str | None = None,
         *,
         vector: ArrayLike | None = None,
-        max_tokens: int = 1000,
+        max_tokens: int | None = None,
         limit: int | None = None,
         counter: TokenCounter | None = None,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
@@ -114,9 +118,11 @@ class AsyncSearchVerbs(ScopedBase):
         text has the cited memories in `hits`, and others with their reasons in `dropped`.
 
         Args:
-            max_tokens: The most that the text takes, at least 1.
+            max_tokens: The most that the text takes, at least 1; it is filled. None: at most 1,000,
+                and only memories whose score is near the best one's.
             limit: The most memories in it; None is as many as the tokens allow.
             counter: Counts tokens; an estimate by script unless given.
+            min_score: See `search`. "auto" is "relative" unless `max_tokens` is named.
             explain: Whether `table()` has the parts of each score, and dropped contents.
             include_sensitive: Whether sensitive memories are among them.
         """
@@ -124,6 +130,9 @@ class AsyncSearchVerbs(ScopedBase):
         from mnemic.context.budget import candidates_within  # noqa: PLC0415
         from mnemic.verbs.packing import context_of  # noqa: PLC0415
 
+        if max_tokens is None:
+            max_tokens = MOST_TOKENS
+            min_score = "relative" if min_score == "auto" else min_score
         whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
         flag("include_sensitive", include_sensitive)
         expression = parsed_filters(filters, since, until)
