@@ -1,7 +1,7 @@
 import pytest
 
 from mnemic import Memory
-from mnemic.policy import RetrievalConfig, RetrievalPolicy
+from mnemic.policy import INTERLEAVED, RetrievalConfig, RetrievalPolicy
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.policy import BY_KEYWORDS, DOORS, ids_of, prompt_of, request
@@ -129,3 +129,17 @@ def test_a_block_takes_the_best_memories_until_its_tokens_are_spent(memory, max_
     assert scores == sorted(scores, reverse=True)
     best = memory.search("harbour report", limit=5, search_type="keyword", user_id="alice")
     assert ids_of(payload)[:3] == [str(hit.entry.id) for hit in best][:3]
+
+
+@pytest.mark.requirement("C211", "R294")
+@pytest.mark.parametrize(
+    ("config", "answers"), [(RetrievalConfig(max_tokens=200), True), (INTERLEAVED, False)]
+)
+def test_sentences_that_match_stay_unless_a_number_of_first_ones_is_set(memory, config, answers):
+    text = "Hello! Thanks for asking. The gate code is 4711. Bye." + " See you." * 60
+    memory.add(text, user_id="alice")
+    memory.add_many([{"content": f"Note {at}", "user_id": "alice"} for at in range(20)])
+    config = config.overridden(search_type="keyword", min_score=0)
+    payload = RetrievalPolicy(memory, config).run(request("What is the gate code?"))
+    assert ("4711" in payload.prompt) is answers
+    assert ("Hello! Thanks for asking…" in payload.prompt) is not answers

@@ -1,7 +1,6 @@
 """The budget of a prompt block: as many memories, the best first, as its tokens allow."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import ClassVar, TypeAlias
 
 from mnemic._core import estimate_tokens, passage, truncate, truncate_to_tokens
@@ -188,7 +187,9 @@ class _Selection:
         self._remaining = max_tokens - (count(frame) if frame else 0)
         self._cuts_last = cuts_last
         self._query = query
-        self._needed = 0 if query is None else sum(map(_estimated, memories))
+        self._needed = (
+            0 if query is None else sum(estimate_tokens(memory.content) for memory in memories)
+        )
         self._headings = {""}
         self._kept: dict[int, _Line] = {}
         self._dropped: list[DroppedMemory] = []
@@ -235,7 +236,7 @@ class _Selection:
 
     def _share(self, memory: PayloadMemory, remaining: int) -> int:
         """Return the most tokens that a memory takes of those that are left for it and others."""
-        self._needed -= _estimated(memory)
+        self._needed -= estimate_tokens(memory.content)
         return min(remaining, max(MIN_SHARE, remaining // SHARES, remaining - self._needed))
 
     def _cost(self, text: str, remaining: int) -> int:
@@ -262,10 +263,14 @@ class _Selection:
         content_budget = budget - measured("…")[2]
         if content_budget < MIN_CUT_TOKENS:
             return None
-        shortened = partial(self._shortened, memory.content)
+
+        def cut(length: int) -> _Line | None:
+            text = self._shortened(memory.content, length)
+            return None if text in _NOTHING else measured(text)
+
         if self._is_estimate:
-            return _by_estimate(shortened, budget, content_budget, measured)
-        return _by_search(shortened, len(memory.content), budget, content_budget, measured)
+            return _by_estimate(cut, budget, content_budget)
+        return _by_search(cut, len(memory.content), budget, content_budget)
 
     def _shortened(self, content: str, length: int) -> str:
         """Return a content cut to estimated tokens, or to characters for another counter."""
@@ -304,35 +309,23 @@ class _Selection:
         self._drop(original, _WHOLE)
 
 
-def _estimated(memory: PayloadMemory) -> int:
-    return estimate_tokens(memory.content)
+_Cut: TypeAlias = Callable[[int], _Line | None]
+"""A memory whose content is cut to a length; None if nothing is left of it."""
 
 
-def _by_estimate(
-    shortened: Callable[[int], str],
-    budget: int,
-    content_budget: int,
-    measured: Callable[[str], _Line],
-) -> _Line | None:
+def _by_estimate(cut: _Cut, budget: int, content_budget: int) -> _Line | None:
     tokens = content_budget + estimate_tokens("…")
     for _ in range(MAX_PROBES):
-        text = shortened(tokens) if tokens > 0 else ""
-        if text in _NOTHING:
+        line = cut(tokens) if tokens > 0 else None
+        if line is None:
             break
-        cut = measured(text)
-        if cut[2] <= budget:
-            return cut
-        tokens -= cut[2] - budget  # neutralising has made it longer
+        if line[2] <= budget:
+            return line
+        tokens -= line[2] - budget  # neutralising has made it longer
     return None
 
 
-def _by_search(
-    shortened: Callable[[int], str],
-    length: int,
-    budget: int,
-    content_budget: int,
-    measured: Callable[[str], _Line],
-) -> _Line | None:
+def _by_search(cut: _Cut, length: int, budget: int, content_budget: int) -> _Line | None:
     """Search for the longest text that fits, in proportion to the tokens of the last one."""
     best, fits, misses = None, 0, length
     guess = content_budget * CHARACTERS_PER_TOKEN
@@ -341,14 +334,13 @@ def _by_search(
             guess = (fits + misses) // 2
         if guess == fits:
             break
-        text = shortened(guess)
-        cut = None if text in _NOTHING else measured(text)
-        left = 0 if cut is None else budget - cut[2]
+        line = cut(guess)
+        left = 0 if line is None else budget - line[2]
         if left < 0:
             misses = guess
         else:
-            best, fits = cut or best, guess
-        if cut is not None and 0 <= left <= MAX_UNUSED:
+            best, fits = line or best, guess
+        if line is not None and 0 <= left <= MAX_UNUSED:
             break
         guess = guess * content_budget // max(1, content_budget - left)
     return best

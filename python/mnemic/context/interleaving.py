@@ -58,29 +58,31 @@ def interleave(
     memories = payload_memories(memories)
     _check(limit, strategy, ratio)
     share = (_HALF if strategy == "alternate" else _WHOLE) if ratio is None else float(ratio)
-    order = places_by_id(memories)
-    scores = [memories[place].score for place in order]
-    times = [to_microseconds(time) for time in times_of([memories[place] for place in order])]
-    chosen = interleaved(scores, times, min(limit, _MAX_PLACES), strategy, share)
-    return [_placed(memories[order[place]], position) for position, place in enumerate(chosen)]
+    places = _places(memories, min(limit, _MAX_PLACES), strategy, share)
+    return [_placed(memories[place], position) for position, place in enumerate(places)]
 
 
 def _placed(memory: PayloadMemory, position: int) -> PayloadMemory:
     return replace(memory, provenance=replace(memory.provenance, position=position))
 
 
-def places_by_id(memories: Sequence[PayloadMemory]) -> list[int]:
-    """Return the places of memories by id.
-
-    Raises:
-        InvalidArgumentError: If a score is NaN, which has no place in an order.
-    """
+def _places(
+    memories: Sequence[PayloadMemory], limit: int, strategy: InterleavingStrategy, share: float
+) -> list[int]:
     scores = [memory.score for memory in memories]
     if any(map(isnan, scores)):
         place = [*map(isnan, scores)].index(True)
         raise InvalidArgumentError(f"memories[{place}].score must be a number, found NaN")
     ids = [memory.id for memory in memories]
-    return sorted(range(len(ids)), key=ids.__getitem__)  # a third of the time of a function
+    order = sorted(range(len(ids)), key=ids.__getitem__)  # a third of the time of a function
+    times = [_microseconds(memories[place].timestamp) for place in order]
+    chosen = interleaved([scores[place] for place in order], times, limit, strategy, share)
+    return [order[place] for place in chosen]
+
+
+def _microseconds(time: datetime) -> int:
+    """Return a time; a naive one is taken as UTC, as in the prompt block."""
+    return to_microseconds(time if time.tzinfo is not None else time.replace(tzinfo=UTC))
 
 
 def places_by_score(memories: Sequence[PayloadMemory]) -> list[int]:
@@ -92,17 +94,7 @@ def places_by_score(memories: Sequence[PayloadMemory]) -> list[int]:
     scores = [memory.score for memory in memories]
     if len(scores) > 1 and all(gt(*pair) for pair in pairwise(scores)):
         return list(range(len(scores)))  # as a search returns them, mostly; never with NaN
-    places = places_by_id(memories)
-    times = times_of(memories)
-    places.sort(key=times.__getitem__, reverse=True)
-    places.sort(key=scores.__getitem__, reverse=True)
-    return places
-
-
-def times_of(memories: Sequence[PayloadMemory]) -> list[datetime]:
-    """Return the aware times of memories; naive ones are taken as UTC, as in the prompt block."""
-    times = [memory.timestamp for memory in memories]
-    return [time if time.tzinfo is not None else time.replace(tzinfo=UTC) for time in times]
+    return _places(memories, len(scores), "score_first", _WHOLE)
 
 
 def _check(limit: int, strategy: str, ratio: float | None) -> None:

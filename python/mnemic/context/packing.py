@@ -104,10 +104,9 @@ class PackingPlan(Record, frozen=True, kw_only=True):
         limit: Maximum number of memories; None is as many as the tokens allow.
         strategy: Order by score, by time, or by turns of both.
         ratio: Share of the strategy's first list in the limit.
-        query: Text by whose words the sentences are chosen that stay of a content which is longer
-            than its share of the tokens; None cuts no content for its length alone.
-        clip_sentences: Number of the first sentences of a content that stay, whatever the query;
-            None clips nothing.
+        query: Text by whose words the sentences are chosen that stay of a long content; None keeps
+            the beginning of the last one alone.
+        clip_sentences: Maximum number of sentences of a content; None clips nothing.
         max_tokens: Maximum number of tokens of the text.
         counter: Token counter; an estimate by script unless given.
         cuts_last: Whether the first memory that does not fit may be cut.
@@ -216,7 +215,7 @@ class _Packing:
             plan.block,
             plan.counter,
             cuts_last=plan.cuts_last,
-            query=plan.query if plan.clip_sentences is None else None,
+            query=plan.query,
         )
         return replace(
             packed,

@@ -194,7 +194,7 @@ class Retriever(Service):
             limit=config.top_k,
             strategy=config.strategy,
             ratio=config.ratio,
-            query=request.message,
+            query=request.message if config.clip_sentences is None else None,
             clip_sentences=config.clip_sentences,
             max_tokens=config.max_tokens,
             counter=self._counter,
