@@ -61,7 +61,7 @@ class MemoryFile(Redacted, frozen=True, kw_only=True, metaclass=NamedFields):
 
     Attributes:
         id: Its name without `.md`: `mem_` and a UUID.
-        created_at: Aware and in UTC; a naive time is taken as UTC.
+        created_at: Aware and in UTC; a naive time is of the system's zone.
         updated_at: The same; `created_at` unless given.
         version: From 1.
         scope: "repo" or "user". A file of a directory has the directory's.

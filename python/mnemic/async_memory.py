@@ -4,9 +4,11 @@
 """
 
 import os
+from datetime import tzinfo
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import EmbeddingModel
+from mnemic.model.time_zones import checked_time_zone
 from mnemic.reporting.near_names import checks_arguments, names_arguments
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
@@ -56,10 +58,16 @@ class AsyncScopedMemory(
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        time_zone: str | tzinfo | None = None,
     ) -> "AsyncScopedMemory":
-        """Return a memory with more of the scope bound: a user, a project or a session."""
+        """Return a memory with more of the scope bound: a user, a project or a session.
+
+        Args:
+            time_zone: Zone of the view's calls, or its name; None is that of this one.
+        """
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
-        return AsyncScopedMemory(self._repository, narrowed, self._services)
+        zone = checked_time_zone(time_zone) or self._own_time_zone
+        return AsyncScopedMemory(self._repository, narrowed, self._services, zone)
 
     @property
     def sync(self) -> "mnemic.ScopedMemory":

@@ -1,10 +1,12 @@
 """The main interface: a memory in one file, used with plain calls."""
 
 import os
+from datetime import tzinfo
 from typing import TYPE_CHECKING, cast
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
+from mnemic.model.time_zones import checked_time_zone
 from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.verbs.base import ScopedBase
@@ -28,10 +30,16 @@ class ScopedMemory(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        time_zone: str | tzinfo | None = None,
     ) -> "ScopedMemory":
-        """Return a memory with more of the scope bound: a user, a project or a session."""
+        """Return a memory with more of the scope bound: a user, a project or a session.
+
+        Args:
+            time_zone: Zone of the view's calls, or its name; None is that of this one.
+        """
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
-        return ScopedMemory(self._repository, narrowed, self._services)
+        zone = checked_time_zone(time_zone) or self._own_time_zone
+        return ScopedMemory(self._repository, narrowed, self._services, zone)
 
     @property
     def aio(self) -> AsyncScopedMemory:
@@ -128,7 +136,7 @@ class Memory(PlainHandle, ScopedMemory):
         when_full: "refuse" what exceeds a limit, or "evict" the least important; default "refuse".
         retention: How long a deleted memory can be restored, None for ever; default 90 days.
         clock: Gives the time; default the system's.
-        time_zone: Zone of the days that queries name, or its name; default the system's.
+        time_zone: Zone of named days, naive times and dates in prompts; default the system's.
         id_factory: Makes an id for a time; default UUIDs of version 7.
         log_content: Show queries in logs and events; default False.
         track_access: Count reading a memory by its id as an access; default True.
@@ -154,7 +162,7 @@ class Memory(PlainHandle, ScopedMemory):
         all_users: The memories of all users; goes with no `user_id`, bound or given.
         filters: Only memories that match, as `{"tags": {"any": ["work"]}}`; the grammar is in
             docs/concepts/filters.md.
-        since: Only memories created then or later; a text is ISO 8601, in UTC.
+        since: Only memories created then or later; a text is ISO 8601.
         until: Only memories created before.
         prefix: Only texts that begin with it, exactly.
         limit: How many at most.

@@ -63,6 +63,7 @@ PAIRS = {
         },
     ),
     "expand": ({"expand": True}, {"expand_query": True}),
+    "time_zone": ({"time_zone": "Asia/Tokyo"}, {"time_zone": "Asia/Tokyo"}),
     "context": ({"context": "green lamp"}, {"context_boost": "green lamp"}),
     "min_score": ({"min_score": 0.7}, {"min_relevance": 0.7}),
     "recency": ({"recency": Recency(days=20)}, {"recency": Recency(days=20)}),

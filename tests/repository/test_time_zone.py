@@ -1,22 +1,26 @@
-"""Days that a query names are those of the memory's time zone."""
+"""Named days, naive times and dates in prompts are those of the time zone of memory or call."""
 
 import time
 from array import array
 from bisect import bisect_right
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import Memory
-from mnemic.errors import InvalidArgumentError
-from mnemic.model.time_zones import offset_changes
+from mnemic import Memory, MemoryEntry
+from mnemic.errors import FilterError, InvalidArgumentError, InvalidEntryError
+from mnemic.model import MemoryQuery
+from mnemic.model.time_zones import offset_changes, zone_of
 from mnemic.policy import RetrievalPolicy, RetrievalRequest
 from tests.support.embedders import WordEmbedder
 
 pytestmark = pytest.mark.requirement("C214")
+
+naive = datetime.fromisoformat
 
 ZONES = [
     "Asia/Tokyo",
@@ -133,7 +137,172 @@ def test_what_is_no_time_zone_is_refused(zone):
     st.integers(10**6, 4 * 10**9),
 )
 def test_offsets_are_those_of_the_zone_at_every_second(name, second):
-    numbers = array("q", offset_changes(ZoneInfo(name)))
+    numbers = array("q", offset_changes(name))
     at = max(bisect_right(numbers[::2], second * 10**6) - 1, 0)
     moment = datetime.fromtimestamp(second, ZoneInfo(name))
     assert timedelta(microseconds=numbers[2 * at + 1]) == moment.utcoffset()
+
+
+@given(
+    st.sampled_from([*ZONES, "Africa/Casablanca", "Australia/Lord_Howe", "+05:45"]),
+    st.datetimes(naive("2001-01-01"), naive("2037-01-01"), timezones=st.just(UTC)),
+    st.integers(0, 72 * 60),
+    st.sampled_from([("What did I do today?", 0), ("What did I do yesterday?", 1)]),
+)
+def test_a_memory_is_of_the_named_day_if_its_local_date_is(zone, now, minutes, asked):
+    query, days = asked
+    at = now - timedelta(minutes=minutes)
+    with Memory(":memory:", embedder=None, clock=lambda: now, time_zone=zone) as memory:
+        memory.add("Bicycle fixed", created_at=at)
+        found = memory.context(query)
+    local = zone_of(zone)
+    is_of_the_day = at.astimezone(local).date() == now.astimezone(local).date() - timedelta(days)
+    assert len(found.hits) == is_of_the_day
+
+
+TOKYO, NEW_YORK = "Asia/Tokyo", "America/New_York"
+NOON = "2026-05-01T12:00"
+
+
+def noon_in(zone):
+    return naive(NOON).replace(tzinfo=zone_of(zone))
+
+
+def in_calls(memory):
+    """Return ways to say the same times through each call that takes them."""
+    day = naive(NOON)
+    later = (day + timedelta(seconds=1)).isoformat()
+    return {
+        "search": lambda: memory.search("tea", since=day, until=later),
+        "context": lambda: memory.context("tea", since=NOON, until=later).hits,
+        "recent": lambda: memory.recent(since=NOON),
+        "retrieve": lambda: memory.retrieve("tea", since=day, until=later),
+        "recall": lambda: memory.recall(mode="temporal", since=day, until=later),
+        "list": lambda: memory.list(filters={"created_at": day}),
+        "distinct": lambda: memory.distinct("type", filters={"created_at": {"gte": NOON}}),
+        "a query": lambda: memory.retrieve(MemoryQuery(filters={"created_at": {"lte": day}})),
+        "a date": lambda: memory.search("tea", since=date(2026, 5, 1), until=date(2026, 5, 2)),
+    }
+
+
+@pytest.mark.parametrize("call", in_calls(None))
+def test_a_time_without_a_zone_is_read_in_that_of_the_call(call):
+    with Memory(":memory:", embedder=WordEmbedder(), time_zone=TOKYO) as memory:
+        stored = memory.add("tea", created_at=naive(NOON))
+        assert stored.created_at == noon_in(TOKYO)
+        assert len(in_calls(memory)[call]()) == 1
+        elsewhere = memory.scoped(time_zone=NEW_YORK)
+        assert len(in_calls(elsewhere)[call]()) == (
+            call == "a query"
+        )  # it was 23:00 the day before
+        elsewhere.add("tea", created_at=NOON, id=UUID(int=1))
+        assert memory.get(UUID(int=1)).created_at == noon_in(NEW_YORK)
+
+
+def test_an_expiry_and_deletions_without_a_zone_are_read_in_that_of_the_call():
+    with Memory(":memory:", embedder=None, time_zone=TOKYO) as memory:
+        first = memory.add({"content": "tea", "expires_at": "2126-05-01"})
+        assert first.expires_at == datetime(2126, 4, 30, 15, tzinfo=UTC)
+        changed = memory.update(first.id, expires_at=naive("2126-05-02"))
+        assert changed.expires_at == datetime(2126, 5, 1, 15, tzinfo=UTC)
+        memory.touch([first.id], expires_at="2126-05-03")
+        assert memory.get(first.id).expires_at == datetime(2126, 5, 2, 15, tzinfo=UTC)
+        memory.update_many(filters={"expires_at": "2126-05-03"}, importance=1)
+        assert memory.get(first.id).importance == 1
+        assert memory.delete_many(filters={"expires_at": "2126-05-03"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("zone", "given", "utc"),
+    [
+        ("Europe/Berlin", naive("2026-03-29T02:30"), "2026-03-29T01:30"),  # is skipped
+        ("Europe/Berlin", naive("2026-10-25T02:30"), "2026-10-25T00:30"),  # comes twice
+        ("Europe/Berlin", naive("2026-10-25T02:30").replace(fold=1), "2026-10-25T01:30"),
+        ("+05:45", "2026-05-01T00:00", "2026-04-30T18:15"),
+        (TOKYO, "2026-05-01T00:00+02:00", "2026-04-30T22:00"),
+    ],
+)
+def test_skipped_and_doubled_times_have_one_meaning(zone, given, utc):
+    with Memory(":memory:", embedder=None, time_zone=zone) as memory:
+        stored = memory.add("tea", created_at=given)
+    assert stored.created_at == datetime.fromisoformat(utc).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "given"),
+    [
+        (TOKYO, "0001-01-01T08:59"),
+        (TOKYO, naive("0001-01-01")),
+        (NEW_YORK, naive("9999-12-31T23:59")),
+        (NEW_YORK, "9999-12-31T23:59"),
+    ],
+)
+def test_a_time_beyond_the_years_is_an_entry_error(zone, given):
+    with Memory(":memory:", embedder=None, time_zone=zone) as memory:
+        with pytest.raises(InvalidEntryError, match="created_at lies outside the years"):
+            memory.add("tea", created_at=given)
+        with pytest.raises(FilterError, match="in the years 1 to 9999"):
+            memory.search("tea", since=given)
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the system's zone cannot be set")
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        (TOKYO, TOKYO),
+        (f":{TOKYO}", TOKYO),
+        (f"/usr/share/zoneinfo/{TOKYO}", TOKYO),
+        ("JST-9", "local"),
+        ("", "UTC"),
+    ],
+)
+def test_a_record_is_read_in_the_systems_zone(monkeypatch, variable, name):
+    monkeypatch.setenv("TZ", variable)
+    time.tzset()
+    try:
+        with Memory(":memory:", embedder=None) as memory:
+            zone, stored = memory.time_zone, memory.add("tea", created_at=NOON)
+        record = MemoryEntry("tea", created_at=NOON)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert zone == name
+    expected = noon_in(TOKYO if "9" in variable or TOKYO in variable else "UTC")
+    assert stored.created_at == record.created_at == expected
+
+
+def test_views_of_one_memory_mean_their_own_days():
+    now = datetime(2026, 11, 28, 2, tzinfo=UTC)  # Saturday in Tokyo, Friday in New York
+    with Memory(":memory:", embedder=WordEmbedder(), clock=lambda: now, time_zone=TOKYO) as memory:
+        for day in (26, 27):
+            noted_at = datetime(2026, 11, day, 12, tzinfo=UTC)
+            memory.add(f"I did note number {day}", user_id="ana", created_at=noted_at)
+        query, policy = "What did I note yesterday?", RetrievalPolicy(memory)
+        for zone, day in [(TOKYO, 27), (NEW_YORK, 26)] * 2:  # the second time from caches
+            view = memory.scoped(user_id="ana", time_zone=zone)
+            request = RetrievalRequest(query, "ana", "monday", time_zone=zone)
+            found = [
+                view.search(query),
+                view.context(query).hits,
+                view.retrieve(query),
+                memory.retrieve(query, user_id="ana", time_zone=zone),
+                policy.run(request).memories,
+                RetrievalPolicy(view).run(RetrievalRequest(query, "ana", "monday")).memories,
+            ]
+            assert [hits[0].content for hits in found] == [f"I did note number {day}"] * 6
+
+
+def test_two_memories_of_one_file_have_zones_of_their_own(tmp_path):
+    now = datetime(2026, 11, 28, 2, tzinfo=UTC)
+    options = {"embedder": None, "clock": lambda: now}
+    path = tmp_path / "memory.db"
+    with (
+        Memory(path, time_zone=TOKYO, **options) as here,
+        Memory(path, time_zone=NEW_YORK, **options) as there,
+    ):
+        here.add("Bicycle fixed", created_at="2026-11-27T20:00")
+        assert len(here.context("What did I do yesterday?").hits) == 1
+        assert not there.context("What did I do yesterday?").hits  # it was 6:00
+        there.add("Bicycle sold", created_at="2026-11-26T12:00")
+        [hit] = there.search("sold")
+    assert hit.created_at == datetime(2026, 11, 26, 17, tzinfo=UTC)

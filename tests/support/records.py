@@ -99,7 +99,7 @@ CHOSEN = {
 
 def sample(record):
     """Return a record with a value in every field that is not the field's default."""
-    chosen = CHOSEN.get(record.__name__, {})
+    chosen = {"time_zone": "Asia/Tokyo", **CHOSEN.get(record.__name__, {})}
     return record(
         **{
             field.name: chosen[field.name] if field.name in chosen else value_of(field.type)

@@ -28,6 +28,7 @@ from mnemic.model import (
 )
 from mnemic.model.new_entry import checked_keys
 from mnemic.model.search import Search
+from mnemic.model.time_zones import naive_times_in
 from mnemic.model.update import Expiry
 from mnemic.protocols import Target
 from mnemic.reporting.description import described, quoted
@@ -105,7 +106,10 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             raise InvalidArgumentError(
                 f"update must be a MemoryEntryUpdate, got {described(update)}"
             )
-        wanted = criteria(entry_ids, filters, otherwise="filters={} is every memory of the user")
+        with naive_times_in(self.time_zone):
+            wanted = criteria(
+                entry_ids, filters, otherwise="filters={} is every memory of the user"
+            )
         return await self._repository.updater.update_all(
             scope, wanted, update, on_embed_error=on_embed_error
         )
@@ -130,7 +134,8 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             all_users: The memories of all users; goes with no `user_id`.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        await self._repository.touch(scope, required_uuids("entry_ids", entry_ids), expires_at)
+        with naive_times_in(self.time_zone):
+            await self._repository.touch(scope, required_uuids("entry_ids", entry_ids), expires_at)
 
     async def delete_many(
         self,
@@ -161,7 +166,8 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             AmbiguousIdError: If all users are named, and several have one of the ids.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        wanted = some_criteria(entry_ids, filters)
+        with naive_times_in(self.time_zone):
+            wanted = some_criteria(entry_ids, filters)
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
 
@@ -189,7 +195,8 @@ class LongTermHandle(MemoryHandle):
 
     async def _matching(self, wanted: Filters, user_id: str | None, *, all_users: bool) -> Entries:
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        return await self._repository.lister.matching(scope, wanted)
+        with naive_times_in(self.time_zone):
+            return await self._repository.lister.matching(scope, wanted)
 
 
 @opens_first
@@ -658,13 +665,14 @@ class AsyncLongTermMemory(
             InvalidArgumentError: If the limit is out of range, or the cursor is invalid.
             FilterError: If the filter is invalid.
         """
-        return await self._repository.lister.page(
-            self._scope.narrowed(user_id, all_users=all_users),
-            limit=limit,
-            cursor=cursor,
-            filters=filters,
-            include_deleted=include_forgotten,
-        )
+        with naive_times_in(self.time_zone):
+            return await self._repository.lister.page(
+                self._scope.narrowed(user_id, all_users=all_users),
+                limit=limit,
+                cursor=cursor,
+                filters=filters,
+                include_deleted=include_forgotten,
+            )
 
 
 class LongTermMemory(LongTermHandle, PlainHandle):

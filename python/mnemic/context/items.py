@@ -88,8 +88,8 @@ class ContextItem(Redacted, frozen=True, kw_only=True, metaclass=NamedFields):
         priority: From 0 to 100; a higher one is evicted later and stands earlier among its type.
         token_count: Number of tokens; 0 if the window is to count.
         pinned: Whether compaction and `clear` keep it.
-        added_at: Time of addition, in UTC (a naive time is taken as UTC); None if the window is to
-            set it.
+        added_at: Time of addition, in UTC (a naive time is of the system's zone); None if the
+            window is to set it.
         source_ref: Source of the item, such as a memory's id.
         role: Role of its message; None for that of its type.
         metadata: JSON values.

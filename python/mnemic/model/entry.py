@@ -92,7 +92,8 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=Content
     creation are placeholders unless it names its own; `add` and the like return it with the
     memory's agent, an id and the time, and with the scope of the call for what it leaves open.
 
-    Times are aware and in UTC; a naive time is taken as UTC, and a text is read as ISO 8601.
+    Times are aware and in UTC; a text is read as ISO 8601. One without a zone is of the system's;
+    what `add` gets as a dict or beside a text is of the memory's `time_zone`.
     Sequences are stored as tuples, and metadata as a copy. Two entries are equal if all fields are,
     except the embedding, its model, and the accesses, which are written with a delay.
 

@@ -188,7 +188,8 @@ class MemoryFilter(
 ):
     """Conditions on memories, with number and order. All given conditions must hold.
 
-    Lists are stored as tuples, names of types as types, times in UTC (a naive one is taken as UTC).
+    Lists are stored as tuples, names of types as types, times in UTC: without a zone they are of
+    the system's, and in `filters` of the call's.
 
     Attributes:
         types: Any of these types; no memory matches if empty.
@@ -340,7 +341,8 @@ def _plain(given: Any) -> Any:
     if isinstance(given, list | tuple):
         return [_plain(item) for item in given]
     if isinstance(given, date):
-        return read_time("", given).isoformat()
+        read_time("", given)
+        return given.isoformat()  # without a zone where it has none: the call that reads it has one
     return str(given) if isinstance(given, str | UUID) else scalar(given)
 
 

@@ -39,7 +39,7 @@ class MemoryLink(Record, frozen=True, metaclass=NamedFields):
         to_id: Target of the edge.
         type: The relation.
         strength: From 0 to 1.
-        created_at: Aware and in UTC; a naive time is taken as UTC.
+        created_at: Aware and in UTC; a naive time is of the system's zone.
 
     Raises:
         InvalidEntryError: If a field is of the wrong type or out of range, or both ids are equal.

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 from uuid import UUID
 
+import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
@@ -23,6 +24,7 @@ from mnemic.model.marks import SHOWN
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import ON_QUERY_ERROR, SEARCH_TYPES, OnQueryError, Recency, SearchType
 from mnemic.model.redacted import Redacted
+from mnemic.model.time_zones import checked_time_zone, naive_times_in
 from mnemic.records import Listing, Record
 from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import checks_arguments
@@ -77,6 +79,8 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
             marks the result as `degraded`; "raise" raises. A semantic query always raises.
         with_total: Whether to count all matches; otherwise `total_matches` is the number of
             results, marked as a lower bound, which is faster.
+        time_zone: Name of the zone of days that the query names and of times in the filter that
+            name none; None is the memory's.
 
     Raises:
         InvalidArgumentError: If a field is out of range, if all weights in play are 0, or if there
@@ -105,6 +109,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
     recency: Recency = Recency()
     with_total: bool = True
     on_embed_error: OnQueryError = "keywords"
+    time_zone: str | None = None
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its final form."""
@@ -123,6 +128,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         force_setattr(self, "cache_ttl", _duration("cache_ttl", self.cache_ttl))
         force_setattr(self, "exclude_ids", _ids("exclude_ids", self.exclude_ids))
         self._check_choices()
+        force_setattr(self, "time_zone", checked_time_zone(self.time_zone))
         if not any(getattr(self, name) for name in self._weights_in_play()):
             raise InvalidArgumentError(
                 "the weights of the terms in play add up to 0; at least one must be above it"
@@ -157,7 +163,16 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
     @cached_property
     def expression(self) -> Expression:
         """The parsed filter, computed once."""
-        return parse_filter(self.filters)
+        with naive_times_in(self.time_zone):
+            return parse_filter(self.filters)
+
+    def in_time_zone(self, name: str) -> Self:
+        """Return this query with a zone, unless it has one.
+
+        Args:
+            name: Name of the zone.
+        """
+        return self if self.time_zone else msgspec.structs.replace(self, time_zone=name)
 
     @property
     def offset(self) -> int:

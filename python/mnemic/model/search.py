@@ -100,6 +100,7 @@ class Search(Redacted, frozen=True, kw_only=True):
             is a memory's content, which may be sensitive, is no query that comes again.
         like: Row of a memory whose stored vectors are the query, in place of the text's.
         deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+        time_zone: Name of the zone of days that the text names; None is the memory's.
         takes_partial: Whether hits that are complete at the deadline are returned in place of an
             error. Each has its full score and passed all filters; better ones may be missing.
     """
@@ -137,6 +138,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     like: int | None = None
     deadline: float | None = None
     takes_partial: bool = False
+    time_zone: str | None = None
 
     @property
     def fallback(self) -> "Search | None":

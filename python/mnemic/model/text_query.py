@@ -22,7 +22,7 @@ class RetrieveFields(TypedDict, total=False):
         limit: Maximum number of results, 1 to 1,000; 10 unless given.
         filters: Only memories that match, in the grammar of docs/concepts/filters.md, or a
             `MemoryFilter`.
-        since: Only memories created then or later; a text is read as ISO 8601, in UTC.
+        since: Only memories created then or later; a text is read as ISO 8601.
         until: Only memories created before.
         search_type: "hybrid", "semantic" or "keyword".
         weights: Weights of relevance, recency, importance, access and context, by name; the others
@@ -37,6 +37,7 @@ class RetrieveFields(TypedDict, total=False):
         use_cache: Whether the answer may come from the cache, and be stored there.
         cache_ttl: Maximum age of a cached answer.
         on_embed_error: "keywords" answers by keywords if the query cannot be embedded; "raise".
+        time_zone: Name of the zone of the days that the text names; the memory's unless given.
     """
 
     limit: int
@@ -55,6 +56,7 @@ class RetrieveFields(TypedDict, total=False):
     use_cache: bool
     cache_ttl: timedelta | float
     on_embed_error: OnQueryError
+    time_zone: str | None
 
 
 _FIELDS = tuple(RetrieveFields.__annotations__)
@@ -73,13 +75,16 @@ _WEIGHTS = {
 }
 
 
-def query_of(query: object, fields: RetrieveFields, *, by_words: bool) -> MemoryQuery:
+def query_of(
+    query: object, fields: RetrieveFields, *, by_words: bool, time_zone: str
+) -> MemoryQuery:
     """Return the query that a caller gave as a text with fields, or as a `MemoryQuery`.
 
     Args:
         query: A text or a `MemoryQuery`.
         fields: Fields of the query; only with a text.
         by_words: Whether the text is searched by keywords alone, for want of an embedder.
+        time_zone: Name of its time zone, unless it has one.
 
     Raises:
         InvalidArgumentError: If the query is neither, or a field is unknown or out of range, or
@@ -93,9 +98,10 @@ def query_of(query: object, fields: RetrieveFields, *, by_words: bool) -> Memory
                 f"{next(iter(fields))} goes with a text; a MemoryQuery has fields of its own: "
                 "give it there"
             )
-        return query
+        return query.in_time_zone(time_zone)
     validation.of_kind("query", str, "a text or a MemoryQuery", query)
-    return _query_of_text(validation.query(query), fields, by_words=by_words)
+    text = _query_of_text(validation.query(query), fields, by_words=by_words)
+    return text.in_time_zone(time_zone)
 
 
 def _check_names(fields: Mapping[str, Any]) -> None:

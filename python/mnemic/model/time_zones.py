@@ -1,54 +1,132 @@
-"""Time zones, for the days that a query names."""
+"""Time zones: of the days that a query names, of times that name none, and of dates in blocks.
 
+A zone is known by its name, which records, files and keys of caches can hold.
+"""
+
+import os
 import time
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from typing import Final
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.description import must_be, quoted
 
+LOCAL: Final = "local"
+"""Name of the system's zone, whichever it is."""
+
+_WANTED = "the name of a time zone such as 'Europe/Berlin' or '+02:00', a ZoneInfo, or None"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Between which offsets are asked for: no system knows less."""
 
 _STEP = timedelta(days=14)  # two changes are a month apart at least, around Ramadan
-_SECOND = timedelta(seconds=1)
+_SECOND, _MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
+
+_of_naive_times = ContextVar[str | None]("_of_naive_times", default=None)
 
 
-def checked_time_zone(given: object) -> tzinfo | None:
-    """Return a time zone by its name or by itself; None is the system's."""
-    if given is None or isinstance(given, ZoneInfo | timezone):
-        return given
-    wanted = "the name of a time zone such as 'Europe/Berlin', a ZoneInfo, or None"
-    if not isinstance(given, str):
-        raise must_be("time_zone", wanted, given)
+def checked_time_zone(given: object) -> str | None:
+    """Return the name of a time zone that is given by its name or by itself; None stays None."""
+    if given is None:
+        return None
+    name = given
+    if isinstance(given, timezone):
+        name = datetime(2000, 1, 1, tzinfo=given).isoformat()[len("2000-01-01T00:00:00") :]
+    elif isinstance(given, tzinfo):
+        name = getattr(given, "key", None)
+    if not isinstance(name, str):
+        raise must_be("time_zone", _WANTED, given)
     try:
-        return ZoneInfo(given)
+        zone_of(name)
     except (ValueError, KeyError, OSError) as error:
         message = (
-            f"time_zone must be {wanted}; {quoted(given)} is not known here. Install the package "
+            f"time_zone must be {_WANTED}; {quoted(name)} is not known here. Install the package "
             "tzdata if the system has no time zones"
         )
         raise InvalidArgumentError(message) from error
+    return name
 
 
-def offset_changes(zone: tzinfo | None) -> bytes:
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> tzinfo | None:
+    """Return the zone of a name; None is the system's."""
+    if name == LOCAL:
+        return None
+    if name.startswith(("+", "-")):
+        return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - a millisecond
+
+    return ZoneInfo(name)
+
+
+def system_time_zone() -> str:
+    """Return the name of the system's zone; `LOCAL` where the system names none that agrees."""
+    return _system_time_zone(time.tzname, os.environ.get("TZ"))
+
+
+@lru_cache(maxsize=8)
+def _system_time_zone(_: tuple[str, str], variable: str | None) -> str:
+    path = variable or ""
+    if variable is None:
+        with suppress(OSError):
+            path = os.readlink("/etc/localtime")  # noqa: PTH115 - pathlib is slow to import
+    for name in (path.rpartition("zoneinfo/")[2].lstrip(":"), "UTC"):
+        with suppress(ValueError, KeyError, OSError):
+            zone = zone_of(name)
+            if all(_offset(moment, zone) == _offset(moment, None) for moment in _MOMENTS):
+                return name
+    return LOCAL
+
+
+_MOMENTS = [datetime(2020 + month // 12, 1 + month % 12, 1, tzinfo=UTC) for month in range(240)]
+"""At which a zone must have the system's offset."""
+
+
+@contextmanager
+def naive_times_in(name: str | None) -> Iterator[None]:
+    """Read times without a zone in this one, in place of the system's; None changes nothing."""
+    token = _of_naive_times.set(name or _of_naive_times.get())
+    try:
+        yield
+    finally:
+        _of_naive_times.reset(token)
+
+
+def as_utc(naive: datetime) -> datetime:
+    """Return a time without a zone in UTC.
+
+    Of a time that comes twice, when clocks are set back, it is the first one unless `fold` is 1;
+    one that is skipped, when they are set forward, is as much later as is skipped.
+
+    Raises:
+        OverflowError, ValueError, OSError: If it lies outside the years 1 to 9999 in UTC, or what
+            the system knows.
+    """
+    zone = zone_of(_of_naive_times.get() or system_time_zone())
+    return (naive if zone is None else naive.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def offset_changes(name: str) -> bytes:
     """Return when a zone's offset from UTC changes, and what it is from then on.
 
     Args:
-        zone: The zone; None is the system's.
+        name: The zone.
 
     Returns:
         For each change a moment since 1970 in UTC and the offset, in microseconds, as integers of
         eight bytes in the machine's order; nothing for UTC.
     """
-    return _changes(zone, time.tzname)
+    return _changes(name, time.tzname)
 
 
 @lru_cache(maxsize=64)
-def _changes(zone: tzinfo | None, names: tuple[str, str]) -> bytes:  # noqa: ARG001 # pyright: ignore[reportUnusedParameter] - the system's zone may change
+def _changes(name: str, _: tuple[str, str]) -> bytes:
+    zone = zone_of(name)
     begin = _FIRST
     changes = [(begin, _offset(begin, zone))]
     while begin < _LAST:
@@ -60,7 +138,7 @@ def _changes(zone: tzinfo | None, names: tuple[str, str]) -> bytes:  # noqa: ARG
     if not any(offset for _, offset in changes):
         return b""
     pairs = [
-        (to_microseconds(moment), offset // timedelta(microseconds=1)) for moment, offset in changes
+        ((moment - _EPOCH) // _MICROSECOND, offset // _MICROSECOND) for moment, offset in changes
     ]
     return array("q", [number for pair in pairs for number in pair]).tobytes()
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from mnemic.arrays import Array, Float32Array, np
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.model.time_zones import as_utc
 from mnemic.records.numbered import NumberedEnum
 from mnemic.reporting.description import described, must_be, quoted, tensor_advice
 
@@ -202,7 +203,7 @@ def optional_whole(field: str, value: object) -> int | None:
 
 
 def time(field: str, value: object) -> datetime:
-    """Return `value` in UTC; a naive time is taken as UTC."""
+    """Return `value` in UTC; a naive time is read in the zone of `naive_times_in`."""
     if not isinstance(value, datetime):
         is_unix = isinstance(value, int | float) and not isinstance(value, bool)
         advice = "; a Unix time is datetime.fromtimestamp(seconds, UTC)" if is_unix else ""
@@ -210,15 +211,15 @@ def time(field: str, value: object) -> datetime:
     if value.tzinfo is UTC:
         return value
     try:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    except OverflowError:
+        return as_utc(value) if value.tzinfo is None else value.astimezone(UTC)
+    except (OverflowError, ValueError, OSError):
         raise InvalidEntryError(f"{field} lies outside the years 1 to 9999 in UTC") from None
 
 
 def given_time(field: str, value: object) -> datetime:
-    """Return a time, a date or ISO 8601 text as a time in UTC; without a zone it is UTC."""
+    """Return a time, a date or ISO 8601 text as a time in UTC; see `time`."""
     if isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - read in a zone below
     return time(field, _parsed_time(field, value) if isinstance(value, str) else value)
 
 

@@ -246,5 +246,6 @@ class Guard(Retriever):
             request.session_id if is_by_session or is_bound else None,
             request.message,
             None if expression is None else canonical(expression),
+            request.time_zone,
         )
         return PayloadKey((scope.agent_id, scope.user_id), key_fields)

@@ -31,7 +31,7 @@ class PayloadKey(NamedTuple):
 
     Attributes:
         user: Agent and user.
-        request: Everything else: project, session, message, filters and configuration.
+        request: Everything else: project, session, message, filters, time zone and configuration.
     """
 
     user: ChangedUser

@@ -199,7 +199,7 @@ class PolicyBase(Twin):
         if breaker is not None:
             wanted = "a mnemic.policy.CircuitBreaker or None"
             validation.of_kind("breaker", CircuitBreaker, wanted, breaker)
-        self._scope = memory.scope
+        self._scope, self._time_zone = memory.scope, memory.time_zone
         self._config = _active(config, settings)
         self._clock = time.monotonic if clock is None else checked_timer(clock)
         self._telemetry = PolicyTelemetry(memory.repository)
@@ -222,6 +222,7 @@ class PolicyBase(Twin):
 
     def _started(self, given: object) -> PolicyRun:
         request = validation.of_kind("request", RetrievalRequest, "a RetrievalRequest", given)
+        request = request.in_time_zone(self._time_zone)
         started = self._clock()
         deadline = TimeLimit.after(self._config.timeout, "raise").deadline
         scope = self._scope.narrowed(request.user_id, request.project_id)

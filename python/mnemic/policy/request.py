@@ -1,7 +1,8 @@
 """RetrievalRequest: a message of a chat, and whose memories may answer it."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
+import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
@@ -10,6 +11,7 @@ from mnemic.model.filter import IS_NOT_SENSITIVE, All, copied_filter, parse_filt
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.query import Filters
 from mnemic.model.redacted import Redacted
+from mnemic.model.time_zones import checked_time_zone, naive_times_in
 from mnemic.reporting.description import must_be
 
 
@@ -27,6 +29,8 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
         use_memory: Whether memories are wanted at all.
         project_id: Only memories of this project.
         filters: Only memories that match; see docs/concepts/filters.md.
+        time_zone: Name of the zone of days that the message names, and of times in the filter that
+            name none; None is the memory's.
 
     Raises:
         InvalidArgumentError: If a field has a wrong type, or the name of a user or a project is
@@ -42,6 +46,7 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
     use_memory: bool = True
     project_id: str | None = None
     filters: Filters = None
+    time_zone: str | None = None
 
     def __post_init__(self) -> None:
         """Check the types of all fields."""
@@ -54,6 +59,7 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
         validation.optional_name("project_id", self.project_id)
         validation.flag("use_memory", self.use_memory)
         force_setattr(self, "filters", copied_filter(self.filters))
+        force_setattr(self, "time_zone", checked_time_zone(self.time_zone))
 
     @property
     def has_valid_session(self) -> bool:
@@ -66,9 +72,18 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
             return False
         return True
 
+    def in_time_zone(self, name: str) -> Self:
+        """Return this request with a zone, unless it has one.
+
+        Args:
+            name: Name of the zone.
+        """
+        return self if self.time_zone else msgspec.structs.replace(self, time_zone=name)
+
     def expression(self, *, include_sensitive: bool) -> Expression | None:
         """Return the parsed filter; None excludes nothing."""
         parts: list[Expression] = [] if include_sensitive else [IS_NOT_SENSITIVE]
         if self.filters is not None:
-            parts.append(parse_filter(self.filters))
+            with naive_times_in(self.time_zone):
+                parts.append(parse_filter(self.filters))
         return All(tuple(parts)) if parts else None

@@ -182,6 +182,7 @@ class Retriever(Service):
             needs_evidence=config.min_score == AUTO,
             falls_back=True,
             deadline=deadline,
+            time_zone=request.time_zone,
         )
 
     def _plan(

@@ -33,7 +33,7 @@ from mnemic.model.link import Direction
 from mnemic.model.marks import UNMARKED, Marks
 from mnemic.model.rows import Access, State
 from mnemic.model.search import Search
-from mnemic.model.time_zones import offset_changes
+from mnemic.model.time_zones import LOCAL, offset_changes
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.accesses import show_accesses
 from mnemic.repository.database_search import DatabaseSearch, Selection, is_by_vectors
@@ -254,7 +254,7 @@ class Finder(Part):
         self._vectors = vectors
         self._database = database
         self._exact_limit = shared.settings.exact_limit
-        self._time_zone = shared.settings.time_zone
+        self._time_zone = shared.settings.time_zone or LOCAL
         self._revisions = Revisions(self._store, self._agent_id)
 
     def take_over(self, vectors: QueryVectors) -> None:
@@ -350,9 +350,7 @@ class Finder(Part):
             search = self._vectors.with_learned_scale(search, scope, microseconds, selection.ranked)
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
-        inputs = RankInputs(
-            scope, microseconds, vectors, context, time_zone=offset_changes(self._time_zone)
-        )
+        inputs = RankInputs(scope, microseconds, vectors, context, time_zone=self._offsets(search))
         found = self._find_active(search, inputs, moment, expansion)
         return found.marked(approximate=selection.rows.approximate, searched_in="database")
 
@@ -371,12 +369,15 @@ class Finder(Part):
             return NOTHING  # no memory has a vector
         moment = _Moment(now, position, search.deadline, search.takes_partial)
         inputs = RankInputs(
-            scope, to_microseconds(now), vectors, context, time_zone=offset_changes(self._time_zone)
+            scope, to_microseconds(now), vectors, context, time_zone=self._offsets(search)
         )
         search = self._vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
         if search.states == (State.ACTIVE,):
             return self._find_active(search, inputs, moment, expansion)
         return self._find_in_states(search, inputs, moment)
+
+    def _offsets(self, search: Search) -> bytes:
+        return offset_changes(search.time_zone or self._time_zone)
 
     def find_linked(
         self,

@@ -56,8 +56,10 @@ class Options(TypedDict, total=False):
             longer ago; nothing does so by itself. With None deleted memories can be restored until
             they are deleted permanently, and `purge` alone deletes none.
         clock: Gives the time, aware and in UTC.
-        time_zone: The zone in which days begin that a query names, such as "yesterday": its name,
-            as in "Europe/Berlin", or a `ZoneInfo`; the system's unless given.
+        time_zone: The zone in which days begin that a query names, such as "yesterday", in which
+            times are read that name no zone, and whose dates prompts have: its name, as in
+            "Europe/Berlin", "+02:00" or "local", or a `ZoneInfo`; the system's unless given. A view
+            may have another: `scoped(time_zone=…)`. What is stored is in UTC.
         id_factory: Makes an id for a time.
         log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
             they are. Nothing else of a memory is shown, and nothing at all of a sensitive one.

@@ -21,6 +21,11 @@ class Searchable(Protocol):
         """Its scope."""
         ...
 
+    @property
+    def time_zone(self) -> str:
+        """The name of its time zone."""
+        ...
+
 
 def checked_memory(memory: object) -> Searchable:
     """Return a valid memory for a service."""

@@ -50,7 +50,7 @@ class Settings(NamedTuple):
     entry_limits: EntryLimits
     retention: timedelta | None
     clock: Clock
-    time_zone: tzinfo | None
+    time_zone: str | None
     id_factory: IdFactory
     log_content: bool
     track_access: bool

@@ -148,6 +148,7 @@ class RetrievalEngine(Service):
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
         validation.of_kind("query", MemoryQuery, "a MemoryQuery", query)
+        query = query.in_time_zone(self.repository.time_zone)
         started = self._begin_query(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         hits, marks = given.answer.hits, given.answer.marks
@@ -490,6 +491,7 @@ def _search(
         states=_states(query),
         explain=True,
         falls_back=query.on_embed_error == "keywords",
+        time_zone=query.time_zone,
         **time_limit._asdict(),
     )
 

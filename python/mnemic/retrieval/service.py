@@ -72,7 +72,9 @@ class RetrievalBase(Twin):
         return f"{type(self).__name__}({self._scope})"
 
     def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
-        return query_of(query, fields, by_words=self._engine.repository.embedder is None)
+        repository = self._engine.repository
+        by_words, time_zone = repository.embedder is None, repository.time_zone
+        return query_of(query, fields, by_words=by_words, time_zone=time_zone)
 
 
 @names_arguments

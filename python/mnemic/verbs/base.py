@@ -29,6 +29,7 @@ from mnemic.model.filter import All, parse_filter, parse_times
 from mnemic.model.new_entry import NewEntry, with_embedding
 from mnemic.model.ranking import BY_SEARCH_TYPE, SEARCH_TYPES
 from mnemic.model.search import Search
+from mnemic.model.time_zones import naive_times_in
 from mnemic.model.validation import flag
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, must_be, quoted
@@ -98,15 +99,19 @@ class Services:
 class ScopedBase(Twin, MemoryHabits):
     """A view of one memory: a call cannot name otherwise the parts of the scope that it names."""
 
+    _own_time_zone: str | None = None
+
     def __init__(
         self,
         repository: "mnemic.repository.Repository",
         scope: Scope,
         services: Services | None = None,
+        time_zone: str | None = None,
     ) -> None:
         self._repository = repository
         self._scope = scope
         self._services = Services(repository) if services is None else services
+        self._own_time_zone = time_zone
 
     @property
     def agent_id(self) -> str:
@@ -117,6 +122,11 @@ class ScopedBase(Twin, MemoryHabits):
     def scope(self) -> Scope:
         """The scope of this view."""
         return self._scope
+
+    @property
+    def time_zone(self) -> str:
+        """The name of the zone of named days, of times that name none, and of dates in prompts."""
+        return self._own_time_zone or self._repository.time_zone
 
     @property
     def repository(self) -> "mnemic.repository.Repository":
@@ -196,6 +206,7 @@ class ScopedBase(Twin, MemoryHabits):
             with_reasons=explain,
             timeout=timeout,
             on_timeout=on_timeout,
+            time_zone=self.time_zone,
         )
 
     async def _contradicted(self, new: MemoryEntry) -> Sequence[ScoredMemory]:
@@ -241,7 +252,8 @@ class ScopedBase(Twin, MemoryHabits):
             fields = with_embedding(fields, embedding)
         if key is not None and isinstance(fields, Mapping):
             fields = {**fields, "idempotency_key": key}
-        return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
+        with naive_times_in(self.time_zone):
+            return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
 
     def _new_entry(self, entry: object, scope: Scope, now: datetime, key: object) -> NewEntry:
         return NewEntry.of_entry(entry, scope, now, self._repository.id_factory, key)
@@ -260,6 +272,7 @@ def built_search(
     with_reasons: bool = False,
     timeout: float | None = None,
     on_timeout: OnTimeout = "raise",
+    time_zone: str | None = None,
 ) -> Search:
     """Return the search that a caller's arguments describe.
 
@@ -286,6 +299,7 @@ def built_search(
         falls_back=True,
         deadline=time_limit.deadline,
         takes_partial=time_limit.takes_partial,
+        time_zone=time_zone,
     )
 
 
@@ -293,9 +307,11 @@ def parsed_filters(
     filters: MemoryFilter | Mapping[str, Any] | None,
     since: date | str | None,
     until: date | str | None,
+    time_zone: str,
 ) -> Expression | None:
     """Return the filters and the range of creation times as one expression; None is no filter."""
-    parts = parse_times(since, until)
-    if filters is not None:
-        parts.append(parse_filter(filters))
+    with naive_times_in(time_zone):
+        parts = parse_times(since, until)
+        if filters is not None:
+            parts.append(parse_filter(filters))
     return All(tuple(parts)) if parts else None

@@ -16,6 +16,7 @@ from mnemic.model import (
 )
 from mnemic.model.new_entry import OwnVectors
 from mnemic.model.scope import not_found
+from mnemic.model.time_zones import naive_times_in
 from mnemic.model.update import Expiry
 from mnemic.repository import criteria, required_uuid, required_uuids
 from mnemic.verbs.base import ScopedBase
@@ -67,7 +68,8 @@ class AsyncChangeVerbs(ScopedBase):
             "replace_metadata": replace_metadata,
             "expires_at": expires_at,
         }
-        update = MemoryEntryUpdate(**given)
+        with naive_times_in(self.time_zone):
+            update = MemoryEntryUpdate(**given)
         entry_id = required_uuid(id)
         own = OwnVectors.of(embedding, embed)
         entry = await self._repository.updater.update(
@@ -107,7 +109,6 @@ class AsyncChangeVerbs(ScopedBase):
         ones too unless the filter tests the status, or the call sets it.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        wanted = criteria(ids, filters, otherwise="filters={} is every memory of the scope")
         given: dict[str, Any] = {
             "content": content,
             "importance": importance,
@@ -119,8 +120,11 @@ class AsyncChangeVerbs(ScopedBase):
             "replace_metadata": replace_metadata,
             "expires_at": expires_at,
         }
+        with naive_times_in(self.time_zone):
+            wanted = criteria(ids, filters, otherwise="filters={} is every memory of the scope")
+            update = MemoryEntryUpdate(**given)
         return await self._repository.updater.update_all(
-            scope, wanted, MemoryEntryUpdate(**given), on_embed_error=on_embed_error
+            scope, wanted, update, on_embed_error=on_embed_error
         )
 
     async def touch(
@@ -134,4 +138,5 @@ class AsyncChangeVerbs(ScopedBase):
     ) -> None:
         """Count an access of memories, and renew their expiry; `version` and `updated_at` stay."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        await self._repository.touch(scope, required_uuids("ids", ids), expires_at)
+        with naive_times_in(self.time_zone):
+            await self._repository.touch(scope, required_uuids("ids", ids), expires_at)

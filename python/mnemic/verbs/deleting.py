@@ -9,6 +9,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import DeleteResult, MemoryFilter
 from mnemic.model.filter import Criteria, has_tests
 from mnemic.model.scope import not_found
+from mnemic.model.time_zones import naive_times_in
 from mnemic.repository import criteria, required_uuid, unlimited
 from mnemic.verbs.base import ScopedBase
 
@@ -51,7 +52,8 @@ class AsyncDeleteVerbs(ScopedBase):
         status. A filter without a test is refused: `delete_all` deletes everything.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        wanted = some_criteria(ids, filters)
+        with naive_times_in(self.time_zone):
+            wanted = some_criteria(ids, filters)
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
     async def delete_all(
@@ -65,7 +67,8 @@ class AsyncDeleteVerbs(ScopedBase):
     ) -> DeleteResult:
         """Delete all memories of the scope; with `permanent` also those deleted before."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        wanted = Criteria(None, None if filters is None else unlimited(filters))
+        with naive_times_in(self.time_zone):
+            wanted = Criteria(None, None if filters is None else unlimited(filters))
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
     async def restore(

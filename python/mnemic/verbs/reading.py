@@ -9,6 +9,7 @@ import msgspec
 from mnemic.model import LongTermMemoryStats, MemoryEntry, MemoryFilter, MemoryPage
 from mnemic.model.distinct import DistinctValue, distinct_query
 from mnemic.model.scope import not_found
+from mnemic.model.time_zones import naive_times_in
 from mnemic.model.validation import flag
 from mnemic.repository import required_uuid, required_uuids
 from mnemic.verbs.base import ScopedBase
@@ -77,14 +78,15 @@ class AsyncReadVerbs(ScopedBase):
                 page, whatever is written between. An offset is counted from the cursor.
         """
         flag("embeddings", embeddings)
-        page = await self._repository.lister.page(
-            self._scope.narrowed(user_id, session_id=session_id, all_users=all_users),
-            limit=limit,
-            offset=offset,
-            cursor=cursor,
-            filters=filters,
-            include_deleted=flag("include_deleted", include_deleted),
-        )
+        with naive_times_in(self.time_zone):
+            page = await self._repository.lister.page(
+                self._scope.narrowed(user_id, session_id=session_id, all_users=all_users),
+                limit=limit,
+                offset=offset,
+                cursor=cursor,
+                filters=filters,
+                include_deleted=flag("include_deleted", include_deleted),
+            )
         if not embeddings:
             return page
         entries = tuple(await self._repository.vectors.attached(page.entries))
@@ -100,7 +102,8 @@ class AsyncReadVerbs(ScopedBase):
     ) -> int:
         """Return the number of memories that a search can find, or with a status of the filter."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        return await self._repository.lister.count(scope, filters)
+        with naive_times_in(self.time_zone):
+            return await self._repository.lister.count(scope, filters)
 
     async def distinct(
         self,
@@ -122,7 +125,8 @@ class AsyncReadVerbs(ScopedBase):
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         query = distinct_query(field, prefix, limit, offset)
-        return await self._repository.lister.distinct(scope, query, filters)
+        with naive_times_in(self.time_zone):
+            return await self._repository.lister.distinct(scope, query, filters)
 
     async def stats(
         self,

@@ -21,6 +21,7 @@ from mnemic.model import (
 )
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.time_range import TimeRange
+from mnemic.model.time_zones import naive_times_in
 from mnemic.repository import required_uuid
 from mnemic.verbs.base import ScopedBase
 
@@ -65,7 +66,8 @@ class AsyncRecallVerbs(ScopedBase):
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        times = TimeRange.parse(since, until)
+        with naive_times_in(self.time_zone):
+            times = TimeRange.parse(since, until)
         return await self._services.recall_engine.recall(scope, query, options, times)
 
     async def linked(

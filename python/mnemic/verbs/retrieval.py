@@ -14,6 +14,7 @@ from mnemic.model import (
 )
 from mnemic.model.deadline import TimeLimit
 from mnemic.model.text_query import RetrieveFields, query_of
+from mnemic.model.time_zones import naive_times_in
 from mnemic.verbs.base import ScopedBase
 
 
@@ -34,7 +35,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         """Return the memories that answer a query (`mnemic.compat.RetrievalService.retrieve`)."""
         time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        asked = query_of(query, fields, by_words=self._repository.embedder is None)
+        asked = _asked(self, query, fields)
         return await self._services.retrieval_engine.retrieve(scope, asked, time_limit)
 
     async def retrieve_to_context(
@@ -53,7 +54,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         """Add answers to a window (`mnemic.compat.RetrievalService.retrieve_to_context`)."""
         time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        asked = query_of(query, fields, by_words=self._repository.embedder is None)
+        asked = _asked(self, query, fields)
         return await self._services.retrieval_engine.to_context(
             scope, asked, window, include_sensitive=include_sensitive, time_limit=time_limit
         )
@@ -97,3 +98,10 @@ class AsyncRetrievalStats(ScopedBase):
     async def retrieval_stats(self) -> RetrievalStats:
         """Return statistics of `retrieve` since opening, over all users and views."""
         return self._services.retrieval_engine.stats()
+
+
+def _asked(view: ScopedBase, query: object, fields: RetrieveFields) -> MemoryQuery:
+    """Return the query of a view's call, in its time zone."""
+    by_words, time_zone = view.repository.embedder is None, view.time_zone
+    with naive_times_in(time_zone):
+        return query_of(query, fields, by_words=by_words, time_zone=time_zone)

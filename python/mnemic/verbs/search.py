@@ -77,7 +77,7 @@ class AsyncSearchVerbs(ScopedBase):
         search = self._search(
             query,
             limit,
-            parsed_filters(filters, since, until),
+            parsed_filters(filters, since, until, self.time_zone),
             vector=vector,
             offset=offset,
             search_type=search_type,
@@ -135,7 +135,7 @@ class AsyncSearchVerbs(ScopedBase):
             min_score = "relative" if min_score == "auto" else min_score
         whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
         flag("include_sensitive", include_sensitive)
-        expression = parsed_filters(filters, since, until)
+        expression = parsed_filters(filters, since, until, self.time_zone)
         if not include_sensitive:  # before the limit, so that they take no other's place
             expression = All((IS_NOT_SENSITIVE, *([] if expression is None else [expression])))
         search = self._search(
@@ -184,7 +184,7 @@ class AsyncSearchVerbs(ScopedBase):
             None,
             limit,
             msgspec.structs.replace(SEMANTIC, min_similarity=min_similarity),
-            parsed_filters(filters, since, until),
+            parsed_filters(filters, since, until, self.time_zone),
             offset=offset,
             min_score=min_score,
             explain=explain,
@@ -216,7 +216,7 @@ class AsyncSearchVerbs(ScopedBase):
             None,
             limit,
             NEWEST,
-            parsed_filters(filters, since, until),
+            parsed_filters(filters, since, until, self.time_zone),
             offset=offset,
             explain=True,
             timeout=timeout,
@@ -244,7 +244,7 @@ class AsyncSearchVerbs(ScopedBase):
             None,
             limit,
             MOST_IMPORTANT,
-            parsed_filters(filters, since, until),
+            parsed_filters(filters, since, until, self.time_zone),
             offset=offset,
             explain=True,
             timeout=timeout,

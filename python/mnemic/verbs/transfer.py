@@ -1,6 +1,7 @@
 """Exports and imports of memories; `AsyncLongTermMemory` has an `export` of its own."""
 
 from mnemic.model import ImportResult
+from mnemic.model.time_zones import naive_times_in
 from mnemic.model.validation import flag
 from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Progress
@@ -20,7 +21,8 @@ class AsyncImportVerbs(ScopedBase):
         Args:
             source: A path, or an open file.
         """
-        return await self._repository.transfer.import_(self._scope, source, progress=progress)
+        with naive_times_in("UTC"):  # whatever the zone here, for a file means the same everywhere
+            return await self._repository.transfer.import_(self._scope, source, progress=progress)
 
 
 class AsyncTransferVerbs(AsyncImportVerbs):
