@@ -122,7 +122,9 @@ def test_times_are_in_utc_whatever_their_zone():
 def payload(block, query_time):
     """Return what has memories, and a configuration with a form, as a payload has."""
     config = SimpleNamespace(block=block)
-    metadata = SimpleNamespace(config=config, query_time=query_time, by_another=False)
+    metadata = SimpleNamespace(
+        config=config, query_time=query_time, by_another=False, time_zone=None
+    )
     return SimpleNamespace(memories=tuple(MIXED), metadata=metadata)
 
 

@@ -15,7 +15,7 @@ from mnemic import Memory, MemoryEntry
 from mnemic.errors import FilterError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import MemoryQuery
 from mnemic.model.time_zones import offset_changes, zone_of
-from mnemic.policy import RetrievalPolicy, RetrievalRequest
+from mnemic.policy import PromptBlock, RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from tests.support.embedders import WordEmbedder
 
 pytestmark = pytest.mark.requirement("C214")
@@ -290,6 +290,31 @@ def test_views_of_one_memory_mean_their_own_days():
                 RetrievalPolicy(view).run(RetrievalRequest(query, "ana", "monday")).memories,
             ]
             assert [hits[0].content for hits in found] == [f"I did note number {day}"] * 6
+
+
+@pytest.mark.requirement("C053")
+@pytest.mark.parametrize(
+    ("zone", "day", "time"),
+    [
+        (TOKYO, "2026-11-28", "2026-11-28T05:30:00+09:00"),
+        (NEW_YORK, "2026-11-27", "2026-11-27T15:30:00-05:00"),
+        ("Europe/London", "2026-11-27", "2026-11-27T20:30:00Z"),
+        ("local", "2026-11-27", "2026-11-27T20:30:00Z"),
+    ],
+)
+def test_prompts_have_the_dates_of_the_zone_and_times_with_their_offset(zone, day, time):
+    at = datetime(2026, 11, 27, 20, 30, tzinfo=UTC)
+    with Memory(":memory:", embedder=None, time_zone="Asia/Kathmandu") as memory:
+        memory.add("tea", created_at=at, type="conversation", user_id="ana")
+        view = memory.scoped(user_id="ana", time_zone=zone)
+        assert str(view.context("tea")) == f"[1] {day} tea"
+        payload = RetrievalPolicy(view).run(RetrievalRequest("tea", "ana", "monday"))
+        assert f"[{time}] user: tea" in payload.prompt
+        own = RetrievalRequest("tea", "ana", "monday", time_zone=zone)
+        assert RetrievalPolicy(memory).run(own).prompt == payload.prompt
+        config = RetrievalConfig(block=PromptBlock(time_zone="UTC"))
+        utc = RetrievalPolicy(view, config).run(own).prompt
+    assert "[2026-11-27T20:30:00Z] user: tea" in utc
 
 
 def test_two_memories_of_one_file_have_zones_of_their_own(tmp_path):

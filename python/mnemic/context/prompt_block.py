@@ -1,16 +1,18 @@
 """Forms of the text that a prompt receives: a line for each memory between header and footer."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import to_builtins
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic._core import neutralise_batch
 from mnemic.model import validation
 from mnemic.model.payload import PayloadMemory, PayloadType, payload_memories
+from mnemic.model.time_zones import checked_time_zone, zone_of
 from mnemic.records import Record
 from mnemic.reporting.description import must_be
 
@@ -48,9 +50,16 @@ class PromptForm(Record, frozen=True, kw_only=True):
     Attributes:
         by_another: Whether a sentence before the memories says that the best one is by another
             speaker than the query names. Results with that mark set it.
+        time_zone: Name of the zone of times, such as "Europe/Berlin". None is that of the call or
+            the memory, and UTC where memories are formatted without either.
     """
 
     by_another: bool = False
+    time_zone: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the zone."""
+        force_setattr(self, "time_zone", checked_time_zone(self.time_zone))
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -84,7 +93,7 @@ class PromptForm(Record, frozen=True, kw_only=True):
             texts, names = neutral[: len(texts)], neutral[len(texts) :]
         else:
             texts = neutralise_batch(texts)
-        times = utc([memory.timestamp for memory in memories])
+        times = times_in(self.time_zone or "UTC", [memory.timestamp for memory in memories])
         return list(map(self._line, memories, texts, names, times))
 
     def numbered(self, line: str, number: int, /) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - the form has none
@@ -117,8 +126,8 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
 
     A message is `[time] speaker: content`, by its role without a speaker, and by the user without
     either; a content that begins so already has it once. A fact is `- content (confidence: 0.90)`,
-    with its own confidence if it has one, and a summary `- content`. Times are in ISO 8601, in
-    UTC. Contents, speakers and roles are
+    with its own confidence if it has one, and a summary `- content`. Times are in ISO 8601, with
+    their offset from UTC. Contents, speakers and roles are
     neutralised: they can begin neither a line nor a heading. The text depends on nothing but the
     memories and these options.
 
@@ -141,6 +150,7 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
         """Check every option: another label would be text of its own in the prompt."""
         for name in ("group_by_type", "preamble", "show_latency", "by_another"):
             validation.flag(name, getattr(self, name))
+        super().__post_init__()
         label: object = self.score_label
         if label is not None and not (isinstance(label, str) and label in get_args(ScoreLabel)):
             labels = ", ".join(map(repr, get_args(ScoreLabel))) + " or None"
@@ -192,7 +202,7 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
 
 
 class NumberedLines(PromptForm, frozen=True, kw_only=True):
-    """One line for each memory: its number, its date in UTC, its speaker and its content.
+    """One line for each memory: its number, its date, its speaker and its content.
 
     There is no footer, and no header but the mark. The speaker, or else the role, stands before a
     content that does not begin with it. Contents and speakers are neutralised.
@@ -234,14 +244,18 @@ def format_for_system_prompt(
     if not hasattr(payload, "metadata"):
         raise must_be("payload", "a RetrievalPayload or memories", payload)
     form = payload.metadata.config.block if block is None else block
-    form = marked(form, by_another=payload.metadata.by_another)
+    made = payload.metadata
+    form = completed(form, time_zone=made.time_zone, by_another=made.by_another)
     memories = payload.memories
     return joined(form, memories, form.lines(memories), payload.metadata.query_time)
 
 
-def marked(form: PromptForm, *, by_another: bool) -> PromptForm:
-    """Return a form that says that the best memory is by another speaker, if it can."""
-    return replace(form, by_another=True) if by_another and isinstance(form, PromptForm) else form
+def completed(form: PromptForm, *, time_zone: str | None, by_another: bool) -> PromptForm:
+    """Return a form with what holds of an answer: its mark, and its zone if the form has none."""
+    if not isinstance(form, PromptForm):
+        return form
+    zone = form.time_zone or time_zone
+    return replace(form, by_another=form.by_another or by_another, time_zone=zone)
 
 
 def joined(
@@ -266,14 +280,20 @@ def joined(
     return "".join((form.header(), "\n\n".join(texts), form.footer(len(shown), latency)))
 
 
-def utc(times: Sequence[datetime]) -> list[str]:
-    """Return times in ISO 8601 with seconds, in UTC; naive ones are taken as UTC."""
-    aware = [time if time.tzinfo in _UTC else time.astimezone(UTC) for time in times]
-    texts: list[str] = to_builtins(aware)  # a tenth of the time of datetime.isoformat
+def times_in(zone: str, times: Sequence[datetime]) -> list[str]:
+    """Return times in ISO 8601 with seconds and offset, in a zone; naive ones are taken as UTC."""
+    aware = [time if time.tzinfo else time.replace(tzinfo=UTC) for time in times]
+    if zone != "UTC":
+        return [_local(time, zone) for time in aware]
+    utc = [time if time.tzinfo is UTC else time.astimezone(UTC) for time in aware]
+    texts: list[str] = to_builtins(utc)  # a tenth of the time of datetime.isoformat
     return [f"{text[:19]}Z" for text in texts]
 
 
-_UTC = (UTC, None)
+def _local(time: datetime, zone: str) -> str:
+    with suppress(OverflowError, ValueError, OSError):  # at the ends of the years 1 to 9999
+        time = time.astimezone(zone_of(zone))
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _label(speaker: str, content: str) -> str:

@@ -89,6 +89,7 @@ class TurnBase:
                 form=config.injection_form,
                 counter=self._counter,
                 max_versions=config.max_versions,
+                time_zone=self._service.time_zone,
             )
         except Exception as error:  # noqa: BLE001 - a counter's; never in the agent's way
             _log.debug("The block of a turn was not rendered: %s", failure(error))
@@ -254,6 +255,7 @@ class HydeBase(Twin, Generic[Turn]):
         self._service = HydeService(
             memory.repository,
             memory.scope,
+            memory.time_zone,
             validation.of_kind("config", HydeConfig, "a HydeConfig", config),
             embedder=embedder,
             llm=llm,

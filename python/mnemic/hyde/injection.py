@@ -1,13 +1,13 @@
 """The block of memories for a system prompt, within a budget of tokens."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC
 from html import escape
 from typing import NamedTuple, Self, TypeAlias
 from uuid import UUID
 
 from mnemic._core import neutralise_batch
 from mnemic._core import truncate as cut_to
+from mnemic.context.prompt_block import times_in
 from mnemic.context.tokens import Count, count_of
 from mnemic.hyde.config import InjectionForm
 from mnemic.hyde.turn_memory import TurnMemory
@@ -16,6 +16,7 @@ from mnemic.model.entry import MemoryEntry
 from mnemic.model.file_version import file_version
 from mnemic.model.link import LinkType
 from mnemic.model.ranges import check_choice
+from mnemic.model.time_zones import checked_time_zone
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import checks_arguments
@@ -174,6 +175,7 @@ def format_injection(
     counter: TokenCounter | None = None,
     max_versions: int = 3,
     truncate: bool = False,
+    time_zone: str = "UTC",
 ) -> str:
     """Return the block of memories for a system prompt.
 
@@ -195,6 +197,7 @@ def format_injection(
         max_versions: Earlier versions of each memory at most, the newest of them; the oldest of
             these is shown first.
         truncate: Whether the first memory is cut if it does not fit whole.
+        time_zone: Name of the zone of dates.
 
     Returns:
         The text, which ends in a line break; "" without memories, or if none fits.
@@ -206,7 +209,8 @@ def format_injection(
     budget = validation.whole("token_budget", token_budget)
     checked = _checked(memories)
     most = validation.whole("max_versions", max_versions)
-    entries = _entries(checked, FORMS[form], most)
+    zone = checked_time_zone(time_zone) or "UTC"
+    entries = _entries(checked, FORMS[form], most, zone)
     space = _Space(budget, budget * CHARACTERS_PER_TOKEN, count_of(counter))
     cuts_first = validation.flag("truncate", truncate)
     return _Block(FORMS[form], entries, space).text(cuts_first=cuts_first)
@@ -220,12 +224,14 @@ def _checked(memories: Iterable[TurnMemory] | None) -> list[TurnMemory]:
     return given
 
 
-def _entries(memories: Sequence[TurnMemory], form: Form, max_versions: int) -> list[Entry]:
+def _entries(
+    memories: Sequence[TurnMemory], form: Form, max_versions: int, time_zone: str
+) -> list[Entry]:
     """Return the entries of memories with neutralised texts, without those that have none."""
     versions = [each.versions[max(0, len(each.versions) - max_versions) :] for each in memories]
     texts = _neutral_texts(memories, versions)
     contents = {each.id: texts[each.content] for each in memories}
-    made = map(_Texts(texts, contents, form).entry, memories, versions)
+    made = map(_Texts(texts, contents, form, time_zone).entry, memories, versions)
     return [each for each in made if each.text]
 
 
@@ -249,11 +255,12 @@ def _without_heading(text: str) -> str:
 
 
 class _Texts(NamedTuple):
-    """The neutralised texts of some memories, the contents by id, and the form of the block."""
+    """The neutralised texts of some memories, contents by id, and form and zone of the block."""
 
     texts: Mapping[str, str]
     contents: Mapping[UUID, str]
     form: Form
+    time_zone: str
 
     def entry(self, ranked: TurnMemory, versions: Sequence[MemoryEntry]) -> Entry:
         """Return the entry of a memory with its earlier versions."""
@@ -292,8 +299,8 @@ class _Texts(NamedTuple):
         return found[::-1]
 
     def _version(self, entry: MemoryEntry, number: int | None) -> Version:
-        day = entry.created_at.astimezone(UTC).date()
-        return number, day.isoformat(), self.texts[entry.content]
+        (time,) = times_in(self.time_zone, [entry.created_at])
+        return number, time[:10], self.texts[entry.content]
 
 
 def _label(text: str) -> str:

@@ -67,6 +67,7 @@ class HydeService(Service):
     Args:
         repository: The agent's memories.
         scope: Only its memories are found.
+        time_zone: Name of the zone of dates in blocks.
         config: The configuration.
         embedder: Embeds hypotheses; None disables.
         llm: Writes them; None disables.
@@ -78,6 +79,7 @@ class HydeService(Service):
         self,
         repository: Repository,
         scope: Scope,
+        time_zone: str,
         config: HydeConfig,
         *,
         embedder: "AnyEmbedder | None",
@@ -88,6 +90,7 @@ class HydeService(Service):
         super().__init__(repository)
         self.config = config
         self.scope = scope
+        self.time_zone = time_zone
         self._now = clock
         self._owned: list[Closable] = []
         self._threads = CallThreads("hyde-call")

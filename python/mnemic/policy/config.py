@@ -126,6 +126,6 @@ INTERLEAVED: Final = RetrievalConfig(
     top_k=8,
     clip_sentences=2,
     strategy="alternate",
-    block=PromptBlock(score_label="confidence"),
+    block=PromptBlock(score_label="confidence", time_zone="UTC"),
 )
-"""The best and the newest memories in turns, eight of two sentences each, facts with a score."""
+"""The best and newest memories in turns: eight of two sentences, facts with a score, in UTC."""

@@ -36,6 +36,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
             by other processes may be missing. Else None.
         by_another: Whether the message names one speaker, and the best memory is by another, which
             the prompt block then says.
+        time_zone: Name of the zone of the block's times; None is that of its form, or UTC.
     """
 
     trigger: Trigger
@@ -56,6 +57,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
     approximate: bool = False
     stale_since: datetime | None = None
     by_another: bool = False
+    time_zone: str | None = None
 
 
 class RetrievalPayload(CamelCaseRecord, frozen=True, kw_only=True):

@@ -29,8 +29,8 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
         use_memory: Whether memories are wanted at all.
         project_id: Only memories of this project.
         filters: Only memories that match; see docs/concepts/filters.md.
-        time_zone: Name of the zone of days that the message names, and of times in the filter that
-            name none; None is the memory's.
+        time_zone: Name of the zone of days that the message names, of times in the filter that name
+            none, and of times in the prompt block; None is the memory's.
 
     Raises:
         InvalidArgumentError: If a field has a wrong type, or the name of a user or a project is

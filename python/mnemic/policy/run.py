@@ -6,7 +6,7 @@ import msgspec
 
 from mnemic.context.budget import candidates_within
 from mnemic.context.packing import PackingPlan, pack
-from mnemic.context.prompt_block import marked
+from mnemic.context.prompt_block import PromptForm, completed
 from mnemic.index import RankedRow
 from mnemic.model import MemoryEntry, Scope, SearchType
 from mnemic.model.payload import PayloadMemory
@@ -142,8 +142,9 @@ class Retriever(Service):
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
         candidates = boost.candidates(found, self._candidates)
         memories = PayloadMemory.of(candidates, search_type)
-        plan = self._plan(config, request, by_another=found.marks.by_another)
-        packed = pack(memories, plan)
+        zone, by_another = request.time_zone, found.marks.by_another
+        block = completed(config.block, time_zone=zone, by_another=by_another)
+        packed = pack(memories, self._plan(config, request, block))
         metadata = RetrievalMetadata(
             trigger=MET,
             config=config,
@@ -153,6 +154,7 @@ class Retriever(Service):
             applied_filters=packed.applied,
             dropped=packed.dropped,
             search_type=search_type,
+            time_zone=zone,
             **found.marks.of(RetrievalMetadata),
         )
         return RetrievalPayload(memories=packed.kept, metadata=metadata)
@@ -186,7 +188,7 @@ class Retriever(Service):
         )
 
     def _plan(
-        self, config: RetrievalConfig, request: RetrievalRequest, *, by_another: bool
+        self, config: RetrievalConfig, request: RetrievalRequest, block: PromptForm
     ) -> PackingPlan:
         floor = config.min_score if isinstance(config.min_score, float) else None
         return PackingPlan(
@@ -199,7 +201,7 @@ class Retriever(Service):
             clip_sentences=config.clip_sentences,
             max_tokens=config.max_tokens,
             counter=self._counter,
-            block=marked(config.block, by_another=by_another),
+            block=block,
             min_score=floor or None,  # no score is below 0
         )
 

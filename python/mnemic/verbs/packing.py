@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from mnemic.context import MemoryContext, PackingPlan, pack
-from mnemic.context.prompt_block import NumberedLines, marked
+from mnemic.context.prompt_block import NumberedLines
 from mnemic.model import SearchHit, SearchResults
 from mnemic.model.marks import SHOWN
 from mnemic.model.payload import PayloadMemory
 from mnemic.protocols import TokenCounter
-
-_LINES = NumberedLines()
 
 
 def context_of(
@@ -20,6 +18,7 @@ def context_of(
     max_tokens: int,
     counter: TokenCounter | None,
     *,
+    time_zone: str = "UTC",
     explain: bool,
     query: str | None = None,
 ) -> MemoryContext:
@@ -29,10 +28,11 @@ def context_of(
         found: The hits.
         max_tokens: Maximum number of tokens of the text.
         counter: Token counter; an estimate by script unless given.
+        time_zone: Name of the zone of the dates.
         explain: Whether the result holds the dropped hits.
         query: Text whose words say which sentences stay of a long content; None cuts none.
     """
-    block = marked(_LINES, by_another=found.by_another)
+    block = NumberedLines(time_zone=time_zone, by_another=found.by_another)
     plan = PackingPlan(
         query=query,
         cuts_last=query is not None,

@@ -151,7 +151,14 @@ class AsyncSearchVerbs(ScopedBase):
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         found = await self._repository.search(scope, search)
         return await run_blocking(
-            lambda: context_of(found, max_tokens, counter, explain=explain, query=search.text),
+            lambda: context_of(
+                found,
+                max_tokens,
+                counter,
+                time_zone=self.time_zone,
+                explain=explain,
+                query=search.text,
+            ),
             self._repository,
         )
 
