@@ -136,7 +136,7 @@ class Memory(PlainHandle, ScopedMemory):
         when_full: "refuse" what exceeds a limit, or "evict" the least important; default "refuse".
         retention: How long a deleted memory can be restored, None for ever; default 90 days.
         clock: Gives the time; default the system's.
-        time_zone: Zone of named days, naive times and dates in prompts; default the system's.
+        time_zone: Zone of named days, naive times and dates in prompts; default the stored one.
         id_factory: Makes an id for a time; default UUIDs of version 7.
         log_content: Show queries in logs and events; default False.
         track_access: Count reading a memory by its id as an access; default True.

@@ -22,7 +22,7 @@ SAID_OTHERWISE = {
     "embedder": "default the local MiniLM",
     "retention": "default 90 days",
     "clock": "default the system's",
-    "time_zone": "default the system's",
+    "time_zone": "default the stored one",
     "id_factory": "default UUIDs of version 7",
 }
 

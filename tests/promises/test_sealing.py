@@ -651,7 +651,7 @@ def test_a_memory_beside_one_without_a_key_shows_nothing_to_it(path):
         assert one.count() == 2
 
 
-@pytest.mark.parametrize("version", range(1, 10))
+@pytest.mark.parametrize("version", range(1, 11))
 def test_what_any_earlier_version_stored_can_be_sealed(tmp_path, version):
     path = tmp_path / "a.db"
     shutil.copy(FIXTURES / f"store_v{version}.db", path)

@@ -1,8 +1,10 @@
 """Named days, naive times and dates in prompts are those of the time zone of memory or call."""
 
+import sqlite3
 import time
 from array import array
 from bisect import bisect_right
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta, timezone
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -331,3 +333,32 @@ def test_two_memories_of_one_file_have_zones_of_their_own(tmp_path):
         there.add("Bicycle sold", created_at="2026-11-26T12:00")
         [hit] = there.search("sold")
     assert hit.created_at == datetime(2026, 11, 26, 17, tzinfo=UTC)
+
+
+def test_a_memory_keeps_the_zone_that_it_began_in(tmp_path):
+    path, copy = tmp_path / "memory.db", tmp_path / "copy.db"
+    with Memory(path, embedder=None) as memory:
+        assert memory.time_zone == "UTC"  # nothing is stored yet
+    with Memory(path, embedder=None, time_zone=TOKYO) as memory:
+        memory.add("tea")
+    with Memory(path, embedder=None, time_zone=NEW_YORK) as memory:  # the given one, here alone
+        assert memory.time_zone == NEW_YORK
+        assert memory.add("tea", created_at=NOON).created_at == noon_in(NEW_YORK)
+        memory.backup(copy)
+    for file in (path, copy):
+        with Memory(file, embedder=None, read_only=True) as memory:
+            assert memory.time_zone == TOKYO
+    with Memory(path, "other", embedder=None) as memory:  # each agent has its own
+        assert memory.time_zone == "UTC"
+
+
+def test_a_stored_zone_that_is_not_known_here_is_named(tmp_path):
+    path = tmp_path / "memory.db"
+    with Memory(path, embedder=None) as memory:
+        memory.add("tea")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE agent_memory_agents SET time_zone = 'Mars/Phobos'")
+    with pytest.raises(InvalidArgumentError, match=r"Mars/Phobos.* is not known here.*tzdata"):
+        Memory(path, embedder=None)
+    with Memory(path, embedder=None, time_zone=TOKYO) as memory:
+        assert memory.count() == 1

@@ -490,6 +490,19 @@ def test_an_agent_has_vectors_of_one_model(store):
     assert store.embedding_model("b") == ("n", 3)
 
 
+@pytest.mark.requirement("C214")
+def test_an_agent_keeps_the_time_zone_of_its_first_write(store):
+    assert store.time_zone("a") is None
+    added(store, "a", [numbered(1)])
+    assert store.time_zone("a") is None
+    added(store, "a", [numbered(2)], time_zone="Asia/Tokyo")
+    added(store, "a", [numbered(3)], time_zone="Europe/Oslo")
+    added(store, "a", [numbered(4)])
+    assert (store.time_zone("a"), store.time_zone("b")) == ("Asia/Tokyo", None)
+    added(store, "b", [numbered(5, agent_id="b")], time_zone="+02:00")
+    assert (store.time_zone("a"), store.time_zone("b")) == ("Asia/Tokyo", "+02:00")
+
+
 @pytest.mark.parametrize("other", [("n", 3), ("m", 3), ("n", 2)])
 def test_an_agent_without_any_vector_left_takes_another_model(store, other):
     model, dim = other

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.reporting.description import must_be, quoted
+from mnemic.reporting.description import must_be, named
 
 LOCAL: Final = "local"
 """Name of the system's zone, whichever it is."""
@@ -45,7 +45,7 @@ def checked_time_zone(given: object) -> str | None:
         zone_of(name)
     except (ValueError, KeyError, OSError) as error:
         message = (
-            f"time_zone must be {_WANTED}; {quoted(name)} is not known here. Install the package "
+            f"time_zone must be {_WANTED}; {named(name)} is not known here. Install the package "
             "tzdata if the system has no time zones"
         )
         raise InvalidArgumentError(message) from error

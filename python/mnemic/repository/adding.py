@@ -44,6 +44,7 @@ class Adder(Part):
         super().__init__(shared)
         self._vectors = vectors
         self._slow_embedding = shared.settings.slow_embedding
+        self._time_zone = shared.settings.time_zone
 
     async def add(
         self,
@@ -85,6 +86,7 @@ class Adder(Part):
                     on_conflict=on_conflict,
                     on_duplicate=on_duplicate,
                     is_import=is_import,
+                    time_zone=self._time_zone,
                 )
             )
 

@@ -58,8 +58,9 @@ class Options(TypedDict, total=False):
         clock: Gives the time, aware and in UTC.
         time_zone: The zone in which days begin that a query names, such as "yesterday", in which
             times are read that name no zone, and whose dates prompts have: its name, as in
-            "Europe/Berlin", "+02:00" or "local", or a `ZoneInfo`; the system's unless given. A view
-            may have another: `scoped(time_zone=…)`. What is stored is in UTC.
+            "Europe/Berlin", "+02:00" or "local", the system's, or a `ZoneInfo`. It is stored with
+            the agent's first memory, and unless given it is the stored one, or else the system's. A
+            view may have another: `scoped(time_zone=…)`. Stored times are in UTC.
         id_factory: Makes an id for a time.
         log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
             they are. Nothing else of a memory is shown, and nothing at all of a sensitive one.

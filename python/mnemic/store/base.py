@@ -356,6 +356,7 @@ class Additions(Protocol):
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
+        time_zone: str | None = None,
     ) -> Future[WriteResult]:
         """Store entries of an agent, all or none, with their embeddings.
 
@@ -382,6 +383,7 @@ class Additions(Protocol):
                 count for the new entry.
             on_duplicate: Treatment of an entry whose text the user already has.
             is_import: Allow a superseded entry to be missing.
+            time_zone: Name of the agent's time zone, which is stored unless it has one.
 
         Raises:
             DuplicateEntryError: If an id is already stored for this agent and user, deleted or not,
@@ -817,6 +819,10 @@ class Store(
 
         Vectors of entries in any state count. An agent without any takes vectors of another model.
         """
+        ...
+
+    def time_zone(self, agent_id: str) -> str | None:
+        """Return the name of the time zone that came with the first entries; None before."""
         ...
 
     def contents(

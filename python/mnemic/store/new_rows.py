@@ -98,6 +98,7 @@ class AddOptions(NamedTuple):
         is_import: Whether a superseded entry may be missing.
         on_conflict: Treatment of an id that the user already has.
         key: The agent's key that sealed entries; None if none can be sealed.
+        time_zone: Name of the agent's time zone, unless it has one.
     """
 
     codec: RowCodec
@@ -108,6 +109,7 @@ class AddOptions(NamedTuple):
     is_import: bool = False
     on_conflict: OnConflict = "raise"
     key: StoredKey | None = None
+    time_zone: str | None = None
 
 
 class Replacement(NamedTuple):

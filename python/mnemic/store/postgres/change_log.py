@@ -48,11 +48,12 @@ _PART: Final = 8192
 """Rows that a full load reads at once."""
 
 _ADVANCE: Final = (
-    f"INSERT INTO {_AGENTS} AS agent (agent_id, seq, used_bytes, model, dimensions) "
-    "VALUES (%s, %s, %s, %s, %s) ON CONFLICT (agent_id) DO UPDATE SET "
+    f"INSERT INTO {_AGENTS} AS agent (agent_id, seq, used_bytes, model, dimensions, time_zone) "
+    "VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (agent_id) DO UPDATE SET "
     "seq = agent.seq + excluded.seq, used_bytes = agent.used_bytes + excluded.used_bytes, "
     "model = coalesce(agent.model, excluded.model), "
-    "dimensions = coalesce(agent.dimensions, excluded.dimensions) "
+    "dimensions = coalesce(agent.dimensions, excluded.dimensions), "
+    "time_zone = coalesce(agent.time_zone, excluded.time_zone) "
     "RETURNING seq, accesses, used_bytes, model, dimensions"
 )
 _ADVANCE_USERS: Final = (
@@ -152,6 +153,12 @@ def embedding_model(session: Session, agent_id: str) -> Model | None:
     return name, dimensions
 
 
+def time_zone(session: Session, agent_id: str) -> str | None:
+    """Return the name of the agent's time zone; None if it has none."""
+    found = session.fetch(f"SELECT time_zone FROM {_AGENTS} WHERE agent_id = %s", (agent_id,))
+    return found[0][0] if found else None
+
+
 def _has_vectors(session: Session, agent_id: str, model: Sequence[Any]) -> bool:
     sql = _HAS_VECTORS.format(pgvector=session.pgvector)
     return bool(session.value(sql, (agent_id, *model, agent_id, *model)))
@@ -171,6 +178,8 @@ def log_changes(
     changes: Sequence[Change],
     model: Model | None = None,
     quotas: Quotas = NO_QUOTAS,
+    *,
+    time_zone: str | None = None,
 ) -> int:
     """Number changes in the agent's row and in those of its users; prune old changes.
 
@@ -183,7 +192,7 @@ def log_changes(
     """
     users = totals_by_user(changes)
     session.changed_users.update((agent_id, user.user_id) for user in users)
-    now = _advance(session, agent_id, users, model, quotas)
+    now = _advance(session, agent_id, users, model, quotas, time_zone=time_zone)
     last, _ = session.positions[agent_id] = now
     first = last - len(changes) + 1
     columns: tuple[list[Any], ...] = tuple(map(list, zip(*changes, strict=True)))
@@ -203,11 +212,13 @@ def _advance(
     users: Sequence[UserTotals],
     model: Model | None,
     quotas: Quotas,
+    *,
+    time_zone: str | None,
 ) -> LogPosition:
     """Count changes in the agent's row and in those of its users; check quotas and model."""
     names, steps, sizes = map(list, zip(*users, strict=True))
     by_user = agent_id, [name or "" for name in names], steps, sizes
-    in_all = agent_id, sum(steps), sum(sizes), *(model or (None, None))
+    in_all = agent_id, sum(steps), sum(sizes), *(model or (None, None)), time_zone
     user_bytes, ((last, accesses, used, *known),) = session.fetch_each(
         (_ADVANCE_USERS, by_user), (_ADVANCE, in_all)
     )

@@ -206,6 +206,11 @@ MIGRATIONS: Final = (
     Migration("20260204_001", _FIRST, _FIRST_DOWN),
     Migration("20260204_002", _SECOND, _SECOND_DOWN),
     Migration("20260204_003", _THIRD, _THIRD_DOWN, _THIRD_OBSTACLE),
+    Migration(
+        "20260204_004",
+        'ALTER TABLE mnemic.agent_memory_agents ADD COLUMN time_zone text COLLATE "C";',
+        "ALTER TABLE mnemic.agent_memory_agents DROP COLUMN time_zone;",
+    ),
 )
 """The versions of the tables, in their order. The extension stays on the way back: others may use
 it."""

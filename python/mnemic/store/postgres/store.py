@@ -197,6 +197,7 @@ class PostgresStore(
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
+        time_zone: str | None = None,
     ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
@@ -211,7 +212,15 @@ class PostgresStore(
         rows = encoded(codec, entries, list(map(stored_vectors, entries)), model and model[0])
         quotas = Quotas(quota, user_quota, entry_limits)
         rules = AddOptions(
-            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict, key
+            codec,
+            to_microseconds(now),
+            model,
+            quotas,
+            on_duplicate,
+            is_import,
+            on_conflict,
+            key,
+            time_zone,
         )
         # They are those of an entry that is replaced, or decide which entries go first.
         if on_conflict == "replace" or entry_limits.evicts:
@@ -306,6 +315,10 @@ class PostgresStore(
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the agent's embedding model, None without any vector."""
         return self._read(agent_id, lambda on: change_log.embedding_model(on, agent_id))
+
+    def time_zone(self, agent_id: str) -> str | None:
+        """Return the name of the agent's time zone, None before it stored anything."""
+        return self._read(agent_id, lambda on: change_log.time_zone(on, agent_id))
 
     def revision(self, scope: Scope) -> int:
         """Return a number that rises with every change within a user, and with no other change."""

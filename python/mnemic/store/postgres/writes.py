@@ -144,7 +144,8 @@ def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOpti
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
     evicted = evict_entries(session, rules.codec, write)
     logged = [*changes, *evicted]
-    seq = log_changes(session, agent_id, logged, model, rules.quotas) if logged else 0
+    quotas, zone = rules.quotas, rules.time_zone
+    seq = log_changes(session, agent_id, logged, model, quotas, time_zone=zone) if logged else 0
     change = [change.entry_id for change in evicted]
     return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
 

@@ -78,12 +78,13 @@ _INSERT = (
 _ADVANCE = (
     "UPDATE agent_memory_agents SET seq = seq + ?, used_bytes = used_bytes + ?, "
     f"summed_rows = summed_rows + ?, rows_sum = (rows_sum + ?) & {MASK}, "
-    "model = ifnull(model, ?), dimensions = ifnull(dimensions, ?) WHERE agent_id = ?"
+    "model = ifnull(model, ?), dimensions = ifnull(dimensions, ?), "
+    "time_zone = ifnull(time_zone, ?) WHERE agent_id = ?"
 )
 _BEGIN = (
     "INSERT INTO agent_memory_agents "
-    "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, agent_id) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, time_zone, agent_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _ADD_SUMS = (
     "UPDATE agent_memory_agents SET summed_rows = summed_rows + ?, "
@@ -299,6 +300,16 @@ def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
     if type(model) is not str or type(dimensions) is not int:
         raise _damaged_agent(agent_id)
     return model, dimensions
+
+
+def time_zone(connection: apsw.Connection, agent_id: str) -> str | None:
+    """Return the name of the agent's time zone, or None if there was none yet."""
+    sql = "SELECT time_zone FROM agent_memory_agents WHERE agent_id = ?"
+    for (name,) in fetch(connection, sql, (agent_id,)):
+        if name is None or type(name) is str:
+            return name
+        raise _damaged_agent(agent_id)
+    return None
 
 
 def model_in_use(connection: apsw.Connection, agent_id: str) -> Model | None:
@@ -524,6 +535,8 @@ def log_changes(
     changes: Sequence[Change],
     model: Model | None = None,
     charge: Charge = NO_CHARGE,
+    *,
+    time_zone: str | None = None,
 ) -> int:
     """Number changes in the agent's row and in those of its users; prune old changes.
 
@@ -538,7 +551,7 @@ def log_changes(
     if isinstance(connection, GuardedConnection):  # for the listeners, after the commit
         connection.changed_users.update((agent_id, user.user_id) for user in users)
     _advance_users(connection, agent_id, users, charge.quotas.user)
-    last = _advance(connection, agent_id, users, model, charge)
+    last = _advance(connection, agent_id, users, model, charge, time_zone=time_zone)
     first = last - len(changes) + 1
     nonce = _drawn_nonce()
     execute_all(
@@ -568,9 +581,11 @@ def _advance(
     users: Sequence[UserTotals],
     model: Model | None,
     charge: Charge,
+    *,
+    time_zone: str | None,
 ) -> int:
     steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
-    values = (steps, size, *charge.sums, *(model or (None, None)), agent_id)
+    values = (steps, size, *charge.sums, *(model or (None, None)), time_zone, agent_id)
     connection.execute(_ADVANCE, values)
     if connection.changes() == 0:
         connection.execute(_BEGIN, values)

@@ -380,5 +380,9 @@ MIGRATIONS = (
     Migration(_EIGHTH, _EIGHTH_DOWN),
     Migration(_NINTH, _NINTH_DOWN),
     Migration(_TENTH, _TENTH_DOWN, _TENTH_OBSTACLE),
+    Migration(
+        "ALTER TABLE agent_memory_agents ADD COLUMN time_zone TEXT;",
+        "ALTER TABLE agent_memory_agents DROP COLUMN time_zone;",
+    ),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

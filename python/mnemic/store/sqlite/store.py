@@ -156,6 +156,7 @@ class SqliteStore(
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
+        time_zone: str | None = None,
     ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
@@ -170,7 +171,15 @@ class SqliteStore(
         rows = new_rows(codec, entries, vectors, model and model[0])
         quotas = Quotas(quota, user_quota, entry_limits)
         rules = AddOptions(
-            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict, key
+            codec,
+            to_microseconds(now),
+            model,
+            quotas,
+            on_duplicate,
+            is_import,
+            on_conflict,
+            key,
+            time_zone,
         )
         job = AddJob(writes.add, agent_id, rows, rules)
         # They are the replaced entry's, and what goes first depends on them.
@@ -264,6 +273,11 @@ class SqliteStore(
         """Return name and dimension of the agent's embedding model, None without any vector."""
         with self._reading() as connection:
             return change_log.model_in_use(connection, agent_id)
+
+    def time_zone(self, agent_id: str) -> str | None:
+        """Return the name of the agent's time zone, None before it stored anything."""
+        with self._reading() as connection:
+            return change_log.time_zone(connection, agent_id)
 
     def vectors(self, agent_id: str, row: int, model: str) -> Float32Array:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""

@@ -93,7 +93,8 @@ def add(
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
     evicted = evict_entries(connection, rules.codec, write)
     logged, charge = [*changes, *evicted.changes], Charge(rules.quotas, sums.plus(evicted.sums))
-    seq = log_changes(connection, agent_id, logged, model, charge) if logged else 0
+    zone = rules.time_zone
+    seq = log_changes(connection, agent_id, logged, model, charge, time_zone=zone) if logged else 0
     change = [change.entry_id for change in evicted.changes]
     return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
 
