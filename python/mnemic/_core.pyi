@@ -1297,11 +1297,11 @@ class MemoryIndex:
         """Whether any memory ever had a speaker."""
     def cosine_scale(
         self, scope: object, now: int, /
-    ) -> tuple[float, float, float, float] | None:
+    ) -> tuple[float, float, float, float, NDArray[np.float32]] | None:
         """Return the numbers of a `mnemic.model.search.CosineScale` of a user, in their order.
 
-        None is returned with fewer than 32 vectors. They do not depend on the order in which the
-        memories came.
+        Behind them stands the sum of the memories' directions, shape (dim,). None is returned with
+        fewer than 32 vectors. They do not depend on the order in which the memories came.
 
         Args:
             scope: A `mnemic.model.Scope`; its user's memories are compared.

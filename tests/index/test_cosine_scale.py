@@ -24,12 +24,19 @@ ANGLES = st.lists(st.floats(0, 3.1), min_size=30, max_size=40)
 SCOPE = Scope("a", user_id="ann")
 
 
-def scale_of(vectors, **owners):
-    """Return the scale of Ann's rows; those named in `owners` belong to others."""
+def index_of(vectors, **owners):
+    """Return an index of Ann's rows; those named in `owners` belong to others."""
     index = NativeIndex(DIM)
     rows = [record(number, owners.get(f"row{number}", "ann")) for number in vectors]
     index.apply(batch(rows, vectors=vectors))
-    return index.cosine_scale(SCOPE, NOW)
+    return index
+
+
+def scale_of(vectors, **owners):
+    """Return the scale of Ann's rows, and the sum of their directions."""
+    index = index_of(vectors, **owners)
+    common = index.common_direction(SCOPE, NOW)
+    return index.cosine_scale(SCOPE, NOW), None if common is None else common.tolist()
 
 
 def turned(angles):
@@ -40,11 +47,12 @@ def turned(angles):
 @examples(100)
 @given(ANGLES)
 def test_the_mean_is_that_of_all_pairs_and_the_floor_lower_among_few(angles):
-    found = scale_of(turned(angles))
+    found, common = scale_of(turned(angles))
     if len(angles) < 32:
-        assert found is None
+        assert (found, common) == (None, None)
         return
     pairs = [math.cos(a - b) for at, a in enumerate(angles) for b in angles[:at]]
+    assert common == pytest.approx(np.sum(list(turned(angles).values()), axis=0), abs=1e-4)
     assert found.mean == pytest.approx(min(np.mean(pairs), 1 - 1e-5), abs=1e-5)
     fewer = 0.1 * math.log(100 / len(angles))
     assert found.floor == pytest.approx(found.mean - (1 - found.mean) * (0.1 + fewer), abs=1e-9)

@@ -1,5 +1,8 @@
 """Vectors of a program's own as queries."""
 
+import math
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +122,61 @@ def test_the_vector_of_a_text_finds_what_the_text_finds(stored, query, ranking, 
 
 def exact(found):
     return [(hit.id, hit.score.hex(), sorted(hit.components.items())) for hit in found], found.share
+
+
+def cosine(one, other):
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
+
+
+def sum_of(vectors):
+    return [math.fsum(parts) for parts in zip(*vectors, strict=True)]
+
+
+def times(factor, vector):
+    return [factor * part for part in vector]
+
+
+def direction(vector):
+    return times(1 / math.hypot(*vector), vector)
+
+
+def without(common, vector):
+    """Return what a vector of length 1 has beside a direction."""
+    return sum_of([vector, times(-cosine(vector, common), direction(common))])
+
+
+@pytest.mark.parametrize("count", [5, 40])
+@examples(20)
+@given(st.integers(0, 10_000))
+def test_hypotheses_weigh_what_they_agree_with_the_question(count, seed):
+    random = Random(seed)  # noqa: S311 - no secret
+
+    def drawn(length=1.0):
+        return [length * random.gauss(shift) for shift in (2, 0, 0, 0)]
+
+    stored, question = [drawn(random.choice([0.1, 9])) for _ in range(count)], drawn()
+    hypotheses = [drawn(random.choice([1e-3, 1e9])) for _ in range(random.randint(1, 3))]
+    common = sum_of(map(direction, stored))
+    whole = [direction(vector) for vector in (question, *hypotheses)]
+    # The common direction is known of 32 memories.
+    own = [without(common, vector) for vector in whole] if count >= 32 else whole
+    parts = [times(max(cosine(own[0], one), 0), all_) for one, all_ in zip(own, whole, strict=True)]
+    wanted = sum_of([whole[0], times(1 / len(hypotheses), sum_of(parts[1:]))])
+    with opened(embedder=None) as memory:
+        memory.add_many([f"memory {at}" for at in range(count)], embeddings=stored)
+        options = {"search_type": "semantic", "limit": count}
+        found = memory.search("words", vector=[question, *hypotheses], **options)
+    similar = {hit.content: hit.similarity for hit in found}
+    assert similar == pytest.approx(
+        {f"memory {at}": cosine(one, wanted) for at, one in enumerate(stored)}, abs=1e-5
+    )
+
+
+def test_a_hypothesis_that_has_nothing_to_do_with_the_question_changes_nothing(memory):
+    memory.add_many(["north lamp", "east"], embeddings=[NORTH, EAST])
+    alone = exact(memory.search("lamp", vector=NORTH))
+    for hypothesis in (EAST, [-1.0, 0.5, 0.0]):
+        assert exact(memory.search("lamp", vector=[NORTH, hypothesis])) == alone
+    beside = memory.search("lamp", vector=[NORTH, BETWEEN])
+    assert [round(hit.similarity, 3) for hit in beside] == [0.943, 0.333]

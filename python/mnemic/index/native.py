@@ -49,9 +49,13 @@ _RANKED_ROW = cast("Callable[[tuple[Any, ...]], RankedRow]", partial(tuple.__new
 
 
 class _KeptScale(NamedTuple):
-    """The scale of a user's cosines, and the times between which it holds, in microseconds."""
+    """The scale of a user's cosines, and what they have in common.
+
+    They hold between two times, in microseconds.
+    """
 
     scale: CosineScale | None
+    common: Float32Array | None
     since: int
     until: int
 
@@ -406,6 +410,13 @@ class NativeIndex:
 
         It is kept until rows change or expire.
         """
+        return self._kept_scale(scope, now).scale
+
+    def common_direction(self, scope: Scope, now: int) -> Float32Array | None:
+        """Return the sum of the directions of a user's rows, shape (dim,); None of few."""
+        return self._kept_scale(scope, now).common
+
+    def _kept_scale(self, scope: Scope, now: int) -> _KeptScale:
         # In this order: what is kept is never older than the state it is kept for.
         kept, core = self._current_summary().scales, self._current()
         user = scope.user_id, scope.all_users
@@ -414,14 +425,15 @@ class NativeIndex:
             found = core.cosine_scale(scope, now)
             expiry = core.next_expiry(scope, now)
             known = _KeptScale(
-                None if found is None else CosineScale(*found),
+                None if found is None else CosineScale(*found[:-1]),
+                None if found is None else found[-1],
                 since=now,
                 until=sys.maxsize if expiry is None else expiry,
             )
             if len(kept) >= MAX_SCALES:
                 kept.clear()
             kept[user] = known
-        return known.scale
+        return known
 
     def in_first_person(
         self, text: str, scope: Scope, now: int, deadline: float | None = None

@@ -62,7 +62,8 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     Attributes:
         text: The query; None ranks without one.
-        vectors: float32, shape (d,) or (m, d), in place of the text's; the best match counts. No
+        vectors: float32, shape (d,) or (m, d), in place of the text's; of several the first is the
+            text's, and the others are those of hypotheses. Without a text the best match counts. No
             language limits their share.
         vectors_model: Model of these vectors, which must be that of the memories; None is that of
             the memories, whatever it is.
@@ -182,6 +183,12 @@ class Search(Redacted, frozen=True, kw_only=True):
         A given vector has no language.
         """
         return self.vectors is None and self.is_hybrid and self.ranking.covered_only
+
+    @property
+    def has_hypotheses(self) -> bool:
+        """Whether vectors of hypotheses stand beside that of the text."""
+        several = self.vectors is not None and self.vectors.ndim > 1 and len(self.vectors) > 1
+        return several and self.text is not None
 
     @property
     def search_type(self) -> str:

@@ -183,10 +183,14 @@ def _user_scope(scope: Scope) -> Scope:
 
 
 def is_by_vectors(search: Search) -> bool:
-    """Return whether a search ranks by similarity to its query alone, and by nothing else."""
+    """Return whether a search ranks by similarity to its query alone, and by nothing else.
+
+    Hypotheses are weighed by what the index knows of all memories.
+    """
     has_query = search.text is not None or search.vectors is not None
     return (
         has_query
+        and not search.has_hypotheses
         and search.ranking == SEMANTIC
         and search.limit > 0
         and search.order is None

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from mnemic.arrays import Float32Array, np
+from mnemic.arrays import Array, Float32Array, np
 from mnemic.embed.floors import learned_floor
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
@@ -214,6 +214,8 @@ class QueryVectors(Part):
                 "complete; memory.reembed() waits for it"
             )
         given = self._given(search)
+        if given is not None and search.has_hypotheses:
+            given = self._with_hypotheses(given, scope, now, index)
         embedder = self._embedder
         if embedder is None or not search.needs_embedder:
             return given, None
@@ -248,6 +250,13 @@ class QueryVectors(Part):
         if vectors is None or not is_comparable or self._indexes.active.model is None:
             return None
         return np.atleast_2d(vectors)
+
+    def _with_hypotheses(
+        self, given: Float32Array, scope: Scope, now: int, index: NativeIndex | None
+    ) -> Float32Array:
+        """Return one vector for that of a question and those of hypotheses behind it."""
+        index = self._indexes.active.index if index is None else index
+        return joined(given, index.common_direction(scope, now))
 
     def similarity(self, row: int, text: str) -> float | None:
         """Return the largest cosine of a memory's vectors with a query's; None without vectors."""
@@ -330,6 +339,32 @@ class QueryVectors(Part):
             if index.has_speakers:
                 text = index.in_first_person(text, scope, now, search.deadline)
         return [text, *search.also]
+
+
+def joined(vectors: Float32Array, common: Float32Array | None) -> Float32Array:
+    """Return a question's vector with the mean of hypotheses, each weighed by its agreement.
+
+    The weight is its cosine with the question, at least 0, without the direction that all memories
+    have in common, which texts share that have nothing to do with each other. Hypotheses that
+    disagree cancel each other out. See docs/lab/quality.md.
+
+    Args:
+        vectors: The question's, and those of hypotheses, shape (1 + m, dim).
+        common: That direction, of any length; None where it is unknown.
+    """
+    whole = own = _directions(vectors)
+    if common is not None:
+        along = _directions(common)
+        own = _directions(whole - np.outer(whole @ along, along))
+    weights = np.maximum(own[1:] @ own[0], 0.0)
+    found: Float32Array = (whole[:1] + weights @ whole[1:] / len(weights)).astype(np.float32)
+    return found
+
+
+def _directions(vectors: Array) -> Array:
+    """Return vectors of length 1, float64, and those without a direction as they are."""
+    lengths = np.linalg.norm(np.asarray(vectors, np.float64), axis=-1, keepdims=True)
+    return vectors / np.where(lengths < MIN_NORM, 1.0, lengths)
 
 
 def _combined(parts: Sequence[Float32Array | None], search: Search) -> Float32Array | None:

@@ -63,8 +63,9 @@ class AsyncSearchVerbs(ScopedBase):
 
         Args:
             query: What to look for, at most 10,000 characters; optional with a vector.
-            vector: The query's vector, shape (d,), or several, shape (m, d), of which the nearest
-                counts; nothing is embedded then. Alone it searches by meaning.
+            vector: The query's vector, shape (d,); nothing is embedded then. Alone it searches by
+                meaning. Of several, shape (m, d), the nearest counts; beside a text the first is
+                its own, and the others are hypotheses, which count as far as they agree with it.
             search_type: By meaning and words together ("hybrid"), by "semantic" cosine alone, or by
                 "keyword" alone, as without an embedder.
             ranking: Weights of relevance, recency, importance, access and salience, others 0; or

@@ -7,8 +7,8 @@ use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::{Role, TimeZone};
 use mnemic_core::{
-    Answer, Components, Evidence, IndexSnapshot, LinkedHit, Links, MemoryHit, MemoryIndex,
-    NeighbourHit, Request, RowSet, Why,
+    Answer, Components, CosineScale, Evidence, IndexSnapshot, LinkedHit, Links, MemoryHit,
+    MemoryIndex, NeighbourHit, Request, RowSet, Why,
 };
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::intern;
@@ -234,15 +234,17 @@ impl PyMemoryIndex {
     #[doc = stub!("MemoryIndex.cosine_scale")]
     #[pyo3(signature = (scope, now, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
-    fn cosine_scale(
+    fn cosine_scale<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         scope: Given<GivenScope>,
         now: i64,
-    ) -> PyResult<Option<(f64, f64, f64, f64)>> {
+    ) -> PyResult<Option<(f64, f64, f64, f64, Bound<'py, PyArray1<f32>>)>> {
         require_memory(self.0.bytes_of_reading(0, 0))?;
         let scale = py.detach(|| self.0.cosine_scale(scope.0.scope().user, now));
-        Ok(scale.map(|scale| (scale.mean, scale.spread, scale.floor, scale.far)))
+        Ok(scale.map(|(CosineScale { mean, spread, floor, far }, common)| {
+            (mean, spread, floor, far, PyArray1::from_vec(py, common))
+        }))
     }
 
     #[doc = stub!("MemoryIndex.rank")]

@@ -28,11 +28,12 @@ const FAR: f64 = 3.0;
 const MAX_COSINE: f64 = 1.0 - 1e-5;
 
 impl MemoryIndex {
-    /// The scale of the cosines of these users' memories; `None` with fewer than 32 vectors.
+    /// The scale of the cosines of these users' memories, and the sum of their directions; `None` with
+    /// fewer than 32 vectors.
     ///
     /// It depends on nothing but the ids and the first vectors of the memories that are there: not
     /// on the order in which they came, nor on a filter.
-    pub fn cosine_scale(&self, users: Users<'_>, now: i64) -> Option<CosineScale> {
+    pub fn cosine_scale(&self, users: Users<'_>, now: i64) -> Option<(CosineScale, Vec<f32>)> {
         let snapshot = self.store.snapshot();
         let columns = &snapshot.memories.columns;
         let scope = Scope { user: users, project: None, session: None };
@@ -58,21 +59,21 @@ impl MemoryIndex {
         if rows.len() < MIN_MEMORIES {
             return None;
         }
-        let mean = self.mean_cosine(&rows).min(MAX_COSINE);
+        let sum = self.sum_of(&rows);
+        let mean = mean_cosine(&sum, rows.len()).min(MAX_COSINE);
         let floor = mean - (1.0 - mean) * (BELOW_MEAN + fewer(docids.len(), false));
         let spread = self.spread(&rows);
-        Some(CosineScale { mean, spread, floor, far: mean - FAR * spread })
+        let scale = CosineScale { mean, spread, floor, far: mean - FAR * spread };
+        Some((scale, sum.into_iter().map(|part| part as f32).collect()))
     }
 
-    /// The mean cosine of two different rows, which have unit length.
-    fn mean_cosine(&self, rows: &[&[f32]]) -> f64 {
-        let (mut sum, count) = (vec![0.0; self.dim], rows.len() as f64);
+    /// The sum of rows, which have unit length.
+    fn sum_of(&self, rows: &[&[f32]]) -> Vec<f64> {
+        let mut sum = vec![0.0; self.dim];
         for row in rows {
             sum.iter_mut().zip(*row).for_each(|(sum, part)| *sum += f64::from(*part));
         }
-        // The square of the sum holds each pair twice, and each vector with itself.
-        let squared: f64 = sum.iter().map(|part: &f64| part * part).sum();
-        (squared - count) / (count * (count - 1.0))
+        sum
     }
 
     /// The standard deviation of the cosines of rows with some of those that follow, in a circle.
@@ -90,6 +91,14 @@ impl MemoryIndex {
         let mean: f64 = sum / count;
         (squares / count - mean * mean).max(0.0).sqrt()
     }
+}
+
+/// The mean cosine of two different vectors of unit length, by the sum of all.
+fn mean_cosine(sum: &[f64], count: usize) -> f64 {
+    let count = count as f64;
+    // The square of the sum holds each pair twice, and each vector with itself.
+    let squared: f64 = sum.iter().map(|part| part * part).sum();
+    (squared - count) / (count * (count - 1.0))
 }
 
 /// FNV-1a of an id: which memories are sampled depends on nothing else.
