@@ -1478,14 +1478,15 @@ class MemoryIndex:
         Each with row, id, score, the type of the last link, the row before it, the number of links,
         last access and number of accesses. The score is that of the start, times decay and strength
         of each link; the best path counts. Order: score, then fewest links, then newest, then
-        smallest id, then first user. A link to a superseded memory leads to the head of its versions.
+        smallest id, then first user. A link to a superseded memory leads to the head of its
+        versions, and with a depth of 0 a superseded start itself does.
 
         Args:
             request: A `mnemic.index.NeighbourSearch`.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes.
-            InvalidArgumentError: If the depth is not from 1 to 3, or a decay not from 0 to 1.
+            InvalidArgumentError: If the depth is not from 0 to 3, or a decay not from 0 to 1.
         """
     def related(
         self, query: str, texts: list[tuple[str, float]], scope: Any, limit: int, /

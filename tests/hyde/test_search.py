@@ -1,6 +1,7 @@
 """Search by several hypotheses, neighbours of what it finds, and versions."""
 
 import time
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from mnemic.hyde.search import TurnSearch, ranked, together
 from mnemic.model import Scope
 from mnemic.model.filter import IS_NOT_SENSITIVE
 from mnemic.model.hops import Hops
-from tests.support.clock import NOON
+from tests.support.clock import NOON, Clock
 from tests.support.entries import uid
 
 AXES = {"a": (1, 0, 0, 0), "b": (0, 1, 0, 0), "c": (0, 0, 1, 0), "d": (0, 0, 0, 1)}
@@ -183,3 +184,53 @@ def test_other_users_memories_and_links_change_nothing():
                 assert found == ([], {})
     assert answers[0] == answers[1]
     assert contents(answers[0]) == ["a", "c"]
+
+
+@pytest.mark.requirement("C219", "C109")
+def test_a_superseded_version_leads_to_its_head_with_the_chain_below(turn):
+    first = turn.add("the port is 5432", 1, 0, 0, 0)
+    second = turn.add("the port is 5433", 0, 1, 0, 0, supersedes=first.id)
+    turn.add("ask Ann for the port", 0, 0.6, 0.8, 0, supersedes=second.id)
+    turn.add("another", 0.9, 0.436, 0, 0)
+    found = turn.turn(AXES["a"])
+    assert contents(found) == ["ask Ann for the port", "another"]
+    assert [each.score for each in found] == pytest.approx([1, 0.9], abs=1e-3)
+    assert contents(found[0].versions) == ["the port is 5432", "the port is 5433"]
+    assert turn.turn(AXES["a"], candidates_per_hypothesis=1)[0].id == found[0].id
+    assert contents(turn.turn(AXES["b"], AXES["c"])) == ["ask Ann for the port", "another"]
+
+
+@pytest.mark.requirement("C219")
+def test_heads_of_many_versions_are_found_as_far_down_as_a_turn_wants(turn):
+    old = turn.add("version", 1, 0, 0, 0)
+    for _ in range(30):
+        old = turn.add("version", 1, 0, 0, 0, supersedes=old.id)
+    turn.add("many", 0, 0, 0, 1, supersedes=old.id)
+    once = turn.add("version", 0.8, 0.6, 0, 0)
+    turn.add("one", 0, 0, 0, 1, supersedes=once.id)
+    found = turn.found(AXES["a"], retrieval_top_k=2)
+    assert contents(ranked(found)) == ["many", "one"]
+    assert [each.score for each in found] == pytest.approx([1, 0.8])
+
+
+@pytest.mark.requirement("C219")
+def test_a_version_that_is_not_shown_leads_nowhere():
+    clock = Clock(NOON)
+    turn = Turn(clock=clock)
+
+    def replaced(name, *, version=None, head=None):
+        old = turn.add(f"old {name}", 1, 0, 0, 0, **(version or {}))
+        turn.add(name, 0, 1, 0, 0, supersedes=old.id, **(head or {}))
+        return old.id
+
+    with turn.memory:
+        replaced("shown")
+        replaced("of a secret", version={"sensitive": True})
+        replaced("secret", head={"sensitive": True})
+        replaced("of the past", version={"expires_at": NOON + timedelta(hours=1)})
+        turn.memory.delete(replaced("of a deleted one"))
+        turn.memory.delete(replaced("of an erased one"), permanent=True)
+        clock.now += timedelta(hours=2)
+        vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig(min_similarity=0.05)
+        search = TurnSearch(turn.repository, turn.scope, config, filters=IS_NOT_SENSITIVE)
+        assert contents(ranked(search.found(vectors).candidates)) == ["shown"]

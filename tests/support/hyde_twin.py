@@ -5,6 +5,7 @@ walked. Order and limits are those of the documents with their rulings.
 """
 
 import asyncio
+import itertools
 import math
 import re
 import threading
@@ -228,12 +229,16 @@ class Twin:
         )
 
     def found(self, queries, user, options):
-        """Return what the search finds: best cosine, floor, order, cut, drop-off."""
-        scored = [
-            (max(cosine(query, vector) for query in queries for vector in kept.vectors), kept)
-            for kept in self.memories.values()
-            if self.is_head(kept, user) and kept.vectors
-        ]
+        """Return what the search finds: best cosine, floor, order, cut, drop-off.
+
+        The vectors of a superseded memory count for its head.
+        """
+        best = {}
+        for kept in self.memories.values():
+            head = self.head_of(kept.id, user) if kept.is_present else None
+            for query, vector in itertools.product(queries, kept.vectors if head else ()):
+                best[head] = max(best.get(head, -1.0), cosine(query, vector))
+        scored = [(score, self.memories[head]) for head, score in best.items()]
         kept = [(score, one) for score, one in scored if score >= options.min_similarity]
         kept.sort(key=lambda pair: (-pair[0], -pair[1].updated_at.timestamp(), pair[1].id))
         kept = kept[: options.top_k]

@@ -1,6 +1,7 @@
 """Stages of a turn after the embedding: search by hypotheses, neighbours by links, versions."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
@@ -8,17 +9,21 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import DeadlineExceededError
+from mnemic.errors import DeadlineExceededError, StoreUnavailableError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.turn_memory import TurnMemory, entries_of
 from mnemic.index import NeighbourRow, RankedRow
-from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, Scope
+from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, MemoryStatus, Scope
+from mnemic.model.filter import All, Field, Op, Test
 from mnemic.model.hops import Hops
 from mnemic.model.marks import UNMARKED, Marks
+from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository import Expansion, Repository, SearchOutcome, Service
 from mnemic.repository.found import LinkedHits
+
+_IS_SUPERSEDED = Test(Field("status"), Op.EQ, int(MemoryStatus.SUPERSEDED))
 
 
 class Candidate(NamedTuple):
@@ -26,7 +31,7 @@ class Candidate(NamedTuple):
 
     Attributes:
         row: The store's integer.
-        score: Cosine similarity to the nearest hypothesis, 0 to 1.
+        score: Cosine similarity of it, or of an earlier version, to the nearest hypothesis, 0 to 1.
         entry: The memory.
     """
 
@@ -90,6 +95,9 @@ class TurnSearch(Service):
     ) -> TurnSearchOutcome:
         """Return the active memories nearest to any hypothesis, each once, with its best score.
 
+        A memory is as near as the nearest of it and its earlier versions. What a version leads to
+        is left out while the store is unreachable, or where the deadline passes before it is known.
+
         Order: score, then last changed, then smallest id. At most `retrieval_top_k` memories are
         returned. Of several with the score of the last one, the newest are kept: the index cuts.
         Neighbours are found with them, unless each hypothesis is searched for alone.
@@ -120,11 +128,13 @@ class TurnSearch(Service):
             replaced = msgspec.structs.replace
             return self._united([replaced(search, vectors=one, limit=alone) for one in vectors])
         found = self._find(self._scope, search, expansion=Expansion(self._hops, self._starts))
-        if found.marks.partial and not found.hits:
+        heads = self._heads(search)
+        if found.marks.partial and not (found.hits or heads):
             raise DeadlineExceededError
-        candidates = self._best_first(_candidates(found))
+        candidates = self._best_first([*_candidates(found), *heads])
         linked = found.linked or LinkedHits([])
-        neighbours = _neighbours(candidates, linked.hits, found.entries)
+        # Those of heads are not among them.
+        neighbours = None if heads else _neighbours(candidates, linked.hits, found.entries)
         return TurnSearchOutcome(candidates, found.seq, neighbours, linked.error, found.marks)
 
     def expanded(
@@ -216,26 +226,50 @@ class TurnSearch(Service):
 
     def _best_first(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Return the best candidates in the order of `found`, without far worse ones."""
-        ordered = sorted(candidates, key=lambda each: (-each.score, *_tie(each.entry)))
-        best, drop_off = ordered[: self.config.retrieval_top_k], self.config.drop_off
+        best, drop_off = _best(candidates, self.config.retrieval_top_k), self.config.drop_off
         if not best or drop_off is None:
             return best
         return [candidate for candidate in best if candidate.score >= best[0].score - drop_off]
 
     def _united(self, searches: Sequence[Search]) -> TurnSearchOutcome:
         """Return what several searches find, each memory once with its best score."""
-        best: dict[int, Candidate] = {}
+        united: list[Candidate] = []
         seq, marks = self.repository.finder.position().seq, UNMARKED
         for search in searches:
             found = self._find(self._scope, search)
             marks = marks.united(found.marks)
-            if found.marks.partial and not found.hits and not best:
+            candidates = [*_candidates(found), *self._heads(search)]
+            if found.marks.partial and not candidates and not united:
                 raise DeadlineExceededError
-            for candidate in _candidates(found):
-                known = best.get(candidate.row)
-                if known is None or candidate.score > known.score:
-                    best[candidate.row] = candidate
-        return TurnSearchOutcome(self._best_first(best.values()), seq, marks=marks)
+            united += _best(candidates, search.limit)
+        return TurnSearchOutcome(self._best_first(united), seq, marks=marks)
+
+    def _heads(self, search: Search) -> list[Candidate]:
+        """Return the memories whose superseded versions a search finds, with the versions' scores.
+
+        Versions of one memory may be many, so that more are searched for until there are enough
+        memories.
+        """
+        repository, scope, filters = self.repository, self._scope, self._filters
+        if repository.finder.stale_since is not None:
+            return []  # waiting for the server would take the deadline
+        among = _IS_SUPERSEDED if filters is None else All((_IS_SUPERSEDED, filters))
+        states = State.ACTIVE, State.INACTIVE
+        wanted = msgspec.structs.replace(search, filters=among, states=states)
+        hops = self._hops._replace(depth=0, limit=search.limit)
+        with suppress(DeadlineExceededError, StoreUnavailableError):
+            while True:
+                versions = repository.find(scope, wanted, *self._by_meaning, is_returned=False)
+                starts = [(hit.row, hit.shown_score) for hit in versions.hits]
+                heads = repository.finder.neighbours(
+                    scope, starts, hops, filters=filters, deadline=search.deadline
+                )
+                if len(heads.hits) == search.limit or len(starts) < wanted.limit:
+                    break
+                wanted = msgspec.structs.replace(wanted, limit=4 * wanted.limit)
+            repository.note_returned(heads.entries)
+            return [Candidate(hit.row, hit.score, heads.entries[hit.row]) for hit in heads.hits]
+        return []
 
     def _starts(self, hits: Sequence[RankedRow]) -> list[tuple[int, float]]:
         """Return the rows and scores of hits, without those that `_best_first` leaves out."""
@@ -258,6 +292,13 @@ def ranked(candidates: Iterable[Candidate]) -> list[TurnMemory]:
 
 def _candidates(found: SearchOutcome) -> list[Candidate]:
     return [Candidate(hit.row, hit.shown_score, found.entries[hit.row]) for hit in found.hits]
+
+
+def _best(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+    """Return the best candidates, each once, in the order of `TurnSearch.found`."""
+    ascending = sorted(candidates, key=lambda each: each.score)
+    best_of_each = {each.row: each for each in ascending}.values()
+    return sorted(best_of_each, key=lambda each: (-each.score, *_tie(each.entry)))[:limit]
 
 
 def _neighbours(

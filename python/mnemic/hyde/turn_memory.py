@@ -16,8 +16,9 @@ class TurnMemory(Hit, frozen=True, kw_only=True):
 
     Attributes:
         entry: The memory, the latest of its versions.
-        score: From 0 to 1. The cosine similarity of a found memory to the nearest hypothesis; for a
-            linked one the score of the memory before it, times decay and strength of the link.
+        score: From 0 to 1. The cosine similarity of a found memory, or of its most similar version,
+            to the nearest hypothesis; for a linked one the score of the memory before it, times
+            decay and strength of the link.
         relation: Type of the link that reached it; None if the search found it.
         via: Id of the memory from which the link reached it; None if the search found it.
         versions: Earlier versions of the memory, the oldest first.

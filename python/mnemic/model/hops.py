@@ -7,7 +7,8 @@ class Hops(NamedTuple):
     """Which links are followed from found memories, and what a neighbour's score is.
 
     Attributes:
-        depth: Maximum number of links on a path, 0 to 3; with 0 nothing is followed.
+        depth: Maximum number of links on a path, 0 to 3; with 0 superseded memories lead to the
+            heads of their versions, and nothing else is followed.
         decays: Factor of the score at each link, 0 to 1, by the number of the link's type; links of
             a type with 0 are not followed.
         follow_incoming: Whether links are also followed from the linked memory to the linking one.

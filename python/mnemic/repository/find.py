@@ -444,7 +444,7 @@ class Finder(Part):
         Raises:
             DeadlineExceededError: If the deadline passes.
         """
-        if not starts or not hops.depth or not hops.limit:
+        if not starts or not hops.limit:
             return NeighbourOutcome([], {})
         check_deadline(deadline)
         position = self._active.catch_up(deadline=deadline)

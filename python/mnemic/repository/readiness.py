@@ -12,6 +12,7 @@ from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import Field, Op, Test
 from mnemic.model.ranking import MOST_IMPORTANT
+from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
@@ -50,6 +51,8 @@ class Readiness(Part):
     def build(self, embedder: ValidatedEmbedder) -> int:
         """Apply all changes to the index, and embed all memories without a vector.
 
+        The index of superseded memories, which lead to others, is built too.
+
         Args:
             embedder: Embeds them if the memory has no embedder.
 
@@ -61,6 +64,7 @@ class Readiness(Part):
             StoreError: If the store cannot be read.
         """
         missing = self._active.embed_all(embedder)
+        self._indexes.of(State.INACTIVE).catch_up()
         if not self._has_any_vector() and self._finder.has_memories(self._everyone):
             raise EmbeddingError("no memory has a vector, and the embedder gives none")
         return missing

@@ -181,7 +181,7 @@ pub(crate) struct GivenHops {
 
 impl GivenHops {
     pub(crate) fn walk(&self) -> PyResult<Walk> {
-        check_depth(self.depth)?;
+        check_depth(self.depth.max(1))?;
         let found = self.decays.0.len();
         let decays = <[f64; KINDS]>::try_from(self.decays.0.as_slice()).map_err(|_| {
             InvalidArgumentError::new_err(format!("there are {KINDS} decays, got {found}"))

@@ -9,6 +9,9 @@ import pytest
 
 from mnemic import Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.hyde import HydeConfig
+from mnemic.hyde.search import TurnSearch
+from mnemic.model import Scope
 from mnemic.repository import database_search
 from mnemic.store.postgres import nearest
 from mnemic.vectors import IndexPool
@@ -100,6 +103,33 @@ def test_a_query_of_several_vectors_and_chunked_memories_have_the_same_answers(d
         long = " ".join(WORDS * 20)
         asked = {"search_type": "semantic", "limit": 20}
         assert answer(cold.search(long, **asked)) == answer(memory.search(long, **asked))
+
+
+def test_hypotheses_beside_a_text_have_the_same_answers(database):
+    vectors = WordEmbedder(dimensions=8).embed(["bale fing", "bale kon", "gure"])
+    with filled(opened(database, "memory"), 60) as memory, opened(database) as cold:
+        for kind in ("semantic", "hybrid"):
+            options = {"vector": vectors, "search_type": kind, "user_id": "ann"}
+            wanted = answer(memory.search("bale fing", **options))
+            assert answer(cold.search("bale fing", **options)) == wanted
+
+
+@pytest.mark.requirement("C219")
+@pytest.mark.parametrize("search_in", ["memory", "database"])
+def test_a_superseded_version_leads_a_turn_to_its_head(database, search_in):
+    ann, vectors = Scope("default", "ann"), WordEmbedder(dimensions=8).embed(["bale"])
+    with filled(opened(database, search_in), 60) as memory, opened(database) as other:
+        old = memory.add("bale", user_id="ann")
+        head = other.add("fing gure", user_id="ann", supersedes=old.id)
+        search = TurnSearch(memory.repository, ann, HydeConfig(retrieval_top_k=70))
+
+        def scores():
+            return {each.entry.id: each.score for each in search.found(vectors).candidates}
+
+        assert scores()[head.id] == pytest.approx(1)
+        assert old.id not in scores()
+        other.delete(old.id, user_id="ann", permanent=True)
+        assert scores().get(head.id, 0) < 0.99
 
 
 def test_memories_that_tie_with_the_last_one_are_ordered_as_in_memory(database):

@@ -30,7 +30,7 @@ pub struct Start {
 /// The weights of links, and how far they are followed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Walk {
-    /// Most hops, 1 to [`MAX_DEPTH`].
+    /// Most hops, 1 to [`MAX_DEPTH`]; with 0 superseded starts lead to the heads of their versions.
     pub depth: usize,
     /// Factor of a score at each hop, by the type of the link; a type with 0 is not followed.
     pub decays: [f64; KINDS],
@@ -78,6 +78,27 @@ pub(crate) trait Rows {
 }
 
 impl Graph {
+    /// The heads of the starts that are absent because others superseded them.
+    pub(crate) fn heads(
+        &self,
+        starts: &[Start],
+        rows: &impl Rows,
+        deadline: &Deadline,
+    ) -> Result<HashMap<i64, Arrival>, Error> {
+        let mut heads = Heads { graph: self, rows, known: HashMap::new() };
+        let mut found: HashMap<i64, Arrival> = HashMap::new();
+        let absent = starts.iter().filter(|start| rows.place(start.row) == Place::Absent);
+        for Start { row, score } in absent {
+            deadline.check()?;
+            let arrival = Arrival { score: score.max(0.0), depth: 0, via: *row, kind: SUPERSEDES };
+            let Some(head) = heads.of(*row) else { continue };
+            if found.get(&head).is_none_or(|known| arrival.beats(known)) {
+                found.insert(head, arrival);
+            }
+        }
+        Ok(found)
+    }
+
     /// The selected rows within some hops of the starts. Starts are neither found nor walked through.
     ///
     /// A row that is absent because another superseded it stands for the head of its chain: the
@@ -304,6 +325,22 @@ mod tests {
             let found = graph.neighbours(&starts, &walk, &rows, &NEVER).expect("no deadline passes");
             starts.dedup_by_key(|start| start.row);
             prop_assert_eq!(found, rows.walked(&links, &starts, &walk));
+
+            let heads = graph.heads(&starts, &rows, &NEVER).expect("no deadline passes");
+            let head_of = |start: &Start| rows.heads(&links, start.row, &[]).into_iter().max();
+            let is_absent = |start: &&Start| rows.place(start.row) == Place::Absent;
+            let mut best: HashMap<i64, (f64, i64)> = HashMap::new();
+            for start in starts.iter().filter(is_absent) {
+                if let Some(head) = head_of(start) {
+                    let known = best.entry(head).or_insert((start.score, start.row));
+                    if start.score > known.0 {
+                        *known = (start.score, start.row);
+                    }
+                }
+            }
+            let found: HashMap<_, _> =
+                heads.iter().map(|(head, at)| (*head, (at.score, at.via))).collect();
+            prop_assert_eq!(found, best);
         }
     }
 }

@@ -16,7 +16,8 @@ impl MemoryIndex {
     /// one that was changed last counts, then the smallest id.
     ///
     /// Starts are never found. One that is outside the scope leads nowhere; the filter need not
-    /// select it.
+    /// select it. Without any hop superseded starts alone lead somewhere: to the heads of their
+    /// versions.
     ///
     /// # Errors
     ///
@@ -33,9 +34,13 @@ impl MemoryIndex {
         let of_scope = Ask { scope: ask.scope, now: ask.now, ..Ask::default() };
         let within_scope = Selection { columns, inside: columns.inside(&of_scope) };
         let is_within = |start: &&Start| within_scope.place(start.row) == Place::Selected;
-        let starts: Vec<Start> = starts.iter().filter(is_within).copied().collect();
         let selection = Selection { columns, inside: columns.inside(ask) };
-        let reached = memories.graph.neighbours(&starts, walk, &selection, ask.deadline)?;
+        let reached = if walk.depth == 0 {
+            memories.graph.heads(starts, &selection, ask.deadline)?
+        } else {
+            let starts: Vec<Start> = starts.iter().filter(is_within).copied().collect();
+            memories.graph.neighbours(&starts, walk, &selection, ask.deadline)?
+        };
         let place = |(row, arrival): (i64, Arrival)| {
             let docid = columns.docid_of(row)?;
             let tie = columns.tie_of(docid);
