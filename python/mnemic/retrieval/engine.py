@@ -78,7 +78,7 @@ HALF_SUPPORT = 0.05
 """Number of feedback memories, maximum number of related words, and the best memory's score at
 which the confidence is one half; see docs/concepts/retrieval.md."""
 
-EXPANSION_BLEND = 0.15
+EXPANSION_BLEND = 0.1
 """Share of an expansion in a hybrid query's vector; measured, see docs/concepts/retrieval.md."""
 
 
