@@ -51,6 +51,7 @@ __all__ = [
     "link_sums",
     "lock_calls",
     "lost_in_log",
+    "markdown_blocks",
     "matches",
     "neutralise",
     "neutralise_batch",
@@ -335,6 +336,23 @@ def passage(text: str, query: str, max_tokens: int, /) -> tuple[int, int, list[s
     Raises:
         TypeError: If `text` or `query` is not a str, or `max_tokens` not an int.
         InvalidArgumentError: If `max_tokens` is less than 1, or a text holds a lone surrogate.
+    """
+
+def markdown_blocks(text: str, /) -> list[tuple[int, int, str]]:
+    """Return the blocks of a Markdown text, as CommonMark defines them, in its order.
+
+    Blocks are headings, paragraphs, items of outermost lists, tables, code, front matter and the
+    like. One that stands inside another counts as a part of it: no line of a code block is a
+    heading. A block goes up to the next one.
+
+    Returns:
+        For each its first character, its level (1 to 6 for a heading, else 0), and the text of a
+        heading without marks.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate.
+        OutOfMemoryError: If there is too little memory for the blocks.
     """
 
 def clip_sentences(text: str, max_sentences: int, /) -> str:

@@ -78,7 +78,8 @@ mod _core {
     use super::requests::salience_parts;
     #[pymodule_export]
     use super::sentences::{
-        clip_sentences, clip_sentences_batch, passage, sentences, truncate, truncate_to_tokens,
+        clip_sentences, clip_sentences_batch, markdown_blocks, passage, sentences, truncate,
+        truncate_to_tokens,
     };
     #[pymodule_export]
     use super::simd_kernel;

@@ -1,10 +1,11 @@
-//! Sentences of texts, and texts cut to some sentences, tokens or characters.
+//! Sentences and Markdown blocks of texts, and texts cut to some sentences, tokens or characters.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use mnemic_core::text::{
-    clip, passage as core_passage, sentences as core_sentences, truncate as core_truncate,
+    Block, clip, markdown_blocks as core_markdown_blocks, passage as core_passage,
+    sentences as core_sentences, truncate as core_truncate,
     truncate_to_tokens as core_truncate_to_tokens,
 };
 use pyo3::prelude::*;
@@ -15,6 +16,9 @@ use crate::text::{DETACH_BYTES, collect, utf8};
 
 /// A tuple of two ints, and its place in a list.
 const BYTES_PER_SENTENCE: usize = 128;
+
+/// What a parser of Markdown keeps for each byte, at most.
+const BYTES_PER_MARK: usize = 64;
 
 #[doc = stub!("sentences")]
 #[pyfunction]
@@ -63,6 +67,28 @@ pub(crate) fn passage(
         (start, start + text[found.span].chars().count(), found.words)
     };
     Ok(if text.len() < DETACH_BYTES { found() } else { py.detach(found) })
+}
+
+#[doc = stub!("markdown_blocks")]
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub(crate) fn markdown_blocks(text: Bound<'_, PyString>) -> PyResult<Vec<(usize, u8, String)>> {
+    let py = text.py();
+    let text = utf8(text, || "text".to_owned())?;
+    require_memory(text.len().saturating_mul(BYTES_PER_MARK))?;
+    Ok(py.detach(|| blocks_in_characters(&text)))
+}
+
+fn blocks_in_characters(text: &str) -> Vec<(usize, u8, String)> {
+    let (mut at, mut characters) = (0, 0);
+    core_markdown_blocks(text)
+        .into_iter()
+        .map(|Block { start, level, title }| {
+            characters += text[at..start].chars().count();
+            at = start;
+            (characters, level, title)
+        })
+        .collect()
 }
 
 #[doc = stub!("clip_sentences")]
