@@ -11,7 +11,9 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, Scope
+from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.values import Selection
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -247,6 +249,46 @@ def test_skipping_leaves_the_stored_one_whatever_its_state(store):
     mixed = put(store, numbered(2, content="z"), numbered(3), way="skip")
     assert mixed.is_new == [False, True]
     assert stored(store, 2).content == "memory 2"
+
+
+def of_source(source, scope=AGENT):
+    return Selection(scope, Criteria(None, parse_filter({"source": source})))
+
+
+def test_entries_take_the_place_of_selected_ones(store):
+    mine = [embedded(at, content=f"part {at}", source="doc") for at in range(1, 6)]
+    others = [numbered(7, source="else"), numbered(8, source="doc", user_id="bob")]
+    added(store, "a", [*mine, *others])
+    forgotten(store, 5)
+    since, before = seq_of(store), {at: stored(store, at) for at in (1, 7, 8)}
+    new = [stored(store, 1), numbered(2, content="part 2", source="doc", position=9), numbered(6)]
+    result = put(store, *new, instead_of=of_source("doc"))
+    assert (result.is_new, set(result.replaced)) == ([False, False, True], {1})
+    assert sorted(result.removed) == [uid(3), uid(4), uid(5)]
+    assert set(rows_of(store)) == {1, 2, 6, 7, 8}
+    assert {at: stored(store, at) for at in before} == before
+    assert (stored(store, 2).position, stored(store, 2).version) == (9, 2)
+    assert vectors_of(store, 2) == [[1, 0]]
+    assert result.batch is None
+    assert living_numbers(rows_since(store, since)) == {2, 6}
+
+
+def test_an_entry_that_takes_a_place_gets_vectors_that_it_lacks(store):
+    added(store, "a", [numbered(1, source="doc")])
+    old = stored(store, 1).with_embedding(np.array([0, 1], dtype=np.float32), "m")
+    assert set(put(store, old, instead_of=of_source("doc")).replaced) == {0}
+    assert vectors_of(store, 1) == [[0, 1]]
+
+
+@pytest.mark.plain_text("counts bytes of contents")
+def test_the_quota_counts_what_makes_place(store):
+    added(store, "a", [numbered(1, content="x" * 60, source="doc"), numbered(2, content="y" * 30)])
+    before = state_of(store)
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, numbered(3, content="z" * 71), instead_of=of_source("doc"), quota=Quota(100))
+    assert state_of(store) == before
+    put(store, numbered(3, content="z" * 70), instead_of=of_source("doc"), quota=Quota(100))
+    assert store.used_bytes("a") == 100
 
 
 def test_of_an_id_that_comes_twice_the_last_one_stays(store):

@@ -9,13 +9,13 @@ import msgspec
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, OnEmbedError
 from mnemic.model.new_entry import NewEntry
-from mnemic.observability.table import NOT_STORED, WRITTEN
+from mnemic.observability.table import EMPTIED, NOT_STORED, WRITTEN
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Part, Shared
-from mnemic.store.values import WriteResult
+from mnemic.store.values import Selection, WriteResult
 
 
 class AdditionResult(NamedTuple):
@@ -54,6 +54,7 @@ class Adder(Part):
         *,
         on_conflict: OnConflict = "raise",
         is_import: bool = False,
+        instead_of: Selection | None = None,
         report: Report = silent,
     ) -> AdditionResult:
         """Store checked entries, all or none.
@@ -64,6 +65,7 @@ class Adder(Part):
             on_duplicate: What becomes of an entry whose text is stored already.
             on_embed_error: Whether entries are stored without vectors where the embedder fails.
             is_import: Whether ids that are stored already are passed over.
+            instead_of: Entries that they take the place of.
             report: Gets the number of entries that have their vectors so far.
         """
         started = time.perf_counter()
@@ -87,6 +89,7 @@ class Adder(Part):
                     on_duplicate=on_duplicate,
                     is_import=is_import,
                     time_zone=self._time_zone,
+                    instead_of=instead_of,
                 )
             )
 
@@ -113,6 +116,9 @@ class Adder(Part):
         await erasure.finish()
         if stored.changed:
             await self._publish_changed(stored.changed)
+        if instead_of is not None and stored.removed:
+            scope = instead_of.scope
+            await self._telemetry.deleted(EMPTIED, stored.removed, permanent=True, scope=scope)
         await self._limits.report_evicted(stored.evicted)
         await self._limits.warn()
         return AdditionResult(embedded, stored, fresh)

@@ -1,5 +1,6 @@
 """Lists and numbers by filter: from the index where it is current, otherwise from the store."""
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -127,6 +128,17 @@ class Lister(Part):
             return MemoryPage((), None, await self._user_hints.of("list", scope))
         has_more = len(entries) > limit
         return MemoryPage(shown, encoded_cursor(scope, shown[-1]) if has_more else None)
+
+    async def in_any_state(self, scope: Scope, expression: Expression) -> list[MemoryEntry]:
+        """Return the memories of a scope that match, deleted and expired ones too, newest first."""
+        self._limits.require_storing()
+        now = self._now()
+        return await run_blocking(
+            lambda: self._store.page(
+                scope, expression, None, sys.maxsize, now=now, include_deleted=True
+            ),
+            self._store,
+        )
 
     async def count(
         self, scope: Scope, filters: MemoryFilter | Mapping[str, Any] | None = None

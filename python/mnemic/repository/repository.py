@@ -82,7 +82,7 @@ from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.store import open_store
 from mnemic.store.change_listeners import ChangeListener
-from mnemic.store.values import EntryRow
+from mnemic.store.values import EntryRow, Selection
 from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
@@ -291,6 +291,7 @@ class Repository:
         on_embed_error: OnEmbedError = "raise",
         progress: Progress | None = None,
         may_repeat: bool = False,
+        instead_of: Selection | None = None,
     ) -> AddedMemories:
         """Store checked entries of this agent, all or none.
 
@@ -301,6 +302,7 @@ class Repository:
             on_embed_error: Treatment of a failing embedder.
             progress: Gets the number of embedded entries.
             may_repeat: Whether they may repeat memories that were returned lately.
+            instead_of: Memories that they take the place of.
 
         Returns:
             The entries with their embeddings, or the existing ones, in the given order.
@@ -317,7 +319,12 @@ class Repository:
             repeats = await self._guard.repeated(entries, on_duplicate)
         with reporting(progress, "add_many") as report:
             added = await self._adder.add(
-                entries, on_duplicate, on_embed_error, on_conflict=on_conflict, report=report
+                entries,
+                on_duplicate,
+                on_embed_error,
+                on_conflict=on_conflict,
+                instead_of=instead_of,
+                report=report,
             )
             report(len(entries), len(entries))
         stored = await self._adder.entries_of(added)

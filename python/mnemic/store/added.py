@@ -51,6 +51,7 @@ def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Writ
             if outcome.replacement is not None
         },
         evicted=tuple(map(uuid_of, added.evicted)),
+        removed=tuple(map(uuid_of, added.removed)),
     )
 
 

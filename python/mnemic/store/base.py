@@ -43,6 +43,7 @@ from mnemic.store.values import (
     LogPosition,
     Model,
     OwnedId,
+    Selection,
     StoredEntry,
     StoredLink,
     UpdatedEntries,
@@ -357,6 +358,7 @@ class Additions(Protocol):
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
         time_zone: str | None = None,
+        instead_of: Selection | None = None,
     ) -> Future[WriteResult]:
         """Store entries of an agent, all or none, with their embeddings.
 
@@ -384,6 +386,9 @@ class Additions(Protocol):
             on_duplicate: Treatment of an entry whose text the user already has.
             is_import: Allow a superseded entry to be missing.
             time_zone: Name of the agent's time zone, which is stored unless it has one.
+            instead_of: Entries that are deleted permanently, in any state, but for those given, of
+                which one that is given as it is stored stays so. They are selected inside the
+                transaction.
 
         Raises:
             DuplicateEntryError: If an id is already stored for this agent and user, deleted or not,

@@ -8,9 +8,10 @@ from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey
-from mnemic.store.values import Model, ReplacedEntry, StoredKey
+from mnemic.store.values import Model, ReplacedEntry, Selection, StoredKey
 
 _CONTENT: Final = COLUMN_NAMES.index("content")
+_ACCESSES: Final = frozenset({"last_accessed_at", "access_count"})
 
 
 class NewRow(NamedTuple):
@@ -99,6 +100,7 @@ class AddOptions(NamedTuple):
         on_conflict: Treatment of an id that the user already has.
         key: The agent's key that sealed entries; None if none can be sealed.
         time_zone: Name of the agent's time zone, unless it has one.
+        instead_of: The entries that those given take the place of; None is none.
     """
 
     codec: RowCodec
@@ -110,6 +112,20 @@ class AddOptions(NamedTuple):
     on_conflict: OnConflict = "raise"
     key: StoredKey | None = None
     time_zone: str | None = None
+    instead_of: Selection | None = None
+
+    def keeps(self, new: NewRow, old: Columns) -> bool:
+        """Return whether a stored entry stays as it is, given its columns in plain text."""
+        if self.on_conflict == "skip" or self.instead_of is None or new.vectors:
+            return self.on_conflict == "skip"
+        return _stated(new.plain) == _stated(old)
+
+
+def _stated(columns: Columns) -> Columns:
+    """Return the columns of an entry but its accesses."""
+    return tuple(
+        column for name, column in zip(COLUMN_NAMES, columns, strict=True) if name not in _ACCESSES
+    )
 
 
 class Replacement(NamedTuple):
@@ -156,6 +172,7 @@ class AddedRows(NamedTuple):
         outcomes: One for each entry.
         changed: Other existing rows that changed.
         evicted: Ids of the entries that were deleted to make space.
+        removed: Ids of those that were deleted because others took their place.
     """
 
     seq: int
@@ -163,3 +180,4 @@ class AddedRows(NamedTuple):
     outcomes: list[Outcome]
     changed: list[int]
     evicted: Sequence[bytes] = ()
+    removed: Sequence[bytes] = ()

@@ -5,7 +5,8 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from mnemic.arrays import Float32Array
-from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
+from mnemic.model.filter import Criteria
 from mnemic.model.rows import Access, RowBatch
 
 Model: TypeAlias = tuple[str, int]
@@ -158,6 +159,18 @@ class ReplacedEntry(NamedTuple):
     is_sealed_now: bool = False
 
 
+class Selection(NamedTuple):
+    """Entries of a scope.
+
+    Attributes:
+        scope: The scope.
+        criteria: Which of its entries.
+    """
+
+    scope: Scope
+    criteria: Criteria
+
+
 class WriteResult(NamedTuple):
     """Result of one `add`, in the order of its entries.
 
@@ -169,6 +182,7 @@ class WriteResult(NamedTuple):
         batch: The change for an index; None if the index must read it from the store.
         replaced: By position, the entries that were stored over others.
         evicted: Ids of the entries that were deleted permanently to make space.
+        removed: Ids of those that were deleted permanently because others took their place.
     """
 
     ids: list[UUID]
@@ -178,3 +192,4 @@ class WriteResult(NamedTuple):
     batch: RowBatch | None
     replaced: Mapping[int, ReplacedEntry]
     evicted: Sequence[UUID] = ()
+    removed: Sequence[UUID] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -18,12 +18,11 @@ from mnemic.protocols import UserLimit
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import check_unambiguous, single
 from mnemic.store.eviction import Write
-from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import evict_entries, remove
-from mnemic.store.postgres.lists import matching_rows
 from mnemic.store.postgres.opened_database import OpenedDatabase
+from mnemic.store.postgres.selected_rows import rows_where, selected
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
@@ -31,7 +30,6 @@ from mnemic.store.postgres.sql import (
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
     in_scope,
-    narrowed,
     visible,
     visible_in,
     with_id,
@@ -50,7 +48,6 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec, uuid_of, with_changed
 from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
-_ANY: Final[Condition] = ("true", [])
 _AT_ONCE: Final = 256
 """Entries that are read together; contents of more could take much memory."""
 
@@ -107,7 +104,7 @@ class PostgresChanges(OpenedDatabase):
         where, values = with_id(scope, entry_id)
 
         def work(on: Session) -> list[UUID]:
-            rows = _rows(on, where, values)
+            rows = rows_where(on, where, values)
             single(rows, scope, entry_id)
             return _delete(on, self._codec, scope.agent_id, rows)
 
@@ -168,7 +165,7 @@ class PostgresChanges(OpenedDatabase):
         sql = f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} ORDER BY row"
 
         def work(on: Session) -> UpdatedEntries:
-            rows = _selected(on, codec, scope, criteria, (state, [time]))
+            rows = selected(on, codec, scope, criteria, (state, [time]))
             changes: list[Change] = []
             updated: list[UpdatedEntry] = []
             model = None
@@ -238,7 +235,7 @@ class PostgresChanges(OpenedDatabase):
         )
 
         def work(on: Session) -> list[UUID]:
-            rows = _selected(on, self._codec, scope, criteria, ("forgotten_at IS NULL", []))
+            rows = selected(on, self._codec, scope, criteria, ("forgotten_at IS NULL", []))
             forgotten = sorted(on.fetch(sql, (time, scope.agent_id, rows)))
             if forgotten:
                 changes = [
@@ -264,7 +261,7 @@ class PostgresChanges(OpenedDatabase):
         def work(on: Session) -> list[UUID]:
             deleted: list[UUID] = []
             for moment, bound in (("forgotten_at", last), ("expires_at", latest)):
-                rows = _rows(on, f"{where} AND {moment} <= %s", [*values, bound])
+                rows = rows_where(on, f"{where} AND {moment} <= %s", [*values, bound])
                 deleted += _delete(on, self._codec, scope.agent_id, rows)
             return deleted
 
@@ -342,7 +339,7 @@ def _write_update(
 
 def delete_all(session: Session, codec: RowCodec, scope: Scope, criteria: Criteria) -> list[UUID]:
     """Delete the selected entries of a scope, forgotten or not; return their ids."""
-    rows = _selected(session, codec, scope, criteria)
+    rows = selected(session, codec, scope, criteria)
     return _delete(session, codec, scope.agent_id, rows)
 
 
@@ -351,36 +348,3 @@ def _delete(session: Session, codec: RowCodec, agent_id: str, rows: Sequence[int
     if changes:
         log_changes(session, agent_id, changes)
     return [uuid_of(change.entry_id) for change in changes]
-
-
-def _selected(
-    session: Session,
-    codec: RowCodec,
-    scope: Scope,
-    criteria: Criteria,
-    state: Condition = _ANY,
-) -> list[int]:
-    """Return the rows of the selected entries of a scope, ascending.
-
-    Raises:
-        AmbiguousIdError: If the scope is of all users, and several have one of the ids.
-    """
-    where, values = in_scope(scope)
-    if criteria.ids is not None:
-        sql = f"SELECT row, id FROM {ENTRIES} WHERE {where} AND id = ANY(%s)"
-        found = session.fetch(sql, (*values, list(criteria.ids)))
-        check_unambiguous(scope, [entry_id for _, entry_id in found])
-        where, values = f"{where} AND {AMONG}", [*values, [row for row, _ in found]]
-    where, values = f"{where} AND {state[0]}", [*values, *state[1]]
-    if criteria.expression is None:
-        return _rows(session, where, values)
-    sql, bound, is_exact = narrowed(criteria.expression, seals=codec.seals)
-    where, values = f"{where} AND {visible(codec)} AND ({sql})", [*values, *bound]
-    if is_exact:
-        return _rows(session, where, values)
-    return matching_rows(session, codec, criteria.expression, (where, values))
-
-
-def _rows(session: Session, where: str, values: Sequence[Any]) -> list[int]:
-    sql = f"SELECT row FROM {ENTRIES} WHERE {where} ORDER BY row"
-    return [row for (row,) in session.fetch(sql, values)]

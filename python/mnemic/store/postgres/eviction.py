@@ -1,6 +1,6 @@
 """Deletes entries to make space for a write, in its transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from mnemic.model import Scope
@@ -8,9 +8,11 @@ from mnemic.store.changes import Change
 from mnemic.store.eviction import SqlEvictionReads, Write, in_order, rows_to_evict
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.change_log import used_by_user, used_bytes
+from mnemic.store.postgres.selected_rows import selected
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import AMONG, ENTRIES, in_scope
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.values import Selection
 
 
 def evict_entries(session: Session, codec: RowCodec, write: Write) -> list[Change]:
@@ -22,6 +24,14 @@ def evict_entries(session: Session, codec: RowCodec, write: Write) -> list[Chang
     reads = SqlEvictionReads(_Sql(session), codec, write)
     rows = rows_to_evict(reads, write)
     return in_order(remove(session, codec, write.agent_id, rows), rows)
+
+
+def remove_others(
+    session: Session, codec: RowCodec, which: Selection, kept: Collection[int]
+) -> list[Change]:
+    """Delete the selected entries but those of some rows; the caller logs that."""
+    rows = [row for row in selected(session, codec, *which) if row not in kept]
+    return remove(session, codec, which.scope.agent_id, rows)
 
 
 def remove(session: Session, codec: RowCodec, agent_id: str, rows: Sequence[int]) -> list[Change]:

@@ -1,9 +1,7 @@
 """The lists and counts of the PostgreSQL store."""
 
 import sys
-from collections.abc import Generator, Sequence
 from datetime import datetime
-from typing import Final
 
 from mnemic._core import distinct_values
 from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope
@@ -13,15 +11,13 @@ from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.filter_sql import Condition, NarrowingCondition, order_by
 from mnemic.store.postgres.opened_database import OpenedDatabase
-from mnemic.store.postgres.session import Columns, Session
+from mnemic.store.postgres.selected_rows import listed, matching_rows, streamed
+from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ENTRIES, IS_PRESENT, ROW, USER_KEY, narrowed, visible_in
 from mnemic.store.postgres.stored import readable_entries, reading_stored
-from mnemic.store.readable_entries import EntryList, decision, first_readable
+from mnemic.store.readable_entries import EntryList, first_readable
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.selection import batches, selected
-
-AT_ONCE: Final = 512
-"""Rows that a list reads at once."""
+from mnemic.store.selection import batches
 
 
 class PostgresLists(OpenedDatabase):
@@ -77,7 +73,7 @@ class PostgresLists(OpenedDatabase):
         def work(on: Session) -> list[MemoryEntry]:
             return first_readable(
                 wanted,
-                lambda wanted: _listed(on, self._codec, wanted),
+                lambda wanted: listed(on, self._codec, wanted),
                 lambda rows: readable_entries(self._codec, rows, scope),
             )
 
@@ -128,7 +124,7 @@ class PostgresLists(OpenedDatabase):
                 return _grouped(on, narrow, wanted)
             sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {narrow.sql}"
             with reading_stored("a memory"):
-                some = map(codec.records, batches(_streamed(on, sql, narrow.values)))
+                some = map(codec.records, batches(streamed(on, sql, narrow.values)))
                 page = wanted.prefix, wanted.offset, min(wanted.limit, sys.maxsize)
                 return wanted.values(distinct_values(expression, some, wanted.field, *page))
 
@@ -146,36 +142,6 @@ def _narrowed_list(
         where = f"{where} AND status = 0"
     sql, bound, is_exact = narrowed(expression, seals=codec.seals)
     return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
-
-
-def _listed(session: Session, codec: RowCodec, wanted: EntryList) -> list[Columns]:
-    """Return the rows of a list; the core decides them unless the condition is exact."""
-    narrow, expression, order, limit, offset = wanted
-    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {narrow.sql} ORDER BY {order}"
-    if narrow.is_exact:
-        cut = (min(limit, sys.maxsize), min(offset, sys.maxsize))
-        return session.fetch(f"{sql} LIMIT %s OFFSET %s", (*narrow.values, *cut))
-    rows, decide = (
-        _streamed(session, sql, narrow.values),
-        decision(codec, expression, reading_stored),
-    )
-    return selected(rows, decide, limit=limit, offset=offset)
-
-
-def _streamed(
-    session: Session, sql: str, values: Sequence[object]
-) -> Generator[Columns, None, None]:
-    for batch in session.batches(sql, values, AT_ONCE):
-        yield from batch
-
-
-def matching_rows(
-    session: Session, codec: RowCodec, expression: Expression, where: Condition
-) -> list[int]:
-    """Return the rows of a condition that match a filter, decided in batches by the core."""
-    narrow = NarrowingCondition(*where, is_exact=False)
-    found = _listed(session, codec, EntryList(narrow, expression, "row", sys.maxsize))
-    return [row for row, *_ in found]
 
 
 def has_sealed(session: Session, codec: RowCodec, where: Condition) -> bool:

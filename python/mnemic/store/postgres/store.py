@@ -54,6 +54,7 @@ from mnemic.store.values import (
     AccessedRows,
     LogPosition,
     Model,
+    Selection,
     WriteResult,
 )
 
@@ -198,6 +199,7 @@ class PostgresStore(
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
         time_zone: str | None = None,
+        instead_of: Selection | None = None,
     ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
@@ -221,6 +223,7 @@ class PostgresStore(
             on_conflict,
             key,
             time_zone,
+            instead_of,
         )
         # They are those of an entry that is replaced, or decide which entries go first.
         if on_conflict == "replace" or entry_limits.evicts:

@@ -7,8 +7,8 @@ from mnemic.model import LongTermMemoryStats, Scope, UserUsage
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.filter_sql import beginning_with
 from mnemic.store.postgres.change_log import used_by_user, used_bytes
-from mnemic.store.postgres.lists import AT_ONCE
 from mnemic.store.postgres.opened_database import OpenedDatabase
+from mnemic.store.postgres.selected_rows import AT_ONCE
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ENTRIES, IS_ACTIVE, ROW, in_scope, visible_in
 from mnemic.store.postgres.stored import readable_entries, reading_stored

@@ -24,7 +24,7 @@ from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
-from mnemic.store.postgres.eviction import evict_entries
+from mnemic.store.postgres.eviction import evict_entries, remove_others
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
@@ -121,12 +121,14 @@ def _joined(parts: Iterable[_WrittenRows]) -> _WrittenRows:
 
 def add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
     """Store entries with their vectors."""
-    with nullcontext() if _is_copied(session, rows) else session.pipeline():
+    # Neither COPY nor the batches of a filter run in a pipeline.
+    is_apart = rules.instead_of is not None or _is_copied(session, rows)
+    with nullcontext() if is_apart else session.pipeline():
         return _add(session, agent_id, rows, rules)
 
 
 def _is_copied(session: Session, rows: Sequence[NewRow]) -> bool:
-    """Return whether entries or vectors are inserted by COPY, for which no pipeline may run."""
+    """Return whether entries or vectors are inserted by COPY."""
     return session.can_copy and max(len(rows), sum(len(new.vectors) for new in rows)) >= COPIED
 
 
@@ -141,13 +143,17 @@ def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOpti
     )
     model = rules.model if has_vectors else None
     stored = [outcome.row for outcome in outcomes]
+    removed = []
+    if rules.instead_of is not None:
+        removed = remove_others(session, rules.codec, rules.instead_of, set(stored))
+    changes = [*changes, *removed]
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
     evicted = evict_entries(session, rules.codec, write)
     logged = [*changes, *evicted]
     quotas, zone = rules.quotas, rules.time_zone
     seq = log_changes(session, agent_id, logged, model, quotas, time_zone=zone) if logged else 0
-    change = [change.entry_id for change in evicted]
-    return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
+    gone, others = ([each.entry_id for each in some] for some in (evicted, removed))
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone, others)
 
 
 def _others_changed(written: _WrittenRows) -> list[int]:
@@ -220,7 +226,7 @@ def _store_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) 
     old = stored_rows(session, rules.codec, agent_id, [place]).get(place)
     if old is None:
         return _insert_or_merge(session, agent_id, new, rules)
-    if rules.on_conflict == "skip":
+    if rules.keeps(new, old.plain):
         return _WrittenRows([Outcome(old.row, place[1], is_new=False)], [])
     ended = []
     if old.columns[_AT["status"]] == MemoryStatus.SUPERSEDED:
@@ -334,13 +340,18 @@ def _replaced(row: EncodedRow) -> Columns:
 
 
 class _StoredRow(NamedTuple):
-    """A row that is stored already: its number, columns, fingerprint and key, and content."""
+    """A row that is stored already: number, columns, fingerprint and key, columns in plain text."""
 
     row: int
     columns: Columns
     more: Columns
-    content: str
+    plain: Columns
     size: int
+
+    @property
+    def content(self) -> str:
+        """Its content."""
+        return str(self.plain[_AT["content"]])
 
     @property
     def is_sealed(self) -> bool:
@@ -379,7 +390,7 @@ def stored_rows(
             row=columns[0],
             columns=columns[1 : -len(_MORE)],
             more=columns[-len(_MORE) :],
-            content=record[1 + _AT["content"]],
+            plain=record[1:],
             size=codec.stored_content_size(columns[1 + _AT["content"]]),
         )
         for columns, record in zip(found, plain, strict=True)

@@ -1,6 +1,6 @@
 """Deletes entries to make space for a write, in its transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import apsw
@@ -13,9 +13,11 @@ from mnemic.store.sqlite.change_log import used_by_user
 from mnemic.store.sqlite.checksums import NO_SUMS
 from mnemic.store.sqlite.deletes import RemovedEntries, remove
 from mnemic.store.sqlite.reads import used_bytes
-from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, json_array
+from mnemic.store.sqlite.selected_rows import selected
+from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, integers, json_array
+from mnemic.store.values import Selection
 
-_NOTHING: Final = RemovedEntries([], NO_SUMS)
+NOTHING: Final = RemovedEntries([], NO_SUMS)
 
 
 def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) -> RemovedEntries:
@@ -26,12 +28,27 @@ def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) ->
     """
     reads = SqlEvictionReads(_Sql(connection), codec, write)
     rows = rows_to_evict(reads, write)
-    if not rows:
-        return _NOTHING
-    # The sign keeps the planner from the indexes of the agent, which would read all of its rows.
-    where, values = f"{AMONG} AND +agent_id = ?", (json_array(rows), write.agent_id)
-    removed = remove(connection, codec, where, values)
+    removed = _remove_rows(connection, codec, write.agent_id, rows)
     return RemovedEntries(in_order(removed.changes, rows), removed.sums)
+
+
+def remove_others(
+    connection: apsw.Connection, codec: RowCodec, which: Selection, kept: Collection[int]
+) -> RemovedEntries:
+    """Delete the selected entries but those of some rows; the caller logs that."""
+    where, values = selected(connection, codec, *which)
+    found = fetch(connection, f"SELECT row FROM agent_memory_entries WHERE {where}", values)
+    rows = [row for row in integers([row for (row,) in found]) if row not in kept]
+    return _remove_rows(connection, codec, which.scope.agent_id, rows)
+
+
+def _remove_rows(
+    connection: apsw.Connection, codec: RowCodec, agent_id: str, rows: Sequence[int]
+) -> RemovedEntries:
+    if not rows:
+        return NOTHING
+    # The sign keeps the planner from the indexes of the agent, which would read all of its rows.
+    return remove(connection, codec, f"{AMONG} AND +agent_id = ?", (json_array(rows), agent_id))
 
 
 class _Sql:

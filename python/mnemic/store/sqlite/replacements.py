@@ -92,7 +92,7 @@ class StoredRow(NamedTuple):
         columns: Its columns, in the order of `COLUMNS`.
         more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
         sums: Sum of its columns, of its vectors, and of its links.
-        content: Its content.
+        plain: The columns in plain text.
         size: Bytes of the content that count in the quota.
     """
 
@@ -100,8 +100,13 @@ class StoredRow(NamedTuple):
     columns: Columns
     more: Columns
     sums: Columns
-    content: str
+    plain: Columns
     size: int
+
+    @property
+    def content(self) -> str:
+        """Its content."""
+        return str(self.plain[_CONTENT])
 
     @property
     def is_superseded(self) -> bool:
@@ -157,7 +162,7 @@ def stored_rows(
             columns=row[1 : KEY - 1],
             more=row[KEY - 1 : KEY + 2],
             sums=row[KEY + 2 :],
-            content=record[1 + _CONTENT],
+            plain=record[1:],
             size=codec.stored_content_size(row[1 + _CONTENT]),
         )
         for row, record in zip(found, plain, strict=True)

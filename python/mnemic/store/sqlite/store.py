@@ -64,6 +64,7 @@ from mnemic.store.values import (
     LogPosition,
     Model,
     OwnedId,
+    Selection,
     WriteResult,
 )
 from mnemic.store.vector_search import NoVectorSearch
@@ -157,6 +158,7 @@ class SqliteStore(
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
         time_zone: str | None = None,
+        instead_of: Selection | None = None,
     ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
@@ -180,6 +182,7 @@ class SqliteStore(
             on_conflict,
             key,
             time_zone,
+            instead_of,
         )
         job = AddJob(writes.add, agent_id, rows, rules)
         # They are the replaced entry's, and what goes first depends on them.

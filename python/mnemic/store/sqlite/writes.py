@@ -32,7 +32,7 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import reading_stored, uuids_of
-from mnemic.store.sqlite.eviction import evict_entries
+from mnemic.store.sqlite.eviction import NOTHING, evict_entries, remove_others
 from mnemic.store.sqlite.links import end_supersession, supersede
 from mnemic.store.sqlite.new_rows import WrittenRows, insert_vectors, new_rows
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
@@ -90,13 +90,17 @@ def add(
     )
     model = rules.model if has_vectors else None
     stored = [outcome.row for outcome in outcomes]
+    removed = NOTHING
+    if rules.instead_of is not None:
+        removed = remove_others(connection, rules.codec, rules.instead_of, set(stored))
+    changes, sums = [*changes, *removed.changes], sums.plus(removed.sums)
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
     evicted = evict_entries(connection, rules.codec, write)
     logged, charge = [*changes, *evicted.changes], Charge(rules.quotas, sums.plus(evicted.sums))
     zone = rules.time_zone
     seq = log_changes(connection, agent_id, logged, model, charge, time_zone=zone) if logged else 0
-    change = [change.entry_id for change in evicted.changes]
-    return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
+    gone, others = ([each.entry_id for each in some.changes] for some in (evicted, removed))
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone, others)
 
 
 def _under_current_key(
@@ -294,10 +298,16 @@ def _store_many(
 def _replace_or_skip(
     connection: apsw.Connection, pairs: Sequence[tuple[NewRow, StoredRow]], rules: AddOptions
 ) -> WrittenRows:
-    if rules.on_conflict == "skip":
-        outcomes = [Outcome(old.row, new.columns[_ID], is_new=False) for new, old in pairs]
-        return WrittenRows(outcomes, [])
-    return replace(connection, rules.codec, pairs, rules.now, rules.model)
+    changed = [(new, old) for new, old in pairs if not rules.keeps(new, old.plain)]
+    written = WrittenRows([], [])
+    if changed:
+        written = replace(connection, rules.codec, changed, rules.now, rules.model)
+    replaced = {outcome.row: outcome for outcome in written.outcomes}
+    outcomes = [
+        replaced.get(old.row) or Outcome(old.row, new.columns[_ID], is_new=False)
+        for new, old in pairs
+    ]
+    return written._replace(outcomes=outcomes)
 
 
 def _store_each(
