@@ -15,6 +15,7 @@ from mnemic.verbs.adding import AsyncAddVerbs
 from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.changing import AsyncChangeVerbs
 from mnemic.verbs.deleting import AsyncDeleteVerbs
+from mnemic.verbs.documents import AsyncDocumentVerbs
 from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.opening import AsyncHandle, opens_first
@@ -29,6 +30,7 @@ from mnemic.verbs.vector_index import AsyncVectorIndex
 @names_arguments
 class AsyncScopedMemory(
     AsyncAddVerbs,
+    AsyncDocumentVerbs,
     AsyncReadVerbs,
     AsyncAuditVerbs,
     AsyncSearchVerbs,

@@ -48,6 +48,8 @@ class ScopedMemory(ScopedBase):
 
     add = cast("Add", sync_method(AsyncScopedMemory.add))
     add_many = sync_method(AsyncScopedMemory.add_many)
+    add_document = sync_method(AsyncScopedMemory.add_document)
+    delete_document = sync_method(AsyncScopedMemory.delete_document)
     search = sync_method(AsyncScopedMemory.search)
     retrieve = sync_method(AsyncScopedMemory.retrieve)
     retrieve_to_context = sync_method(AsyncScopedMemory.retrieve_to_context)

@@ -19,9 +19,10 @@ MEMORIES = (Memory, ScopedMemory, AsyncMemory, AsyncScopedMemory)
 FOR_ONE_USER = {
     "add": "a memory is stored for one user, or for none",
     "add_many": "as add; a record names its own",
+    "add_document": "as add",
     "scoped": "it binds what later calls see; a call of the unbound memory widens",
 }
-OF_WHAT_IS_MADE = {"add", "add_many", "scoped"}
+OF_WHAT_IS_MADE = {"add", "add_many", "add_document", "scoped"}
 DOCUMENTED = {("AsyncLongTermMemory", "delete_all"): "the document's call names one user"}
 WHOLE_FILE = {
     "backup",

@@ -229,6 +229,15 @@ class Interface:
         given = [{"content": said_by(random, user), "id": entry_id} for entry_id in ids]
         return await self.memory.scoped(user_id=user).add_many(given, on_conflict="replace")
 
+    async def put_document(self, random, user):
+        parts = [f"# {random.choice(SHARED)}\n\n{said_by(random, user)}" for _ in range(3)]
+        name = random.choice(["a.md", "b.md"])
+        return await self.memory.add_document("\n\n".join(parts), name=name, user_id=user)
+
+    async def delete_document(self, random, user):
+        name = random.choice(["a.md", "b.md"])
+        return int(await self.memory.delete_document(name, user_id=user))
+
     async def renew(self, random, user):
         ids = [self.some_id(random, user) for _ in range(3)]
         expiry = random.choice(["never", self.turns.now + timedelta(minutes=30)])

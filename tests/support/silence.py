@@ -183,6 +183,8 @@ def recalled(_):
 
 RIGHT = {
     "content": lambda _: CONTENT,
+    "text": lambda _: f"# {CONTENT}\n\n{CONTENT}",
+    "name": lambda _: f"{TAIL} name",
     "query": lambda _: QUERY,
     "conversation_context": lambda _: QUERY,
     "conversation": lambda _: QUERY,

@@ -64,7 +64,7 @@ class Chunker:
         spans: list[Span] = []
         begin = 0
         while len(spans) < MAX_CHUNKS:
-            end = self._chunk_end(text, begin)
+            end = self.chunk_end(text, begin)
             spans.append((begin, end))
             if end == len(text):
                 return spans
@@ -79,8 +79,8 @@ class Chunker:
             return False
         return text.isascii() or len(text.encode()) <= self._max_text_tokens
 
-    def _chunk_end(self, text: str, begin: int) -> int:
-        """Return the end of a chunk that begins here."""
+    def chunk_end(self, text: str, begin: int) -> int:
+        """Return the end of a chunk that begins here, with a sentence, a word or full."""
         full = self._seen_end(text, begin)
         if full == len(text):
             return full
@@ -112,7 +112,7 @@ class Chunker:
             last += unseen
         begins = [last * number // (MAX_CHUNKS - 1) for number in range(MAX_CHUNKS)]
         begins[1:-1] = [_word_begin(text, begin, near) for begin in begins[1:-1]]
-        spans = [(begin, self._chunk_end(text, begin)) for begin in begins]
+        spans = [(begin, self.chunk_end(text, begin)) for begin in begins]
         between = sum(max(0, after[0] - before[1]) for before, after in pairwise(spans))
         if between:
             _logger.info(
