@@ -50,7 +50,7 @@ def test_each_door_says_so(memory, question, is_marked):
 
 
 def test_the_sentence_counts_within_the_budget(memory):
-    whole = memory.context(CASES[0][0], user_id="u")
+    whole = memory.context(CASES[0][0], user_id="u", max_tokens=1000)
     least = memory.context(CASES[0][0], user_id="u", max_tokens=whole.tokens - 1)
     assert len(least.hits) < len(whole.hits)
     assert least.tokens < whole.tokens

@@ -27,7 +27,7 @@ from mnemic.protocols import TokenCounter
 from mnemic.repository import required_uuid
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
-from mnemic.verbs.floors import MinScore
+from mnemic.verbs.floors import MinScore, minimum_score
 
 MOST_TOKENS = 1000
 """Tokens of a context at most, if no other number is named."""
@@ -133,7 +133,7 @@ class AsyncSearchVerbs(ScopedBase):
 
         if max_tokens is None:
             max_tokens = MOST_TOKENS
-            min_score = "relative" if min_score == "auto" else min_score
+            min_score = "relative" if minimum_score(min_score) == "auto" else min_score
         whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
         flag("include_sensitive", include_sensitive)
         expression = parsed_filters(filters, since, until, self.time_zone)
