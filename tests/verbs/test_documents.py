@@ -249,6 +249,14 @@ def test_gone_parts_are_told_as_deleted_ones():
         assert all(event.permanent for event in told)
 
 
+def test_the_bytes_of_gone_parts_are_erased(tmp_path):
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        memory.add_document(f"{TEXT}\nzebra crossing", name=NAME)
+        assert any(b"zebra" in file.read_bytes() for file in tmp_path.glob("a.db*"))
+        memory.add_document(TEXT, name=NAME)
+        assert not any(b"zebra" in file.read_bytes() for file in tmp_path.glob("a.db*"))
+
+
 def test_what_cannot_be_a_document_is_refused():
     with Memory(":memory:", embedder=None) as memory:
         memory.add_document(TEXT, name=NAME)

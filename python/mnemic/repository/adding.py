@@ -70,7 +70,7 @@ class Adder(Part):
         """
         started = time.perf_counter()
         milliseconds = 0.0
-        erasure = Erasure(self._store, _has_sealed)
+        erasure = Erasure(self._store, _leaves_bytes)
 
         async def write() -> tuple[Sequence[NewEntry], WriteResult]:
             nonlocal milliseconds
@@ -154,5 +154,6 @@ class Adder(Part):
         return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
 
 
-def _has_sealed(stored: WriteResult) -> bool:
-    return any(replaced.is_sealed_now for replaced in stored.replaced.values())
+def _leaves_bytes(stored: WriteResult) -> bool:
+    """Return whether bytes are left of what was deleted, or sealed, by a write."""
+    return bool(stored.removed) or any(one.is_sealed_now for one in stored.replaced.values())

@@ -1,4 +1,4 @@
-"""Erases the plain bytes of memories that a write has sealed."""
+"""Erases the bytes of memories that a write has sealed, or deleted in favour of others."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,7 +19,7 @@ class Erasure:
 
     Args:
         store: Erases them.
-        is_due: Returns for the result of the write whether it has sealed what was plain.
+        is_due: Returns for the result of the write whether it left such bytes.
     """
 
     def __init__(self, store: Store, is_due: Callable[[Any], bool]) -> None:
