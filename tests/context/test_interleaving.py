@@ -93,11 +93,11 @@ def test_limits_of_nothing_and_beyond_all_memories():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "newest"}, "'alternate' or 'score_first' or 'recency_first', found 'newest'"),
-        ({"strategy": "score_first", "ratio": 1.5}, "from 0 to 1, found 1.5"),
-        ({"strategy": "score_first", "ratio": float("nan")}, "from 0 to 1, found nan"),
-        ({"ratio": 0.7}, "0.5 or None for the strategy 'alternate', found 0.7"),
-        ({"limit": -1}, "at least 0, found -1"),
+        ({"strategy": "newest"}, "one of alternate, score_first, recency_first, got 'newest'"),
+        ({"strategy": "score_first", "ratio": 1.5}, "from 0 to 1 or None, got 1.5"),
+        ({"strategy": "score_first", "ratio": float("nan")}, "from 0 to 1 or None, got nan"),
+        ({"ratio": 0.7}, "0.5 or None with the strategy 'alternate'.*got 0.7"),
+        ({"limit": -1}, "from 0 to inf, got -1"),
     ],
 )
 def test_errors_name_the_value_and_the_range(arguments, message):

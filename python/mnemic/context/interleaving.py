@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from math import isnan
+from math import inf, isnan
 from operator import gt
 from typing import Literal, TypeAlias, get_args
 
@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from mnemic._core import interleaved
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.payload import PayloadMemory, payload_memories
+from mnemic.model.ranges import Range, check_choice
 from mnemic.model.timestamps import to_microseconds
-from mnemic.model.validation import is_number
 from mnemic.reporting.description import described
 
 InterleavingStrategy: TypeAlias = Literal["alternate", "score_first", "recency_first"]
@@ -24,6 +24,11 @@ _WHOLE = 1.0
 
 _MAX_PLACES = 2**53
 """A larger limit means the same and does not fit the core."""
+
+_LIMIT = Range(0, inf, is_whole=True)
+
+RATIO = Range(0, 1, may_be_none=True)
+"""Share of the places for the first list."""
 
 
 def interleave(
@@ -56,7 +61,10 @@ def interleave(
             or not .5 for "alternate", or a score NaN.
     """
     memories = payload_memories(memories)
-    _check(limit, strategy, ratio)
+    check_choice("strategy", strategy, get_args(InterleavingStrategy))
+    _LIMIT.checked("limit", limit)
+    RATIO.checked("ratio", ratio)
+    check_ratio("ratio", strategy, ratio)
     share = (_HALF if strategy == "alternate" else _WHOLE) if ratio is None else float(ratio)
     places = _places(memories, min(limit, _MAX_PLACES), strategy, share)
     return [_placed(memories[place], position) for position, place in enumerate(places)]
@@ -97,21 +105,11 @@ def places_by_score(memories: Sequence[PayloadMemory]) -> list[int]:
     return _places(memories, len(scores), "score_first", _WHOLE)
 
 
-def _check(limit: int, strategy: str, ratio: float | None) -> None:
-    known = get_args(InterleavingStrategy)
-    if strategy not in known:
-        names = " or ".join(map(repr, known))
-        raise InvalidArgumentError(f"strategy must be {names}, found {strategy!r}")
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise InvalidArgumentError(f"limit must be an int, found {described(limit)}")
-    if limit < 0:
-        raise InvalidArgumentError(f"limit must be at least 0, found {limit}")
-    if ratio is None:
-        return
-    if not is_number(ratio) or not 0 <= ratio <= 1:
-        raise InvalidArgumentError(f"ratio must be from 0 to 1, found {described(ratio)}")
-    if strategy == "alternate" and ratio != _HALF:
+def check_ratio(path: str, strategy: object, ratio: object) -> None:
+    """Raise if a strategy does not go with a ratio."""
+    if strategy == "alternate" and ratio not in (None, _HALF):
         raise InvalidArgumentError(
-            f"ratio must be 0.5 or None for the strategy 'alternate', found {ratio}; "
-            "'score_first' and 'recency_first' take any share"
+            f"{path} must be 0.5 or None with the strategy 'alternate', which gives each list "
+            f"every second place, got {described(ratio)}; other ratios go with 'score_first' and "
+            "'recency_first'"
         )

@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Final, Literal, Self
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.context.interleaving import InterleavingStrategy
+from mnemic.context.interleaving import InterleavingStrategy, check_ratio
 from mnemic.context.prompt_block import PromptBlock
 from mnemic.context.redaction import Redaction
 from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
-from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
+from mnemic.policy.ranges import checked, warn_outside_recommended
 from mnemic.records.options import OptionsRecord, converted, fields_of
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, TypeVar, cast
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.context.interleaving import InterleavingStrategy
+from mnemic.context.interleaving import InterleavingStrategy, check_ratio
 from mnemic.context.redaction import Redaction
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
@@ -20,7 +20,7 @@ from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.guard import Guard, Outcome, PolicyRun
 from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
-from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
+from mnemic.policy.ranges import checked, warn_outside_recommended
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter

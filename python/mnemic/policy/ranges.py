@@ -8,12 +8,11 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, get_args
 
-from mnemic.context.interleaving import InterleavingStrategy
-from mnemic.errors import InvalidArgumentError
+from mnemic.context.interleaving import RATIO, InterleavingStrategy
 from mnemic.model.ranges import Range, check_choice
 from mnemic.model.ranking import SEARCH_TYPES
 from mnemic.model.validation import MAX_QUERY_LENGTH
-from mnemic.reporting.description import described, must_be, quoted
+from mnemic.reporting.description import must_be, quoted
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -36,7 +35,7 @@ RANGES: Mapping[str, Range] = {
     "clip_sentences": Range(1, 5, (1, 2), is_whole=True, may_be_none=True),
     "max_tokens": Range(100, 3000, (100, 1500), is_whole=True),
     "min_score": Range(0, 1, word=AUTO),
-    "ratio": Range(0, 1, may_be_none=True),
+    "ratio": RATIO,
     "near_duplicates": Range(0, 1, may_be_none=True),
     "session_boost": Range(1, 2),
     "timeout": Range(0, MAX_TIMEOUT, may_be_none=True, unit="seconds"),
@@ -74,16 +73,6 @@ def checked(path: str, given: object) -> object:
     if words is not None:
         check_choice(path, given, words)
     return given
-
-
-def check_ratio(path: str, strategy: object, ratio: object) -> None:
-    """Raise if a strategy does not go with a ratio."""
-    if strategy == "alternate" and ratio not in (None, 0.5):
-        raise InvalidArgumentError(
-            f"{path} must be 0.5 or None with the strategy 'alternate', which gives each list "
-            f"every second place, got {described(ratio)}; other ratios go with 'score_first' and "
-            "'recency_first'"
-        )
 
 
 def warn_outside_recommended(options: Iterable[tuple[str, object]]) -> None:
