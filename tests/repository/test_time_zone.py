@@ -1,7 +1,9 @@
 """Named days, naive times and dates in prompts are those of the time zone of memory or call."""
 
 import sqlite3
+import sys
 import time
+import zoneinfo
 from array import array
 from bisect import bisect_right
 from contextlib import closing
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from mnemic import Memory, MemoryEntry
 from mnemic.errors import FilterError, InvalidArgumentError, InvalidEntryError
-from mnemic.model import MemoryQuery
+from mnemic.model import MemoryQuery, time_zones
 from mnemic.model.time_zones import offset_changes, zone_of
 from mnemic.policy import PromptBlock, RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from tests.support.embedders import WordEmbedder
@@ -362,3 +364,26 @@ def test_a_stored_zone_that_is_not_known_here_is_named(tmp_path):
         Memory(path, embedder=None)
     with Memory(path, embedder=None, time_zone=TOKYO) as memory:
         assert memory.count() == 1
+
+
+def test_without_a_database_of_zones_names_are_refused_and_the_systems_zone_counts(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.reset_tzpath(to=[])
+    clear_zones()
+    try:
+        with pytest.raises(InvalidArgumentError, match=f"'{TOKYO}' is not known here.*tzdata"):
+            Memory(":memory:", embedder=None, time_zone=TOKYO)
+        with Memory(":memory:", embedder=None) as memory:
+            memory.add("Bicycle fixed", created_at=NOON)
+            assert str(memory.context("bicycle")) == "[1] 2026-05-01 Bicycle fixed"
+        with Memory(":memory:", embedder=None, time_zone="+09:00") as memory:
+            assert memory.add("tea", created_at=NOON).created_at == noon_in("+09:00")
+    finally:
+        zoneinfo.reset_tzpath()
+        clear_zones()
+
+
+def clear_zones():
+    ZoneInfo.clear_cache()
+    for kept in (time_zones.zone_of, time_zones._system_time_zone, time_zones._changes):
+        kept.cache_clear()

@@ -57,6 +57,8 @@ def zone_of(name: str) -> tzinfo | None:
     """Return the zone of a name; None is the system's."""
     if name == LOCAL:
         return None
+    if name == "UTC":
+        return UTC
     if name.startswith(("+", "-")):
         return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - a millisecond
@@ -75,7 +77,7 @@ def _system_time_zone(_: tuple[str, str], variable: str | None) -> str:
     if variable is None:
         with suppress(OSError):
             path = os.readlink("/etc/localtime")  # noqa: PTH115 - pathlib is slow to import
-    for name in (path.rpartition("zoneinfo/")[2].lstrip(":"), "UTC"):
+    for name in ("UTC", path.rpartition("zoneinfo/")[2].lstrip(":")):
         with suppress(ValueError, KeyError, OSError):
             zone = zone_of(name)
             if all(_offset(moment, zone) == _offset(moment, None) for moment in _MOMENTS):
