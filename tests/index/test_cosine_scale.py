@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import Memory
-from mnemic.compat import AsyncLongTermMemory, MemoryRetriever
+from mnemic.compat import AsyncLongTermMemory, MemoryRetriever, RetrievalService
 from mnemic.index import NativeIndex
 from mnemic.model import Scope
 from mnemic.policy import RetrievalPolicy, RetrievalRequest
@@ -141,7 +142,7 @@ EMBEDDERS = [Words, Squeezed, Projected]
 VERBS = ("repairs", "paints", "sells", "borrows", "collects")
 THINGS = ("engines", "boats", "candles", "drums", "falcons", "guitars", "hammers", "kites")
 TEXTS = [f"{verb} {thing}" for thing in THINGS for verb in VERBS]
-
+NONSENSE = ("zewqah ju", "kype mowgeniz", "ruredpas")
 QUERIES = ("motors", "repairs motors", "collects engines")
 """Of one no memory has a word, of one some have one, of one a memory has all."""
 
@@ -204,6 +205,35 @@ def test_every_door_finds_the_right_memory_first(memory, door, query):
     assert found, "no answer of an embedder without floors is empty"
     wanted = query.replace("motors", "engines")
     assert wanted in found[0]
+
+
+@pytest.mark.requirement("C212", "R030")
+@pytest.mark.parametrize("door", EVIDENCE_DOORS)
+@pytest.mark.parametrize("query", NONSENSE)
+def test_every_door_that_needs_evidence_finds_nothing_by_nonsense(memory, door, query):
+    assert not DOORS[door](memory, query)
+
+
+LINES = [f"{at} sensor reads {20 + at % 9} degrees in the hall of engines" for at in range(40)]
+
+
+@pytest.mark.requirement("C212", "R030")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("make", EMBEDDERS)
+def test_lines_that_are_all_alike_are_found_at_every_door(make, door):
+    with Memory(":memory:", embedder=make()) as memory:
+        memory.add_many(LINES, user_id="u")
+        assert DOORS[door](memory, "motors reads warm")
+
+
+@pytest.mark.requirement("C212")
+def test_a_hint_says_which_cosine_a_default_became(memory):
+    default = memory.retrieve("motors", user_id="u", search_type="semantic")
+    least = float(re.search(r"cosine is (-?\d\.\d\d)", default.hint)[1])
+    assert all(hit.scores.similarity >= least - 0.005 for hit in default)
+    assert MemoryRetriever(memory).recall("motors", user_id="u").hint == default.hint
+    service = RetrievalService(memory, similarity_floor=0.1)
+    assert service.retrieve("motors", user_id="u", search_type="semantic").hint is None
 
 
 @pytest.mark.requirement("C212")

@@ -47,6 +47,13 @@ def margin_of(rows, where, wanted, count):
     if keyword > ENOUGH:
         return math.inf
     counted = keyword if is_known else 0.0
+    if wanted.scale is not None and is_known:
+        far = wanted.scale.far
+        assume(abs(cosine - far) > CLOSE)
+        if max(cosine, 0) < far:
+            return math.inf
+    elif wanted.scale is not None and has_words:
+        floor += 0.25 * (1 - floor)
     fewer = (0.2 if is_plain else 0.1) * max(0.0, math.log(MANY / max(1, count)))
     needed = floor - (1 - floor) * (3.2 * counted + fewer)
     return math.inf if needed <= -CLOSE else cosine - needed

@@ -170,6 +170,16 @@ class Search(Redacted, frozen=True, kw_only=True):
         )
 
     @property
+    def hint(self) -> str | None:
+        """What a document's default became on the scale, for the result; None if it is unused."""
+        if self.scale is None or not self.needs_similarity:
+            return None
+        return (
+            f"the least cosine is {self.min_similarity:.2f}, learned from these memories because "
+            "the embedder names none; a similarity floor that is named takes its place"
+        )
+
+    @property
     def is_hybrid(self) -> bool:
         """Whether similarity and keywords both have a share."""
         ranking = self.ranking

@@ -85,6 +85,19 @@ def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: NativeI
     )
 
 
+def _near_enough(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
+    """Return what is found above a learned floor, or without it where memories are all alike."""
+    found, scale = find(search), search.scale
+    if scale is None or not search.needs_similarity:
+        return found
+    if not found.hits:
+        others = find(msgspec.structs.replace(search, min_similarity=None))
+        cosines = [hit.similarity for hit in others.hits if hit.similarity is not None]
+        if cosines and max(cosines) < scale.far:
+            return others
+    return found.marked(hint=search.hint)
+
+
 def _time(microseconds: int) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
@@ -351,7 +364,9 @@ class Finder(Part):
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
         inputs = RankInputs(scope, microseconds, vectors, context, time_zone=self._offsets(search))
-        found = self._find_active(search, inputs, moment, expansion)
+        found = _near_enough(
+            search, lambda search: self._find_active(search, inputs, moment, expansion)
+        )
         return found.marked(approximate=selection.rows.approximate, searched_in="database")
 
     def _find_in_memory(
@@ -373,8 +388,10 @@ class Finder(Part):
         )
         search = self._vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
         if search.states == (State.ACTIVE,):
-            return self._find_active(search, inputs, moment, expansion)
-        return self._find_in_states(search, inputs, moment)
+            return _near_enough(
+                search, lambda search: self._find_active(search, inputs, moment, expansion)
+            )
+        return _near_enough(search, lambda search: self._find_in_states(search, inputs, moment))
 
     def _offsets(self, search: Search) -> bytes:
         return offset_changes(search.time_zone or self._time_zone)

@@ -96,4 +96,4 @@ class Service:
 
     async def _hinted(self, marks: Marks, call: str, scope: Scope) -> Marks:
         """Return the marks of an empty answer, with what its call may have missed."""
-        return marks._replace(hint=await self.repository.user_hints.of(call, scope))
+        return marks._replace(hint=await self.repository.user_hints.of(call, scope) or marks.hint)

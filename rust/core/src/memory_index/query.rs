@@ -205,6 +205,7 @@ impl Query<'_> {
         }
         if let Some(floor) = request.evidence {
             let selection = self.selection.unwrap_or(&candidates.set);
+            let floor = (floor, request.scale);
             if !evidence::is_enough(&fused, &uppers, floor, selection.len()) {
                 return Ok(self.weak());
             }

@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn squeezed_cosines_are_put_where_those_of_the_default_embedder_lie() {
-        let placement = placement(0.7 + 0.2 * 0.1, 0.2 * 0.12);
-        let differs = |cosine: f64| (placement.of(0.7 + 0.2 * cosine) - cosine - 0.0).abs();
-        assert!(differs(0.1) < 1e-9 && differs(0.5) < 1e-9);
+        let placement = placement(0.7 + 0.2 * MEAN, 0.2 * SPREAD);
+        let differs = |cosine: f64| (placement.of(0.7 + 0.2 * cosine) - cosine).abs();
+        assert!(differs(MEAN) < 1e-9 && differs(0.5) < 1e-9);
         assert!((placement.of(1.0) - 1.0).abs() < 1e-12);
     }
 }

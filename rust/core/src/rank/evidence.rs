@@ -6,6 +6,7 @@
 //! nonsense shares no word with any memory, and its vector is near to some by chance.
 
 use super::bounded_ranking::Uppers;
+use super::cosine_scale::CosineScale;
 use super::fused_score::{Fused, value};
 use super::largest::largest;
 use crate::rank::keyword_match::Keywords;
@@ -31,6 +32,10 @@ const MIN_KEYWORD: f64 = 0.03;
 /// for nothing: words that mean nothing share a few characters with some word.
 const ENOUGH_KEYWORD: f64 = 0.2;
 
+/// Where no memory has a word of the query, nonsense most likely, a learned floor is higher by this
+/// share of the cosines above it: it is placed so low for questions that say it in other words.
+const WITHOUT_WORDS: f64 = 0.25;
+
 /// Candidates with the largest bounds, which are looked at first.
 const FIRST: usize = 32;
 
@@ -43,11 +48,12 @@ pub struct EvidenceFloor {
 }
 
 /// Whether the candidates of a query, some or all of `count` selected memories, have enough
-/// evidence. After the deadline, the evidence seen by then counts.
+/// evidence; the scale is that of a learned floor. After the deadline, the evidence seen by then
+/// counts.
 pub(crate) fn is_enough(
     fused: &Fused<'_>,
     uppers: &Uppers,
-    floor: EvidenceFloor,
+    (floor, scale): (EvidenceFloor, Option<CosineScale>),
     count: usize,
 ) -> bool {
     if !fused.has_query {
@@ -65,6 +71,13 @@ pub(crate) fn is_enough(
             let is_plain = keywords.is_some_and(Keywords::has_stop_words);
             let is_known = is_plain || keywords.is_some_and(Keywords::has_known_words);
             let fewer = fewer(count, is_plain);
+            let is_far = |scale: CosineScale| !search.has_similar(query, scale.far);
+            if is_known && scale.is_some_and(is_far) {
+                return true;
+            }
+            let lacks_words = scale.is_some() && keywords.is_some() && !is_known;
+            let step = if lacks_words { WITHOUT_WORDS * (1.0 - floor) } else { 0.0 };
+            let floor = floor + step;
             let needed = |keyword: f64| {
                 if keyword >= ENOUGH_KEYWORD {
                     return 0.0;
