@@ -5,9 +5,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mnemic.context import EstimatedTokens
-from mnemic.context.budget import enforce_budget, select_within_budget
+from mnemic.context.budget import PackingPlan, enforce_budget, select_within_budget
 from mnemic.context.interleaving import places_by_score
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
 from mnemic.errors import InvalidArgumentError
@@ -15,6 +16,7 @@ from tests.support.payloads import NOON, memory
 from tests.support.tiers import examples
 
 PROFILE = examples(200)
+LINES = PackingPlan(max_tokens=50, block=NumberedLines(), cuts_last=False)
 
 
 class Counter:
@@ -105,7 +107,8 @@ def test_the_documented_budget_is_kept_strictly():
 @PROFILE
 @given(memories(), st.integers(1, 400), st.sampled_from(sorted(COUNTERS)), st.booleans())
 def test_each_memory_is_kept_or_rejected(found, budget, name, cuts):
-    result = select_within_budget(found, budget, PromptBlock(), counter_of(name), cuts_last=cuts)
+    plan = PackingPlan(max_tokens=budget, counter=counter_of(name), cuts_last=cuts)
+    result = select_within_budget(found, plan)
     ids = [one.id for one in result.kept] + [one.id for one in result.dropped]
     assert sorted(ids) == [one.id for one in found]
     assert result.text == format_for_system_prompt(result.kept)
@@ -126,7 +129,8 @@ def test_the_best_memories_that_fit_are_kept(found, budget):
         if line and cost <= left:
             wanted.append(place)
             left -= cost
-    result = select_within_budget(found, budget, NumberedLines(), None, cuts_last=False)
+    plan = PackingPlan(max_tokens=budget, block=NumberedLines(), cuts_last=False)
+    result = select_within_budget(found, plan)
     assert list(result.kept) == [found[place] for place in sorted(wanted)]
 
 
@@ -181,7 +185,7 @@ def test_a_fragment_of_fewer_than_16_tokens_is_left_out(budget):
 def test_smaller_memories_take_the_space_of_those_that_do_not_fit():
     contents = ["long " * 50, "short", "long " * 51, "brief"]
     found = [memory(str(at), text, score=1 - at / 10) for at, text in enumerate(contents)]
-    result = select_within_budget(found, 50, NumberedLines(), Counter(len), cuts_last=False)
+    result = select_within_budget(found, replace(LINES, counter=Counter(len)))
     assert result.text == "[1] 2026-05-01 short\n[2] 2026-05-01 brief"
     assert result.tokens == len(result.text)
     assert [one.id for one in result.dropped] == ["0", "2"]
@@ -192,9 +196,7 @@ def test_smaller_memories_take_the_space_of_those_that_do_not_fit():
 def test_the_search_for_smaller_memories_has_an_end():
     found = [memory(f"{at:03}", "long " * 50, score=0.9) for at in range(100)]
     counter = Counter(len)
-    result = select_within_budget(
-        [*found, memory("x", "brief")], 50, NumberedLines(), counter, cuts_last=False
-    )
+    result = select_within_budget([*found, memory("x", "brief")], replace(LINES, counter=counter))
     assert not result.kept
     assert counter.calls <= 64
     assert result.dropped[-1].reason == "The budget was spent before it."

@@ -1,4 +1,5 @@
 from mnemic.context.budget import PackedBlock as PackedBlock
+from mnemic.context.budget import PackingPlan as PackingPlan
 from mnemic.context.items import AddOutcome as AddOutcome
 from mnemic.context.items import AddResult as AddResult
 from mnemic.context.items import BuildContextOptions as BuildContextOptions
@@ -9,7 +10,6 @@ from mnemic.context.items import ContextItemType as ContextItemType
 from mnemic.context.items import ContextSnapshot as ContextSnapshot
 from mnemic.context.items import ContextWindowStats as ContextWindowStats
 from mnemic.context.memory_context import MemoryContext as MemoryContext
-from mnemic.context.packing import PackingPlan as PackingPlan
 from mnemic.context.packing import pack as pack
 from mnemic.context.tokens import EstimatedTokens as EstimatedTokens
 from mnemic.context.tokens import TokenizerTokens as TokenizerTokens

@@ -4,14 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeAlias
 
 from mnemic._core import estimate_tokens, passage, truncate, truncate_to_tokens
-from mnemic.context.interleaving import places_by_score
+from mnemic.context.interleaving import InterleavingStrategy, places_by_score
 from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, joined
-from mnemic.context.tokens import Count, count_of
+from mnemic.context.redaction import Redaction
+from mnemic.context.tokens import count_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
 from mnemic.model.redacted import Redacted
 from mnemic.protocols import TokenCounter
+from mnemic.records import Record
 from mnemic.reporting.near_names import checks_arguments
 
 MIN_CUT_TOKENS = 16
@@ -76,6 +78,39 @@ class PackedBlock(Redacted, frozen=True, kw_only=True):
     applied: tuple[str, ...] = ()
 
 
+class PackingPlan(Record, frozen=True, kw_only=True):
+    """The options of all steps.
+
+    Attributes:
+        min_score: Memories with a lower score are left out; None is no floor.
+        redaction: Patterns that are replaced in contents, speakers and roles; None is none.
+        near: Similarity from which on two texts are duplicates, 0 to 1; None compares normal forms.
+        limit: Maximum number of memories; None is as many as the tokens allow.
+        strategy: Order by score, by time, or by turns of both.
+        ratio: Share of the strategy's first list in the limit.
+        query: Text by whose words the sentences are chosen that stay of a long content; None keeps
+            the beginning of the last one alone.
+        clip_sentences: Maximum number of sentences of a content; None clips nothing.
+        max_tokens: Maximum number of tokens of the text.
+        counter: Token counter; an estimate by script unless given.
+        cuts_last: Whether the first memory that does not fit may be cut.
+        block: Form of the text.
+    """
+
+    min_score: float | None = None
+    redaction: Redaction | None = None
+    near: float | None = None
+    limit: int | None = None
+    strategy: InterleavingStrategy = "score_first"
+    ratio: float | None = None
+    query: str | None = None
+    clip_sentences: int | None = None
+    max_tokens: int = 1500
+    counter: TokenCounter | None = None
+    cuts_last: bool = True
+    block: PromptForm = PromptBlock()
+
+
 def left_out(memory: PayloadMemory, step: Step, reason: str) -> DroppedMemory:
     """Return the record of a memory that a step leaves out."""
     return DroppedMemory(id=memory.id, step=step, reason=reason, score=memory.score)
@@ -87,13 +122,7 @@ def candidates_within(max_tokens: int) -> int:
 
 
 def passage_of(text: str, query: str, max_tokens: int) -> str:
-    """Return the sentences of a text that share most with a query, and "…" for what is left out.
-
-    Args:
-        text: Any text.
-        query: Any text; without a word in common the beginning is taken.
-        max_tokens: Maximum number of estimated tokens; at least one is taken.
-    """
+    """Return the sentences of a text that share most with a query, and "…" for what is around."""
     start, end, _ = passage(text, query, max(1, max_tokens - estimate_tokens("……")))
     kept = text[start:end].strip()
     if text[:start].strip():
@@ -130,37 +159,18 @@ def enforce_budget(
     """
     form = PromptBlock() if block is None else validation.capable("block", block, "lines")
     budget = validation.whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
-    packed = select_within_budget(payload_memories(memories), budget, form, counter, cuts_last=True)
-    return list(packed.kept)
+    plan = PackingPlan(max_tokens=budget, counter=counter, block=form)
+    return list(select_within_budget(payload_memories(memories), plan).kept)
 
 
-def select_within_budget(
-    memories: Sequence[PayloadMemory],
-    max_tokens: int,
-    form: PromptForm,
-    counter: TokenCounter | None,
-    *,
-    cuts_last: bool,
-    query: str | None = None,
-) -> PackedBlock:
-    """Spend a budget by score, and render the block in the order of the memories.
-
-    Args:
-        memories: In the order of the block.
-        max_tokens: Maximum number of tokens of the text.
-        form: Form of the block.
-        counter: Token counter; an estimate by script unless given.
-        cuts_last: Whether the first memory that does not fit may be cut.
-        query: Text that says which sentences of it stay; None keeps its beginning.
-    """
-    selection = _Selection(
-        form, count_of(counter), max_tokens, memories, cuts_last=cuts_last, query=query
-    )
+def select_within_budget(memories: Sequence[PayloadMemory], plan: PackingPlan) -> PackedBlock:
+    """Spend a plan's tokens by score, and render the block in the order of the memories."""
+    selection = _Selection(memories, plan)
     places = places_by_score(memories)
     for begin in range(0, len(places), MAX_PASSED_OVER):
         some = places[begin : begin + MAX_PASSED_OVER]
         selection.select(some, [memories[place] for place in some])
-    return selection.rendered(max_tokens)
+    return selection.rendered(plan.max_tokens)
 
 
 _Line: TypeAlias = tuple[PayloadMemory, str, int, PayloadMemory]
@@ -170,26 +180,15 @@ _Line: TypeAlias = tuple[PayloadMemory, str, int, PayloadMemory]
 class _Selection:
     """Greedy selection by score: the remaining tokens, and the selected memories."""
 
-    def __init__(
-        self,
-        form: PromptForm,
-        count: Count,
-        max_tokens: int,
-        memories: Sequence[PayloadMemory],
-        *,
-        cuts_last: bool,
-        query: str | None,
-    ) -> None:
-        self._form = form
-        self._count = count
-        self._is_estimate = count is estimate_tokens
-        frame = form.header() + form.footer(len(memories), MAX_LATENCY)
-        self._remaining = max_tokens - (count(frame) if frame else 0)
-        self._cuts_last = cuts_last
-        self._query = query
-        self._needed = (
-            0 if query is None else sum(estimate_tokens(memory.content) for memory in memories)
-        )
+    def __init__(self, memories: Sequence[PayloadMemory], plan: PackingPlan) -> None:
+        self._form = plan.block
+        self._count = count_of(plan.counter)
+        self._is_estimate = self._count is estimate_tokens
+        frame = self._form.header() + self._form.footer(len(memories), MAX_LATENCY)
+        self._remaining = plan.max_tokens - (self._count(frame) if frame else 0)
+        self._cuts_last = plan.cuts_last
+        self._query = plan.query
+        self._needed = sum(estimate_tokens(memory.content) for memory in memories)
         self._headings = {""}
         self._kept: dict[int, _Line] = {}
         self._dropped: list[DroppedMemory] = []

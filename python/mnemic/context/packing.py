@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from mnemic._core import clip_sentences, clip_sentences_batch, duplicates
-from mnemic.context.budget import PackedBlock, left_out, select_within_budget
-from mnemic.context.interleaving import InterleavingStrategy, interleave, places_by_score
-from mnemic.context.prompt_block import PromptBlock, PromptForm
+from mnemic.context.budget import PackedBlock, PackingPlan, left_out, select_within_budget
+from mnemic.context.interleaving import interleave, places_by_score
 from mnemic.context.redaction import Redaction, redact_batch
 from mnemic.errors import CountMismatchError, RedactionBudgetError
 from mnemic.model import validation
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
-from mnemic.protocols import TokenCounter
-from mnemic.records import Record
 from mnemic.reporting.description import must_be
 
 
@@ -92,39 +89,6 @@ def clip(text: str, max_sentences: int = 2) -> str:
     if not isinstance(text, str):
         raise must_be("text", "a str", text)
     return clip_sentences(text, validation.whole("max_sentences", max_sentences, minimum=1))
-
-
-class PackingPlan(Record, frozen=True, kw_only=True):
-    """The options of all steps.
-
-    Attributes:
-        min_score: Memories with a lower score are left out; None is no floor.
-        redaction: Patterns that are replaced in contents, speakers and roles; None is none.
-        near: Similarity from which on two texts are duplicates, 0 to 1; None compares normal forms.
-        limit: Maximum number of memories; None is as many as the tokens allow.
-        strategy: Order by score, by time, or by turns of both.
-        ratio: Share of the strategy's first list in the limit.
-        query: Text by whose words the sentences are chosen that stay of a long content; None keeps
-            the beginning of the last one alone.
-        clip_sentences: Maximum number of sentences of a content; None clips nothing.
-        max_tokens: Maximum number of tokens of the text.
-        counter: Token counter; an estimate by script unless given.
-        cuts_last: Whether the first memory that does not fit may be cut.
-        block: Form of the text.
-    """
-
-    min_score: float | None = None
-    redaction: Redaction | None = None
-    near: float | None = None
-    limit: int | None = None
-    strategy: InterleavingStrategy = "score_first"
-    ratio: float | None = None
-    query: str | None = None
-    clip_sentences: int | None = None
-    max_tokens: int = 1500
-    counter: TokenCounter | None = None
-    cuts_last: bool = True
-    block: PromptForm = PromptBlock()
 
 
 def pack(memories: Sequence[PayloadMemory], plan: PackingPlan) -> PackedBlock:
@@ -207,16 +171,8 @@ class _Packing:
             ]
 
     def within_budget(self) -> PackedBlock:
-        plan = self._plan
         self._applies("token_budget")
-        packed = select_within_budget(
-            self._left,
-            plan.max_tokens,
-            plan.block,
-            plan.counter,
-            cuts_last=plan.cuts_last,
-            query=plan.query,
-        )
+        packed = select_within_budget(self._left, self._plan)
         return replace(
             packed,
             kept=tuple(map(_with_length, packed.kept)),

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from mnemic.context.budget import candidates_within
-from mnemic.context.packing import PackingPlan, pack
+from mnemic.context.budget import PackingPlan, candidates_within
+from mnemic.context.packing import pack
 from mnemic.context.prompt_block import PromptForm, completed
 from mnemic.index import RankedRow
 from mnemic.model import MemoryEntry, Scope, SearchType
