@@ -6,7 +6,7 @@ A zone is known by its name, which records, files and keys of caches can hold.
 import os
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -90,7 +90,7 @@ _MOMENTS = [datetime(2020 + month // 12, 1 + month % 12, 1, tzinfo=UTC) for mont
 
 
 @contextmanager
-def naive_times_in(name: str | None) -> Iterator[None]:
+def naive_times_in(name: str | None) -> Generator[None, None, None]:
     """Read times without a zone in this one, in place of the system's; None changes nothing."""
     token = _of_naive_times.set(name or _of_naive_times.get())
     try:
