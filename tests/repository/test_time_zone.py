@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import Memory, MemoryEntry
+from mnemic.compat import MemoryRetriever, RetrievalService
 from mnemic.errors import FilterError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import MemoryQuery, time_zones
 from mnemic.model.time_zones import offset_changes, zone_of
@@ -182,6 +183,8 @@ def in_calls(memory):
         "recent": lambda: memory.recent(since=NOON),
         "retrieve": lambda: memory.retrieve("tea", since=day, until=later),
         "recall": lambda: memory.recall(mode="temporal", since=day, until=later),
+        "a service": lambda: RetrievalService(memory).retrieve("tea", since=day, until=later),
+        "a retriever": lambda: MemoryRetriever(memory).recall_temporal(day, day, user_id=None),
         "list": lambda: memory.list(filters={"created_at": day}),
         "distinct": lambda: memory.distinct("type", filters={"created_at": {"gte": NOON}}),
         "a query": lambda: memory.retrieve(MemoryQuery(filters={"created_at": {"lte": day}})),

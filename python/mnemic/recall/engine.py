@@ -43,7 +43,6 @@ from mnemic.model.rows import State
 from mnemic.model.scope import not_found
 from mnemic.model.search import DocumentedFloors, Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
-from mnemic.model.time_zones import naive_times_in
 from mnemic.model.validation import (
     MAX_QUERY_LENGTH,
     bounded,
@@ -195,8 +194,7 @@ class RecallEngine(Service):
                 "AsyncMemoryRetriever.recall_temporal"
             )
         started = self.begin()
-        with naive_times_in(self.repository.time_zone):
-            search = self._search(query, options, times)
+        search = self._search(query, options, times)
         if not search.uses_accesses:
             await self._write_accesses()
         found = await self._found(scope, search)

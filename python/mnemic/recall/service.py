@@ -34,6 +34,7 @@ from mnemic.model.recall import (
     parse_types,
 )
 from mnemic.model.time_range import TimeRange
+from mnemic.model.time_zones import naive_times_in
 from mnemic.model.validation import capable, flag, of_kind, time
 from mnemic.recall.engine import RecallEngine
 from mnemic.reporting.near_names import names_arguments, unknown_name
@@ -61,7 +62,7 @@ class RetrieverBase(Twin):
             judge=RuleJudge() if judge is None else capable("judge", judge, "judge"),
             log_queries=log_queries,
         )
-        self._scope = memory.scope
+        self._scope, self._time_zone = memory.scope, memory.time_zone
 
     @property
     def options(self) -> MemoryRetrieverOptions:
@@ -142,9 +143,9 @@ class AsyncMemoryRetriever(RetrieverBase):
         given = _options(user_id, limit, fields)
         given = msgspec.structs.replace(given, mode=RecallMode.TEMPORAL)
         topic = "" if topic_filter is None else topic_filter
-        times = TimeRange(
-            time("from_", from_), time("to", to), includes_end=not flag("half_open", half_open)
-        )
+        with naive_times_in(self._time_zone):
+            begin, end = time("from_", from_), time("to", to)
+        times = TimeRange(begin, end, includes_end=not flag("half_open", half_open))
         return await self._engine.recall(self._scope_of(given), topic, given, times)
 
     async def recall_by_type(

@@ -61,7 +61,7 @@ class RetrievalBase(Twin):
             cache_bytes=cache_bytes,
             track_access=track_access,
         )
-        self._scope = memory.scope
+        self._scope, self._time_zone = memory.scope, memory.time_zone
 
     @property
     def agent_id(self) -> str:
@@ -72,9 +72,8 @@ class RetrievalBase(Twin):
         return f"{type(self).__name__}({self._scope})"
 
     def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
-        repository = self._engine.repository
-        by_words, time_zone = repository.embedder is None, repository.time_zone
-        return query_of(query, fields, by_words=by_words, time_zone=time_zone)
+        by_words = self._engine.repository.embedder is None
+        return query_of(query, fields, by_words=by_words, time_zone=self._time_zone)
 
 
 @names_arguments

@@ -14,7 +14,6 @@ from mnemic.model import (
 )
 from mnemic.model.deadline import TimeLimit
 from mnemic.model.text_query import RetrieveFields, query_of
-from mnemic.model.time_zones import naive_times_in
 from mnemic.verbs.base import ScopedBase
 
 
@@ -102,6 +101,5 @@ class AsyncRetrievalStats(ScopedBase):
 
 def _asked(view: ScopedBase, query: object, fields: RetrieveFields) -> MemoryQuery:
     """Return the query of a view's call, in its time zone."""
-    by_words, time_zone = view.repository.embedder is None, view.time_zone
-    with naive_times_in(time_zone):
-        return query_of(query, fields, by_words=by_words, time_zone=time_zone)
+    by_words = view.repository.embedder is None
+    return query_of(query, fields, by_words=by_words, time_zone=view.time_zone)
