@@ -251,7 +251,7 @@ def date_ranges(text: str, /, now: int, newest: int | None = None) -> list[tuple
 
     Args:
         text: A question in English, Chinese, Japanese or Korean; month names may also be German,
-            French or Spanish.
+            French or Spanish, and in these and Italian "three days ago" and "yesterday" are read.
         now: What "yesterday" and "in May" are counted from; microseconds since 1970 UTC.
         newest: The time of the newest memory, likewise; None without one.
 

@@ -51,6 +51,120 @@ def test_a_question_that_names_a_date_gives_its_first_and_last_day(text, first, 
     assert days(text) == [(first, last)]
 
 
+ONES = {
+    "de": "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn "
+    "fünfzehn sechzehn siebzehn achtzehn neunzehn",
+    "es": "un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince "
+    "dieciséis diecisiete dieciocho diecinueve veinte veintiún veintidós veintitrés veinticuatro "
+    "veinticinco veintiséis veintisiete veintiocho veintinueve",
+    "fr": "un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze "
+    "seize dix-sept dix-huit dix-neuf",
+    "it": "un due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici "
+    "quindici sedici diciassette diciotto diciannove",
+}
+TENS = {
+    "de": "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    "es": "veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
+    "fr": "vingt trente quarante cinquante soixante soixante quatre-vingt quatre-vingt",
+    "it": "venti trenta quaranta cinquanta sessanta settanta ottanta novanta",
+}
+JOINED = {
+    "de": lambda tens, ones: f"{ones}und{tens}",
+    "es": lambda tens, ones: f"{tens} y {ones}",
+    "fr": lambda tens, ones: f"{tens}-{ones}",
+    "it": lambda tens, ones: tens.rstrip("ai") + ones if ones[0] in "uo" else tens + ones,
+}
+
+
+def written(number, language):
+    """Return a number from 1 to 99 in words."""
+    ones, tens = ONES[language].split(), TENS[language].split()
+    if number <= len(ones):
+        return ones[number - 1]
+    ten, one = tens[number // 10 - 2], number % 10
+    if language == "fr" and number // 10 in (7, 9):
+        return f"{ten}-{ones[one + 9]}"
+    if language == "fr" and one == 1 and number < 80:
+        return f"{ten} et un"
+    return JOINED[language](ten, ones[one - 1]) if one else ten
+
+
+@pytest.mark.parametrize("number", range(1, 100))
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("de", "Was habe ich vor {} Tagen gemalt?"),
+        ("es", "¿Qué pinté hace {} días?"),
+        ("fr", "Qu'est-ce que j'ai peint il y a {} jours ?"),
+        ("it", "Che cosa ho dipinto {} giorni fa?"),
+    ],
+)
+def test_written_numbers_are_read_in_four_languages_or_as_no_time(language, text, number):
+    day = NOW.date() - timedelta(days=number)
+    digits, words = text.format(number), text.format(written(number, language))
+    assert days(digits) == [(day, day)]
+    is_joined = language == "it" and number > 20 and number % 10
+    assert days(words) == ([] if is_joined else [(day, day)])
+    assert days(words.upper()) == days(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("Was habe ich gestern gemalt?", date(2023, 10, 17), date(2023, 10, 17)),
+        ("Was habe ich heute gemalt?", date(2023, 10, 18), date(2023, 10, 18)),
+        ("vorgestern", date(2023, 10, 16), date(2023, 10, 16)),
+        ("¿Qué pinté ayer?", date(2023, 10, 17), date(2023, 10, 17)),
+        ("antes de ayer", date(2023, 10, 16), date(2023, 10, 16)),
+        ("Che cosa ho dipinto ieri?", date(2023, 10, 17), date(2023, 10, 17)),
+        ("l'altro ieri", date(2023, 10, 16), date(2023, 10, 16)),
+        ("vor einer Woche", date(2023, 10, 8), date(2023, 10, 14)),
+        ("hace dos semanas", date(2023, 10, 1), date(2023, 10, 7)),
+        ("il y a un mois", date(2023, 9, 1), date(2023, 9, 30)),
+        ("due mesi fa", date(2023, 8, 1), date(2023, 8, 31)),
+        ("il y a un an", date(2022, 1, 1), date(2022, 12, 31)),
+        ("vor einem halben Jahr", date(2023, 4, 1), date(2023, 4, 30)),
+        ("hace un año y medio", date(2022, 4, 1), date(2022, 4, 30)),
+        ("il y a un an et demi", date(2022, 4, 1), date(2022, 4, 30)),
+        ("vor einem Jahr und zwei Monaten", date(2022, 8, 1), date(2022, 8, 31)),
+        ("What is due two weeks ago?", date(2023, 10, 1), date(2023, 10, 7)),
+        ("I once sei two days ago", date(2023, 10, 16), date(2023, 10, 16)),
+    ],
+)
+def test_days_and_lengths_of_time_are_read_in_four_languages(text, first, last):
+    assert days(text) == [(first, last)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vor zweieinhalb Jahren",
+        "vor ein paar Tagen",
+        "vor zwei oder drei Wochen",
+        "vor zwei bis drei Wochen",
+        "vor tausend Tagen",
+        "vor Jahren",
+        "drei Tage",
+        "hace 1,5 años",
+        "hace dos o tres días",
+        "hace mil días",
+        "hace calor",
+        "desde hace tres años",
+        "il y a des gens",
+        "il y a deux ou trois jours",
+        "il y a mille ans",
+        "il 3",
+        "due o tre giorni fa",
+        "mille cinque giorni fa",
+        "fa tre giorni",
+        "sei stanco",
+        "due in 3 days",
+    ],
+)
+def test_a_length_that_is_not_read_whole_in_four_languages_is_no_time(text):
+    assert days(text) == []
+
+
 @pytest.mark.parametrize(
     "text", ["", "What may I march for, in room 2010?", "2.0.1", "$2,023", "recently", "日本"]
 )

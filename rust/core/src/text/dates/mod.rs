@@ -7,6 +7,7 @@
 
 mod calendar;
 mod east_asian;
+mod foreign_vocabulary;
 mod grammar;
 mod reference;
 mod time_zone;
@@ -81,8 +82,9 @@ pub enum Granularity {
 ///   of an old import.
 /// - 07/05/2023 and 07-05-2023 are month first unless the first number is above 12; 07.05.2023 is day
 ///   first.
-/// - Month names are English, German, French or Spanish; all other words are English, Chinese,
-///   Japanese or Korean: 4月27日, 去年, 上周五, 三天前, 令和5年, 지난주. In these three a month, a year of
+/// - Month names are English, German, French or Spanish, and so are days and lengths of time counted
+///   from today, in Italian too: gestern, vor drei Tagen, il y a trois jours, hace tres días, tre
+///   giorni fa. All other words are English, Chinese, Japanese or Korean: 4月27日, 去年, 上周五, 三天前, 令和5年, 지난주. In these three a month, a year of
 ///   four digits and a day of the week count by themselves; a day of the week after 上周 and its like
 ///   is that of this week.
 /// - "last week" and its like are calendar weeks, months and years; "the last week" and "the past 3

@@ -1,6 +1,7 @@
 //! A text as words, numbers and marks, with everything glued into ids, prices and times set aside.
 
 use super::east_asian::{is_east_asian, is_east_asian_mark};
+use super::foreign_vocabulary::{self, Foreign};
 use super::vocabulary::{Word, look_up};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(super) struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Known(Word),
+    /// A word of another language.
+    Foreign(Foreign),
     /// A word without a meaning of its own.
     Other,
     /// A whole number below 10,000; `Suffix` as in 7th.
@@ -108,8 +111,11 @@ impl Scanner<'_> {
             return self.junk();
         }
         let word = &self.text[start..self.place];
-        let unknown = if matches!(word, "½" | "¼" | "¾") { Kind::Fraction } else { Kind::Other };
-        look_up(word).map_or(unknown, Kind::Known)
+        if matches!(word, "½" | "¼" | "¾") {
+            return Kind::Fraction;
+        }
+        let foreign = || foreign_vocabulary::look_up(word).map(Kind::Foreign);
+        look_up(word).map(Kind::Known).or_else(foreign).unwrap_or(Kind::Other)
     }
 
     /// Whether one of `marks` joins the token to a letter or digit.

@@ -4,10 +4,10 @@ use super::*;
 
 /// Tokens of the longest length of time that is read: "a hundred and twenty-five years and" has
 /// eight.
-const LONGEST: usize = 40;
+pub(super) const LONGEST: usize = 40;
 
-const ONE: Kind = Kind::Known(Word::Count(1));
-const AND: Kind = Kind::Known(Word::And);
+pub(super) const ONE: Kind = Kind::Known(Word::Count(1));
+pub(super) const AND: Kind = Kind::Known(Word::And);
 const OF: Kind = Kind::Known(Word::Of);
 const HALF: Kind = Kind::Known(Word::Half);
 const HUNDRED: Kind = Kind::Known(Word::Scale(100));
@@ -49,12 +49,12 @@ impl Grammar<'_> {
     }
 }
 
-fn is_hyphen(token: &Token) -> bool {
+pub(super) fn is_hyphen(token: &Token) -> bool {
     token.kind == Kind::Mark('-') && !token.is_spaced
 }
 
 /// Whether a token is a part of a length of time, or shows that there is none: "two or three weeks".
-fn is_part(kind: Kind) -> bool {
+pub(super) fn is_part(kind: Kind) -> bool {
     match kind {
         Kind::Number { suffix: Suffix::None, digits: 1..=3, .. }
         | Kind::Fraction
@@ -78,7 +78,7 @@ fn is_part(kind: Kind) -> bool {
 }
 
 /// Lengths of falling units, and what follows: "two weeks and three days", "1 year, 2 months".
-fn sum(kinds: &[Kind]) -> Option<(Length, &[Kind])> {
+pub(super) fn sum(kinds: &[Kind]) -> Option<(Length, &[Kind])> {
     let (mut total, mut rest) = summand(kinds)?;
     while let Some((length, behind)) = summand(over(over(rest, Kind::Mark(',')), AND)) {
         (total, rest) = (total.plus(length)?, behind);

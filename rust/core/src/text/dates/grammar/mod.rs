@@ -1,6 +1,7 @@
 //! How words and numbers make dates. One method for each way of naming a date.
 
 mod anchored;
+mod foreign;
 mod lengths;
 mod named;
 mod periods;
@@ -8,6 +9,7 @@ mod relative;
 
 use super::Granularity;
 use super::calendar::{Days, civil, day, day_number, months, week, weekday_until, years};
+use super::foreign_vocabulary::Foreign;
 use super::reference::{Basis, Found, Length, Named, Reference, found, near_today};
 use super::tokens::{Kind, Suffix, Token, full_year, is_year};
 use super::vocabulary::{Reading, Unit, Word};
@@ -57,11 +59,13 @@ impl<'tokens> Grammar<'tokens> {
             Kind::Number { .. } => self
                 .counted(place)
                 .or_else(|| self.calendar(place))
-                .or_else(|| self.lone_year(place, listed).map(some)),
+                .or_else(|| self.lone_year(place, listed).map(some))
+                .or_else(|| self.foreign(place)),
             Kind::Digits(..) => self.calendar(place),
             Kind::Pair(..) => self.counted(place).or_else(|| self.calendar(place)),
             Kind::Known(word) => self.worded(place, word, listed),
             Kind::Fraction => self.counted(place),
+            Kind::Foreign(_) => self.foreign(place),
             Kind::Other | Kind::Mark(_) | Kind::Junk => None,
         }
     }
@@ -129,7 +133,7 @@ impl<'tokens> Grammar<'tokens> {
             return false;
         };
         match token.kind {
-            Kind::Other => !token.is_capital,
+            Kind::Other | Kind::Foreign(_) => !token.is_capital,
             Kind::Known(
                 Word::Unit(..)
                 | Word::Count(_)

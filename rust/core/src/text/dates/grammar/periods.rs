@@ -59,7 +59,9 @@ impl Grammar<'_> {
     }
 
     pub(super) fn is_name(&self, place: usize) -> bool {
-        self.tokens.get(place).is_some_and(|token| token.kind == Kind::Other && token.is_capital)
+        self.tokens.get(place).is_some_and(|token| {
+            matches!(token.kind, Kind::Other | Kind::Foreign(_)) && token.is_capital
+        })
     }
 
     /// A year, if the word before it announces one, or the text has no other word.
