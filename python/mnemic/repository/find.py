@@ -363,7 +363,8 @@ class Finder(Part):
             search = self._vectors.with_learned_scale(search, scope, microseconds, selection.ranked)
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
-        inputs = RankInputs(scope, microseconds, vectors, context, time_zone=self._offsets(search))
+        zone = offset_changes(search.time_zone or self._time_zone)
+        inputs = RankInputs(scope, microseconds, vectors, context, time_zone=zone)
         found = _near_enough(
             search, lambda search: self._find_active(search, inputs, moment, expansion)
         )
@@ -383,18 +384,14 @@ class Finder(Part):
         if vectors is None and search.text is None and search.vectors is not None:
             return NOTHING  # no memory has a vector
         moment = _Moment(now, position, search.deadline, search.takes_partial)
-        inputs = RankInputs(
-            scope, to_microseconds(now), vectors, context, time_zone=self._offsets(search)
-        )
+        zone = offset_changes(search.time_zone or self._time_zone)
+        inputs = RankInputs(scope, to_microseconds(now), vectors, context, time_zone=zone)
         search = self._vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
         if search.states == (State.ACTIVE,):
             return _near_enough(
                 search, lambda search: self._find_active(search, inputs, moment, expansion)
             )
         return _near_enough(search, lambda search: self._find_in_states(search, inputs, moment))
-
-    def _offsets(self, search: Search) -> bytes:
-        return offset_changes(search.time_zone or self._time_zone)
 
     def find_linked(
         self,

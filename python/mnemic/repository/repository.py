@@ -39,7 +39,7 @@ from mnemic.model.audit import AuditRequest
 from mnemic.model.new_entry import ON_EMBED_ERROR, NewEntry
 from mnemic.model.results import Lineage
 from mnemic.model.search import Search
-from mnemic.model.time_zones import checked_time_zone, system_time_zone
+from mnemic.model.time_zones import LOCAL, checked_time_zone, system_time_zone
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
@@ -157,8 +157,8 @@ class Repository:
             if settings.embedder is not None:
                 settings.embedder.report_to(self._telemetry.meter.embedded)
             stored = settings.time_zone or self._store.time_zone(self.agent_id)
-            self.time_zone = checked_time_zone(stored) or system_time_zone()
-            self._settings = self._settings._replace(time_zone=self.time_zone)
+            zone = checked_time_zone(stored) or system_time_zone()
+            self._settings = self._settings._replace(time_zone=zone)
             self._cache = EntryCache(self._store, self.agent_id)
             self._models = CurrentModel.of(
                 self._store,
@@ -249,6 +249,11 @@ class Repository:
         self.reembedding = Reembedding(shared, self.finder, partial(QueryVectors, shared))
         if self._models.is_waiting:
             self.reembedding.begin()
+
+    @property
+    def time_zone(self) -> str:
+        """The name of the memory's time zone, for calls that name none."""
+        return self._settings.time_zone or LOCAL
 
     @property
     def logs_content(self) -> bool:
