@@ -17,8 +17,8 @@ use crate::text::{DETACH_BYTES, collect, utf8};
 /// A tuple of two ints, and its place in a list.
 const BYTES_PER_SENTENCE: usize = 128;
 
-/// What a parser of Markdown keeps for each byte, at most.
-const BYTES_PER_MARK: usize = 64;
+/// What a parser of Markdown keeps for each byte: 72 where every line is a heading.
+const BYTES_PER_MARK: usize = 128;
 
 #[doc = stub!("sentences")]
 #[pyfunction]
