@@ -331,9 +331,9 @@ def test_each_how_to_page_has_a_question():
 
 def test_the_context_of_all_newcomers_questions_but_one_cites_the_page_that_answers(cited):
     missed = {page for page, pages in cited.items() if page not in pages}
-    assert len(missed) <= 1, missed  # 13 with each page as one memory
+    assert len(missed) <= 1, missed
 
 
 def test_the_page_that_answers_is_cited_first_for_most_questions(cited):
     first = {page for page, pages in cited.items() if pages[:1] == [page]}
-    assert len(first) >= 14, set(cited) - first  # 5 with each page as one memory
+    assert len(first) >= 14, set(cited) - first
