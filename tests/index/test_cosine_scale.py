@@ -227,6 +227,20 @@ def test_lines_that_are_all_alike_are_found_at_every_door(make, door):
 
 
 @pytest.mark.requirement("C212")
+@pytest.mark.parametrize("make", EMBEDDERS)
+def test_cosines_of_lines_that_are_all_alike_count_as_they_are_on_every_page(make):
+    with Memory(":memory:", embedder=make()) as memory:
+        memory.add_many(LINES, user_id="u")
+        whole = memory.search("motors reads warm", user_id="u", limit=30)
+        assert all(hit.score > 0 for hit in whole)
+        pages = [
+            memory.search("motors reads warm", user_id="u", limit=10, offset=offset)
+            for offset in (0, 10, 20)
+        ]
+        assert [hit for page in pages for hit in contents(page)] == contents(whole)
+
+
+@pytest.mark.requirement("C212")
 def test_a_hint_says_which_cosine_a_default_became(memory):
     default = memory.retrieve("motors", user_id="u", search_type="semantic")
     least = float(re.search(r"cosine is (-?\d\.\d\d)", default.hint)[1])

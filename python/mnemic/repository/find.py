@@ -31,8 +31,9 @@ from mnemic.model.filter import All
 from mnemic.model.hops import Hops
 from mnemic.model.link import Direction
 from mnemic.model.marks import UNMARKED, Marks
+from mnemic.model.ranking import SEMANTIC
 from mnemic.model.rows import Access, State
-from mnemic.model.search import Search
+from mnemic.model.search import CosineScale, Search
 from mnemic.model.time_zones import LOCAL, offset_changes
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.accesses import show_accesses
@@ -85,17 +86,26 @@ def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: NativeI
     )
 
 
-def _near_enough(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
-    """Return what is found above a learned floor, or without it where memories are all alike."""
+def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
+    """Return what is found on a learned scale, or without it where memories are all alike."""
     found, scale = find(search), search.scale
-    if scale is None or not search.needs_similarity:
+    if scale is None or not (found.hits or search.needs_similarity):
         return found
-    if not found.hits:
-        others = find(msgspec.structs.replace(search, min_similarity=None))
-        cosines = [hit.similarity for hit in others.hits if hit.similarity is not None]
-        if cosines and max(cosines) < scale.far:
-            return others
-    return found.marked(hint=search.hint)
+    if not found.hits or _are_far(found, scale):
+        least = None if search.needs_similarity else search.min_similarity
+        freely = msgspec.structs.replace(search, scale=None, evidence=None, min_similarity=least)
+        # Not by these hits alone, so that all pages are of one ranking.
+        nearest = msgspec.structs.replace(
+            freely, ranking=SEMANTIC, order=None, limit=1, offset=0, min_score=None
+        )
+        if _are_far(find(nearest), scale):
+            return find(freely)
+    return found.marked(hint=search.hint) if search.needs_similarity else found
+
+
+def _are_far(found: SearchOutcome, scale: CosineScale) -> bool:
+    cosines = [hit.similarity for hit in found.hits if hit.similarity is not None]
+    return max(cosines, default=scale.far) < scale.far
 
 
 def _time(microseconds: int) -> datetime:
@@ -365,7 +375,7 @@ class Finder(Part):
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
         zone = offset_changes(search.time_zone or self._time_zone)
         inputs = RankInputs(scope, microseconds, vectors, context, time_zone=zone)
-        found = _near_enough(
+        found = _on_scale(
             search, lambda search: self._find_active(search, inputs, moment, expansion)
         )
         return found.marked(approximate=selection.rows.approximate, searched_in="database")
@@ -388,10 +398,10 @@ class Finder(Part):
         inputs = RankInputs(scope, to_microseconds(now), vectors, context, time_zone=zone)
         search = self._vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
         if search.states == (State.ACTIVE,):
-            return _near_enough(
+            return _on_scale(
                 search, lambda search: self._find_active(search, inputs, moment, expansion)
             )
-        return _near_enough(search, lambda search: self._find_in_states(search, inputs, moment))
+        return _on_scale(search, lambda search: self._find_in_states(search, inputs, moment))
 
     def find_linked(
         self,
