@@ -58,6 +58,7 @@ CONTENTS = (
     *("红茶", "我的红茶杯", "茶杯和灯, tea", "我的 tea 红茶红茶"),
     *("Ada: the lamp of the boat", "Bob: tea cup tea cup red", "Cleo: noon", "Ada: Bob: tea"),
     *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?", ""),
+    *("zebra lamp " * 255 + "red tea cup of Ada" + " zebra" * 20, "tea " + "noon cup " * 270),
 )
 ENDINGS = ("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo", " bot said", " bot said")
 DATES = (

@@ -78,10 +78,9 @@ class LanguageTwin:
             frequency = sum(statistics.of_word[word] for word in alternatives)
             weight = statistics.idf(min(size, frequency))
             total += weight
-            for number in statistics.counts:
+            for number, counts in statistics.counts.items():
                 shares = (
-                    statistics.saturated(statistics.counts[number][word], number)
-                    for word in alternatives
+                    statistics.saturated(counts[word], counts.total()) for word in alternatives
                 )
                 found[number] += weight * sum(shares)
         return {number: min(1.0, sum_ / total) for number, sum_ in found.items() if sum_ > 0}

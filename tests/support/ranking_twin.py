@@ -25,6 +25,8 @@ GRAM = 4
 DAY = 86_400_000_000
 MOST_DAYS = 70
 FEWEST_COMMON = 100
+LONG = 512
+SHORTEST_PASSAGE, LONGEST_PASSAGE = 32, 128
 LEAST_TURNS = 2
 PRESENT = "now"
 PRESENT_SHARE = 0.3
@@ -125,14 +127,15 @@ class Statistics:
     def __init__(self, rows, fields, cut=lambda row: words_of(row.entry.content)):
         words = {row.number: cut(row) for row in rows}
         self.counts = {number: Counter(of_row) for number, of_row in words.items()}
-        self.pairs = {number: Counter(pairwise(of_row)) for number, of_row in words.items()}
+        self.words = words
         self.of_word = Counter(word for counts in self.counts.values() for word in counts)
         self.of_gram = Counter()
         for word, count in self.of_word.items():
             self.of_gram.update(dict.fromkeys(grams_of(word), count))
-        self.lengths = {number: counts.total() for number, counts in self.counts.items()}
-        tokens = sum(self.lengths.values())
-        self.mean_length = tokens / max(1, len(self.lengths))
+        tokens = sum(map(len, words.values()))
+        self.mean_length = tokens / max(1, len(words))
+        half = int(self.mean_length / 2)
+        self.passage_length = min(max(SHORTEST_PASSAGE, half), LONGEST_PASSAGE)
         recurring = tokens - sum(self.of_word.values())
         self.k1 = fields.k1
         self.b = min(1, 0.3 + recurring / max(1, tokens)) if fields.b is None else fields.b
@@ -150,12 +153,24 @@ class Statistics:
         """Return how many rows have words with a gram, a row with two of them counted twice."""
         return min(len(self.counts), self.of_gram[gram])
 
-    def saturated(self, count, number):
-        """Return BM25's part of a term that a row has so often, from 0 to 1."""
+    def saturated(self, count, words):
+        """Return BM25's part of a term that so many words have so often, from 0 to 1."""
         if not count:
             return 0.0
-        length = self.lengths[number] / self.mean_length
+        length = words / self.mean_length
         return count / (count + self.k1 * (1 - self.b + self.b * length))
+
+
+class Passage(NamedTuple):
+    """Words of a row, all or a window of them."""
+
+    counts: Counter
+    pairs: Counter
+    length: int
+
+    @classmethod
+    def of(cls, words):
+        return cls(Counter(words), Counter(pairwise(words)), len(words))
 
 
 class Keywords:
@@ -171,6 +186,20 @@ class Keywords:
         self.pairs = [pair for pair in pairwise(self.named) if all(map(self.is_known, pair))]
         grams = set().union(*map(grams_of, others or self.named))
         self.grams = {gram for gram in grams if not self.is_common(statistics.gram_rows(gram))}
+        self.passages = {}
+
+    def passage(self, number):
+        """Return a row's words, or the first window of them whose words score more than all."""
+        if number not in self.passages:
+            words, length = self.statistics.words[number], self.statistics.passage_length
+            starts = range(len(words) - length + 1 if len(words) > LONG else 0)
+            windows = [words[at : at + length] for at in starts]
+            self.passages[number] = max(map(Passage.of, [words, *windows]), key=self.value)
+        return self.passages[number]
+
+    def value(self, part):
+        grams = self.by_grams([(part, 1.0)]) if self.fields.char_ngrams else 0.0
+        return round(self.by_words([(part, 1.0)]), 6), round(grams, 6)
 
     def match(self, number, earlier):
         """Return the match of a row, from 0 to 1.
@@ -184,8 +213,8 @@ class Keywords:
         if not shares:
             return 0.0
         turns = [(number, 1.0), (earlier[0], fields.previous), (earlier[1], fields.second)]
-        turns = [turn for turn in turns if turn[0] is not None]
-        total = fields.words * self.by_words(turns) + fields.bigrams * self.by_pairs(number)
+        turns = [(self.passage(turn), share) for turn, share in turns if turn is not None]
+        total = fields.words * self.by_words(turns) + fields.bigrams * self.by_pairs(turns[0][0])
         if fields.char_ngrams:
             total += fields.char_ngrams * self.by_grams(turns)
         return (total / shares) ** self.exponent()
@@ -202,9 +231,11 @@ class Keywords:
         found = sum(self.weight(word) * self.heard(word, turns) for word in self.words)
         return found / (sum(map(self.weight, self.words)) or 1)
 
-    def by_pairs(self, number):
-        counts, saturated = self.statistics.pairs[number], self.statistics.saturated
-        found = sum(self.pair_weight(pair) * saturated(counts[pair], number) for pair in self.pairs)
+    def by_pairs(self, part):
+        saturated = self.statistics.saturated
+        found = sum(
+            self.pair_weight(pair) * saturated(part.pairs[pair], part.length) for pair in self.pairs
+        )
         return found / (sum(map(self.pair_weight, self.pairs)) or 1)
 
     def by_grams(self, turns):
@@ -217,8 +248,8 @@ class Keywords:
 
     def heard(self, word, turns):
         """Return the most that a word counts in a turn and in those before it."""
-        counts, saturated = self.statistics.counts, self.statistics.saturated
-        return max(share * saturated(counts[number][word], number) for number, share in turns)
+        saturated = self.statistics.saturated
+        return max(share * saturated(part.counts[word], part.length) for part, share in turns)
 
     def weight(self, word):
         is_seam = is_unspaced(word) and not self.statistics.of_word[word]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::Lexical;
 use super::forward_index::{BLOCK_DOCIDS, Block};
+use super::passage::LONG;
 use super::postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
 use super::query::{Fields, NonEssential, Query, TermWeight, share};
 use super::sum::Sum;
@@ -193,13 +194,32 @@ impl<'a> Group<'a> {
         (from_here & 1 == 1).then(|| self.first_places[word] + before())
     }
 
-    /// Call `visit` with each candidate that has the term at a place among those of the group, and
-    /// with the share of it.
+    /// The long candidates that may have terms of the query, with their ordinals.
+    fn long(&self, query: &Query) -> Vec<(u32, u16)> {
+        if !self.postings.has_longer(LONG) {
+            return Vec::new();
+        }
+        let lists = self.words.iter().flatten().map(|at| self.postings.list(*at, self.blocks));
+        let mut docids: Vec<u16> = if query.fields.ngrams {
+            (0..GROUP_DOCIDS as u16).collect()
+        } else {
+            lists.flatten().map(|posting| posting.docid).collect()
+        };
+        docids.retain(|docid| self.postings.length(*docid, self.blocks) as usize > LONG);
+        docids.sort_unstable();
+        docids.dedup();
+        docids.into_iter().filter_map(|docid| Some((self.place(docid)?, docid))).collect()
+    }
+
+    /// Call `visit` with each candidate, but the long ones, that has the term at a place among those of
+    /// the group, and with the share of it.
     fn each(&self, query: &Query, at: usize, mut visit: impl FnMut(u32, f32)) {
         for posting in self.postings.list(at, self.blocks) {
             let Some(place) = self.place(posting.docid) else { continue };
             let length = self.postings.length(posting.docid, self.blocks);
-            visit(place, share(posting.times, query.saturation.norm(length)));
+            if length as usize <= LONG {
+                visit(place, share(posting.times, query.saturation.norm(length)));
+            }
         }
     }
 }
@@ -276,7 +296,7 @@ impl Lexical {
             if scores.deadline.is_past() {
                 return;
             }
-            scores.find_in_group(selection.query, group);
+            scores.find_in_group(selection, group);
         }
         scores.add_terms(selection.query, &groups, carried);
     }
@@ -287,7 +307,7 @@ impl Lexical {
         // How often each word is in the turn at hand, and the largest share of it.
         let mut words = vec![(0_u32, 0.0_f32); query.terms.len() + 1];
         for turn in turns {
-            let terms = self.terms(turn.docid);
+            let terms = query.passage(self.terms(turn.docid));
             for code in terms.iter().map(|term| query.code(*term)).filter(|code| *code != 0) {
                 if let Some((times, _)) = words.get_mut(code as usize) {
                     *times += 1;
@@ -453,8 +473,13 @@ impl Scores {
         write(&self.ngram_sums, Sum::ZERO, &mut self.ngrams);
     }
 
-    /// Find terms that share n-grams, and bigrams.
-    fn find_in_group(&mut self, query: &Query, group: &Group<'_>) {
+    /// Find terms that share n-grams, bigrams, and all of the passages of long memories.
+    fn find_in_group(&mut self, selection: TermSelection<'_>, group: &Group<'_>) {
+        let query = selection.query;
+        for (place, docid) in group.long(query) {
+            let terms = terms_at(group.blocks, docid);
+            self.find_in_text(selection, query.passage(terms), place);
+        }
         if query.fields.ngrams {
             for (at, term) in group.postings.terms().iter().enumerate() {
                 let code = query.code(*term);
@@ -480,8 +505,9 @@ impl Scores {
         docids.sort_unstable();
         docids.dedup();
         for docid in docids {
-            if let Some(place) = group.place(docid) {
-                self.find_bigrams(query, terms_at(group.blocks, docid), place);
+            let terms = terms_at(group.blocks, docid);
+            if let Some(place) = group.place(docid).filter(|_| terms.len() <= LONG) {
+                self.find_bigrams(query, terms, place);
             }
         }
     }
@@ -492,25 +518,29 @@ impl Scores {
         selection: TermSelection<'_>,
         candidates: GroupCandidates<'_>,
     ) {
-        let query = selection.query;
         for (place, docid) in (candidates.first_place..).zip(candidates.docids) {
-            let terms = lexical.terms(*docid);
-            let first = self.terms.found.len();
-            let mut words = 0;
-            for term in terms {
-                let code = query.code(*term);
-                if code != 0 && selection.is_for(code) {
-                    words += usize::from(code as usize <= query.terms.len());
-                    self.count(first, code, place);
-                }
+            let terms = selection.query.passage(lexical.terms(*docid));
+            self.find_in_text(selection, terms, place);
+        }
+    }
+
+    fn find_in_text(&mut self, selection: TermSelection<'_>, terms: &[u32], place: u32) {
+        let query = selection.query;
+        let first = self.terms.found.len();
+        let mut words = 0;
+        for term in terms {
+            let code = query.code(*term);
+            if code != 0 && selection.is_for(code) {
+                words += usize::from(code as usize <= query.terms.len());
+                self.count(first, code, place);
             }
-            let norm = query.saturation.norm(terms.len() as u32);
-            for found in &mut self.terms.found[first..] {
-                found.share /= found.share + norm;
-            }
-            if words > 1 && query.fields.bigrams {
-                self.find_bigrams(query, terms, place);
-            }
+        }
+        let norm = query.saturation.norm(terms.len() as u32);
+        for found in &mut self.terms.found[first..] {
+            found.share /= found.share + norm;
+        }
+        if words > 1 && query.fields.bigrams {
+            self.find_bigrams(query, terms, place);
         }
     }
 

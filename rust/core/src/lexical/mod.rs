@@ -13,6 +13,7 @@ mod holders;
 mod languages;
 mod matched;
 mod ngrams;
+mod passage;
 mod postings;
 mod query;
 mod statistics;

@@ -101,6 +101,11 @@ impl Postings {
         }
     }
 
+    /// Whether any docid has more terms.
+    pub(super) fn has_longer(&self, terms: usize) -> bool {
+        self.lengths.iter().any(|length| usize::from(*length) > terms)
+    }
+
     /// Where the term at a place among the terms occurs, by docid.
     pub(super) fn list<'a>(
         &'a self,

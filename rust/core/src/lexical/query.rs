@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Lexical;
 use super::fuzzy::has_digit;
 use super::ngrams::{Ngram, each_ngram};
+use super::passage::width;
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;
@@ -94,6 +95,8 @@ pub struct Query {
     /// In order of their words.
     pub(super) bigrams: Vec<Bigram>,
     pub(super) saturation: Saturation,
+    /// The words of a passage.
+    pub(super) width: usize,
     max_scores: MaxScores,
     /// The part of the largest words' score that is of pairs of a script without spaces.
     unspaced: f32,
@@ -322,6 +325,7 @@ impl<'state> Building<'state> {
             terms: Vec::new(),
             bigrams: Vec::new(),
             saturation: saturation(statistics, options),
+            width: width(statistics.tokens(), statistics.documents()),
             max_scores: MaxScores::default(),
             unspaced: 0.0,
         };

@@ -140,8 +140,31 @@ impl Twin<'_> {
         ordered.reduce(|best, next| if next.0 > best.0 { next } else { best })
     }
 
-    /// Words, n-grams and pairs; pairs are the memory's own.
+    /// Words, n-grams and pairs of the passages of texts; pairs are the memory's own.
     fn scores(&self, query: &[QueryToken], turns: &Turns<'_>) -> [f64; 3] {
+        let mut passages = turns.to_vec();
+        for (_, text) in &mut passages {
+            *text = self.passage(query, text);
+        }
+        self.scores_of_passages(query, &passages)
+    }
+
+    /// The text, or the first of the windows whose words score more than those of it, or else n-grams.
+    fn passage<'text>(&self, query: &[QueryToken], text: &'text [String]) -> &'text [String] {
+        let tokens: usize = self.live().map(Vec::len).sum();
+        let width = passage::width(tokens as u64, self.documents() as u64);
+        if text.len() <= passage::LONG {
+            return text;
+        }
+        let value = |part: &[String]| {
+            let [words, ngrams, _] = self.scores_of_passages(query, &[(1.0, part)]);
+            [words, ngrams].map(|score| (score * 1e6).round())
+        };
+        let better = |best, next| if value(next) > value(best) { next } else { best };
+        text.windows(width).fold(text, better)
+    }
+
+    fn scores_of_passages(&self, query: &[QueryToken], turns: &Turns<'_>) -> [f64; 3] {
         let wanted = self.wanted(query);
         let words = wanted.iter().flatten();
         let words = words.map(|(token, weight)| weight * self.carried_share(token, turns)).sum();
