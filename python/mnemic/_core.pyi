@@ -314,13 +314,15 @@ def sentences(text: str, /) -> list[tuple[int, int]]:
         OutOfMemoryError: If there is too little memory for the places.
     """
 
-def passage(text: str, query: str, max_tokens: int, /) -> tuple[int, int, list[str]]:
+def passage(
+    text: str, query: str, max_tokens: int, near: tuple[int, int] | None = None, /
+) -> tuple[int, int, list[str]]:
     """Find the consecutive sentences of a text that share most with a query.
 
     Each distinct word of the query counts once, by how few of the sentences have it, and a stop word a
-    quarter; among equals the first sentences win. Sentences around them are taken in as far as they
-    fit, the next one first. Without a word in common the passage is the beginning of the text. A
-    sentence of more tokens is cut between words. Takes time linear in the text. The
+    quarter; among equals the first sentences win. Those of the part that is near by meaning win unless
+    others have words that weigh more by a quarter of the query. Sentences around them are taken in as far as
+    they fit, the next one first. Without a word in common the passage begins with that part. A sentence of more tokens is cut between words. Takes time linear in the text. The
     interpreter is detached for texts of 2 KB and more.
 
     Args:
@@ -328,6 +330,7 @@ def passage(text: str, query: str, max_tokens: int, /) -> tuple[int, int, list[s
         query: Any text.
         max_tokens: How long the passage may be, as `estimate_tokens` counts; at least 1. A single
             character may be longer.
+        near: Start and end, in characters, of the part that is near by meaning; None is the whole.
 
     Returns:
         The start and the end of the passage in characters, apart unless `text` is empty; and the
@@ -1374,6 +1377,7 @@ class MemoryIndex:
                     str | None,
                 ]
                 | None,
+                int | None,
             ]
         ],
         int | None,
@@ -1390,8 +1394,9 @@ class MemoryIndex:
         the best memory is by another. The share is None without a query.
 
         Each memory with row, id, score, components, last access in microseconds since 1970 in UTC,
-        number of accesses, cosine, and reasons: shares of the score, words with their turns, id of a
-        neighbour, start and end of a named time, role, speaker.
+        number of accesses, cosine, reasons (shares of the score, words with their turns, id of a
+        neighbour, start and end of a named time, role, speaker), and which of several vectors is
+        nearest.
 
         Order: score, then newest, then smallest id, then the first user by name, no user first.
         The answer of a smaller limit is the head of that of a larger one.

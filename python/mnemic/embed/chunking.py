@@ -46,8 +46,16 @@ class Chunker:
         """
         if self._is_short(text):
             return [text]
-        chunks = [text[begin:end] for begin, end in self.spans(text)]
-        return [chunk for chunk in chunks if not chunk.isspace()] or chunks[:1]
+        return [text[begin:end] for begin, end in self._embedded_spans(text)]
+
+    def span(self, text: str, number: int) -> Span | None:
+        """Return the span of one of several chunks, by its place in `chunks`; else None."""
+        spans = [] if self._is_short(text) else self._embedded_spans(text)
+        return spans[number] if number < len(spans) > 1 else None
+
+    def _embedded_spans(self, text: str) -> list[Span]:
+        spans = self.spans(text)
+        return [span for span in spans if not text[slice(*span)].isspace()] or spans[:1]
 
     def all_fit(self, texts: list[str]) -> bool:
         """Return whether texts are certainly one chunk each."""

@@ -289,6 +289,13 @@ class ValidatedEmbedder:
         """
         return self._chunked(texts, self._documents)
 
+    def chunk_span(self, text: str, number: int) -> tuple[int, int] | None:
+        """Return where one of several chunks starts and ends; None without it, or if that fails."""
+        try:
+            return self._chunker.span(text, number)
+        except Exception:  # noqa: BLE001 - of the embedder's own function
+            return None
+
     def embed_queries(self, texts: list[str]) -> list[Float32Array]:
         """Return the vectors of queries; otherwise like `embed_chunked`."""
         return self._chunked(texts, self._queries or self._documents)

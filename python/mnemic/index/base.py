@@ -184,6 +184,7 @@ class RankedRow(NamedTuple):
         access_count: Number of accesses.
         similarity: Cosine with the nearest query; None where no vectors were compared.
         reasons: The reasons for the score; None unless requested.
+        chunk: Which of its vectors is nearest to the query's, where it has several.
     """
 
     row: int
@@ -194,6 +195,7 @@ class RankedRow(NamedTuple):
     access_count: int = 0
     similarity: float | None = None
     reasons: Reasons | None = None
+    chunk: int | None = None
 
     @property
     def shown_score(self) -> float:

@@ -19,6 +19,7 @@ from mnemic.model.new_entry import OnConflict as OnConflict
 from mnemic.model.new_entry import OnDuplicate as OnDuplicate
 from mnemic.model.new_entry import OnEmbedError as OnEmbedError
 from mnemic.model.new_entry import OnRecalled as OnRecalled
+from mnemic.model.passage import Passage as Passage
 from mnemic.model.query import ExpandedQuery as ExpandedQuery
 from mnemic.model.query import MemoryQuery as MemoryQuery
 from mnemic.model.query import MemoryRetrievalResult as MemoryRetrievalResult

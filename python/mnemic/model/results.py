@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
 from mnemic.model.marks import SHOWN
+from mnemic.model.passage import Passage
 from mnemic.model.redacted import Redacted
 from mnemic.model.table import table_of
 from mnemic.model.why import Why
@@ -178,11 +179,14 @@ class SearchHit(Hit, frozen=True):
         similarity: Cosine of query and memory, from -1 to 1; of several vectors the largest. None
             where no vectors were compared: in a search by keywords, and of a memory without one.
         why: The reasons for the score; None unless the search explains.
+        passage: The sentences of a long memory that the query is about; None of one of at most 256
+            estimated tokens, without a query, and behind a million characters of long memories.
     """
 
     components: dict[str, float]
     similarity: float | None = None
     why: Why | None = None
+    passage: Passage | None = None
 
 
 class MemorySearchResult(Hit, frozen=True):

@@ -9,6 +9,7 @@ from mnemic.model import LinkType, MemoryEntry, Scope, SearchHit, SearchResults,
 from mnemic.model.hops import Hops
 from mnemic.model.link import Direction
 from mnemic.model.marks import UNMARKED, Marks
+from mnemic.model.passage import Passage
 from mnemic.model.search import Search
 
 
@@ -64,6 +65,7 @@ class SearchOutcome(NamedTuple):
         marks: What holds of all of them.
         share: Share of similarity in the matches; None without a query.
         reasons: The reasons for the score of each row, if requested.
+        passages: The passages of the long memories, if requested.
         seq: Number of the store's last change that the index had.
         linked: The neighbours of the hits, if requested; their entries are among `entries`.
     """
@@ -74,6 +76,7 @@ class SearchOutcome(NamedTuple):
     marks: Marks = UNMARKED
     share: float | None = None
     reasons: Mapping[int, Why] = MappingProxyType({})
+    passages: Mapping[int, Passage] = MappingProxyType({})
     seq: int = -1
     linked: LinkedHits | None = None
 
@@ -116,6 +119,7 @@ class SearchOutcome(NamedTuple):
                 hit.components,
                 hit.similarity,
                 self.reasons.get(hit.row),
+                self.passages.get(hit.row),
             )
             for hit in self.hits
         )

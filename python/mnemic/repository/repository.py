@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -15,6 +16,7 @@ import msgspec
 
 from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import EmbedderRequiredError
+from mnemic.index import RankedRow
 from mnemic.index.choice import source_choice
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
@@ -37,6 +39,7 @@ from mnemic.model import (
 )
 from mnemic.model.audit import AuditRequest
 from mnemic.model.new_entry import ON_EMBED_ERROR, NewEntry
+from mnemic.model.passage import MOST_READ, Passage, is_long, passage_of
 from mnemic.model.results import Lineage
 from mnemic.model.search import Search
 from mnemic.model.time_zones import LOCAL, checked_time_zone, system_time_zone
@@ -385,7 +388,7 @@ class Repository:
             search: The request.
         """
         started = time.perf_counter()
-        found = (await self.found(scope, search)).results()
+        found = await self._results(await self.found(scope, search), search.text)
         milliseconds = milliseconds_since(started)
         if not found and search.limit > 0 and search.offset == 0:
             hint = await self.user_hints.of("search", scope)
@@ -408,7 +411,7 @@ class Repository:
         if like is None:
             return None
         started = time.perf_counter()
-        found = (await self.found(scope, like.search)).results()
+        found = await self._results(await self.found(scope, like.search), like.search.text)
         milliseconds = milliseconds_since(started)
         await self._telemetry.searched(
             "similar",
@@ -418,6 +421,27 @@ class Repository:
             is_sensitive=like.entry.hides_content,
         )
         return found
+
+    async def _results(self, found: SearchOutcome, query: str | None) -> SearchResults:
+        """Return found memories as a result, the long ones with their passages."""
+        entries = found.entries
+        long = [hit for hit in found.hits if is_long(entries[hit.row].content)]
+        read = accumulate(len(entries[hit.row].content) for hit in long)
+        long = [hit for hit, characters in zip(long, read, strict=True) if characters <= MOST_READ]
+        if not long or (query is None and long[0].similarity is None):
+            return found.results()
+
+        def passages() -> dict[int, Passage]:
+            return {hit.row: self._passage(hit, entries[hit.row], query or "") for hit in long}
+
+        return found._replace(passages=await run_blocking(passages, self._store)).results()
+
+    def _passage(self, hit: RankedRow, entry: MemoryEntry, query: str) -> Passage:
+        embedder = self._models.now.embedder
+        near = None
+        if embedder is not None and hit.chunk is not None:
+            near = embedder.chunk_span(entry.content, hit.chunk)
+        return passage_of(entry, query, near)
 
     async def like(self, scope: Scope, entry_id: UUID, search: Search) -> SimilaritySearch | None:
         """Return the search for the memories most similar to one of a scope, without itself.

@@ -534,7 +534,7 @@ fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Boun
     let (last, count) = hit.accessed;
     let why = hit.why.as_ref().map(|why| why_of(py, why)).transpose()?;
     let (id, similarity) = (PyBytes::new(py, &hit.id), hit.components.similarity);
-    (hit.row, id, hit.score, components, last, count, similarity, why).into_pyobject(py)
+    (hit.row, id, hit.score, components, last, count, similarity, why, hit.chunk).into_pyobject(py)
 }
 
 /// The reasons for a score: its parts, the words with their turns, the neighbour, the start and end of

@@ -52,17 +52,20 @@ fn places_in_characters(text: &str) -> Vec<(usize, usize)> {
 
 #[doc = stub!("passage")]
 #[pyfunction]
-#[pyo3(signature = (text, query, max_tokens, /))]
+#[pyo3(signature = (text, query, max_tokens, near=None, /))]
 pub(crate) fn passage(
     text: Bound<'_, PyString>,
     query: Bound<'_, PyString>,
     max_tokens: i64,
+    near: Option<(usize, usize)>,
 ) -> PyResult<(usize, usize, Vec<String>)> {
     let py = text.py();
     let max_tokens = at_least("max_tokens", max_tokens, 1)?;
     let (text, query) = (utf8(text, || "text".to_owned())?, utf8(query, || "query".to_owned())?);
     let found = || {
-        let found = core_passage(&text, &query, max_tokens);
+        let byte = |place| text.char_indices().nth(place).map_or(text.len(), |(at, _)| at);
+        let near = near.map_or(0..text.len(), |(start, end)| byte(start)..byte(end));
+        let found = core_passage(&text, &query, max_tokens, near);
         let start = text[..found.span.start].chars().count();
         (start, start + text[found.span].chars().count(), found.words)
     };

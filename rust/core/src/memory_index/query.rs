@@ -350,7 +350,7 @@ impl Query<'_> {
         let (row, id) = (self.columns().row_of(docid), self.columns().tie_of(docid).id);
         let accessed = (signals.last_accessed_at, signals.access_count);
         let row = row.unwrap_or_default();
-        Hit { row, id, score: best.key, components, why: None, accessed }
+        Hit { row, id, score: best.key, components, why: None, accessed, chunk: None }
     }
 
     pub(super) fn columns(&self) -> &Columns {
@@ -428,7 +428,17 @@ impl Query<'_> {
             components.similarity.filter(|cosine| self.is_directed(docid, *cosine));
         let row = self.columns().row_of(docid).unwrap_or_default();
         let accessed = self.columns().access_of(docid).unwrap_or_default();
-        Hit { row, id: scored.tie.id, score: scored.score, components, why, accessed }
+        let chunk = components.similarity.and_then(|_| self.nearest_chunk(docid));
+        Hit { row, id: scored.tie.id, score: scored.score, components, why, accessed, chunk }
+    }
+
+    /// The chunk of a memory of several that is nearest to a query.
+    fn nearest_chunk(&self, docid: u32) -> Option<u32> {
+        let (rows, chunks) = (&self.snapshot.vectors, self.chunks());
+        rows.places.get(vector_id(docid, 1)).filter(|_| chunks > 1)?;
+        let (vectors, MemoryIndex { dim, kernel, .. }) = (self.vectors(), self.index);
+        let similarity = Similarity::new(*kernel, rows, chunks, (&vectors, *dim), 1, self.deadline);
+        Some(similarity.nearest_chunk(docid))
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.

@@ -80,6 +80,8 @@ pub struct Hit {
     pub why: Option<Box<Why>>,
     /// The last access, in microseconds since 1970 in UTC, and the number of accesses.
     pub accessed: (Option<i64>, i64),
+    /// Which of its vectors is nearest to a query, where it has several.
+    pub chunk: Option<u32>,
 }
 
 /// The result of a request.

@@ -301,6 +301,21 @@ impl<'a> Similarity<'a> {
         if self.chunks == 1 { 1 } else { self.places(docid).count() as u32 }
     }
 
+    /// Which of a memory's chunks is nearest to a query, the first of equals.
+    pub(crate) fn nearest_chunk(&self, docid: u32) -> u32 {
+        let (mut nearest, mut best, mut chunk) = (0, f64::NEG_INFINITY, 0);
+        self.each_place(docid, |view, row| {
+            for prepared in &self.prepared_queries {
+                let cosine = self.dot(view, row, prepared);
+                if cosine > best {
+                    (nearest, best) = (chunk, cosine);
+                }
+            }
+            chunk += 1;
+        });
+        nearest
+    }
+
     fn places(&self, docid: u32) -> impl Iterator<Item = Place> {
         (0..self.chunks).filter_map(move |chunk| self.vectors.places.get(vector_id(docid, chunk)))
     }

@@ -15,6 +15,10 @@ use super::words::Analysis;
 /// A stop word weighs a quarter of another word as rare as it.
 const STOP_WORD: f64 = 0.25;
 
+/// What is near by meaning gives way to words elsewhere that weigh more by a quarter of the query: one
+/// of its words, but not its stop words.
+const NEAR_SHARE: u64 = 4;
+
 /// Weights are whole numbers, so that what is added and taken away again leaves nothing.
 const UNITS_OF_WEIGHT: f64 = 65536.0;
 
@@ -28,11 +32,12 @@ pub struct Passage {
 }
 
 /// Find the consecutive sentences of a text that share most with a query, of at most so many
-/// estimated tokens.
+/// estimated tokens; `near` is the part of the text that is nearest by meaning, or all of it.
 ///
 /// Each distinct word of the query counts once, by how few of the sentences have it, and a stop word a
-/// quarter; among equals the first sentences win. Sentences around them are taken in as far as they fit,
-/// the next one first. Without a word in common the passage is the beginning of the text. A sentence of
+/// quarter; among equals the first sentences win. Those of the near part win unless others have words that
+/// weigh more by a quarter of the query. Sentences around them are taken in as far as they fit,
+/// the next one first. Without a word in common the passage begins with the near part. A sentence of
 /// more tokens is cut between words. The passage has a character at least, unless the
 /// text is empty. Takes time linear in the text.
 ///
@@ -41,18 +46,18 @@ pub struct Passage {
 /// use mnemic_core::text::passage;
 ///
 /// let text = "Hello! Thanks for asking about the house. The gate code is 4711. Bye. See you.";
-/// let found = passage(text, "What is the code of the gate?", 8);
+/// let found = passage(text, "What is the code of the gate?", 8, 0..text.len());
 /// assert_eq!(&text[found.span], "The gate code is 4711. Bye.");
 /// assert_eq!(found.words, ["is", "the", "code", "gate"]);
 /// ```
-pub fn passage(text: &str, query: &str, max_tokens: usize) -> Passage {
+pub fn passage(text: &str, query: &str, max_tokens: usize, near: Range<usize>) -> Passage {
     let language = detect(beginning(text)).or_else(|| detect(query));
     let analysis = language.map_or_else(Analysis::default, |one| Analysis { language: Some(one) });
     let query_words = QueryWords::of(query, analysis);
     let mut units = Units { all: Vec::new(), max: max_tokens.saturating_mul(QUARTERS).max(1) };
     units.read(text, &query_words, analysis);
     let weights = query_words.weights(&units.all);
-    let best = units.widened(units.best(&weights));
+    let best = units.widened(units.best_or_near(&near, &weights));
     let mut tokens: Vec<&str> = Vec::new();
     for word in units.all[best.clone()].iter().flat_map(|unit| &unit.words) {
         tokens.push(&query_words.tokens[*word]);
@@ -155,12 +160,23 @@ impl Units {
         Some(first.span.start..last.span.end)
     }
 
-    /// The first of the units that fit and whose distinct words weigh most, without those at either
-    /// end that add nothing.
-    fn best(&self, weights: &[u64]) -> Range<usize> {
+    /// The best units, or those of the near part.
+    fn best_or_near(&self, near: &Range<usize>, weights: &[u64]) -> Range<usize> {
+        let start = self.all.partition_point(|unit| unit.span.end <= near.start);
+        let end = self.all.partition_point(|unit| unit.span.start < near.end).max(start);
+        let (best, most) = self.best(0..self.all.len(), weights);
+        let (nearest, weight) = self.best(start..end, weights);
+        let all: u64 = weights.iter().sum();
+        if nearest.is_empty() || weight + all / NEAR_SHARE < most { best } else { nearest }
+    }
+
+    /// The first of these units that fit and whose distinct words weigh most, with that weight;
+    /// without those at either end that add nothing.
+    fn best(&self, units: Range<usize>, weights: &[u64]) -> (Range<usize>, u64) {
         let mut held = Held { weights, times: vec![0; weights.len()], weight: 0 };
-        let (mut start, mut best, mut most) = (0, 0..self.all.len().min(1), 0);
-        for end in 1..=self.all.len() {
+        let (mut start, mut best, mut most) =
+            (units.start, units.start..units.end.min(units.start + 1), 0);
+        for end in units.start + 1..=units.end {
             held.add(&self.all[end - 1]);
             while start + 1 < end && (!self.fit(&(start..end)) || held.has_twice(&self.all[start]))
             {
@@ -171,7 +187,7 @@ impl Units {
                 (best, most) = (start..end, held.weight);
             }
         }
-        best
+        (best, most)
     }
 
     /// The units with those around them as far as these fit, the next one first.
@@ -232,7 +248,7 @@ mod tests {
     use crate::text::sentences::tests::any_text;
 
     fn found<'t>(text: &'t str, query: &str, max_tokens: usize) -> &'t str {
-        &text[passage(text, query, max_tokens).span]
+        &text[passage(text, query, max_tokens, 0..text.len()).span]
     }
 
     #[test]
@@ -255,7 +271,7 @@ mod tests {
     #[test]
     fn words_are_those_of_the_query_as_it_writes_them() {
         let text = "The SECRET garden parties take place. Nothing else does.";
-        let words = passage(text, "Which Gardens had a party?", 10).words;
+        let words = passage(text, "Which Gardens had a party?", 10, 0..text.len()).words;
         assert_eq!(words, ["Gardens", "party"]);
     }
 
@@ -264,6 +280,20 @@ mod tests {
         let text = "One cat. Two cows. Three dogs.";
         for query in ["", "?", "elephants"] {
             assert_eq!(found(text, query, 5), "One cat. Two cows.");
+        }
+    }
+
+    #[test]
+    fn what_is_near_by_meaning_gives_way_to_words_of_weight_alone() {
+        let text = "The cat is here. A dog barks. The sun is up.";
+        let near = 17..29;
+        for (query, wanted) in [
+            ("Is the puppy loud?", "A dog barks."),
+            ("elephants", "A dog barks."),
+            ("Where is the cat?", "The cat is here."),
+        ] {
+            let span = passage(text, query, 4, near.clone()).span;
+            assert_eq!(&text[span], wanted);
         }
     }
 
@@ -289,7 +319,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_passage_is_a_part_that_fits(text in any_text(), query in any_text(), max in 0_usize..40) {
-            let span = passage(&text, &query, max).span;
+            let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            let third = |share| places.get(places.len() * share / 3).copied().unwrap_or(text.len());
+            let span = passage(&text, &query, max, third(1)..third(2)).span;
             prop_assert_eq!(span.is_empty(), text.is_empty());
             let found = &text[span];
             prop_assert!(found.chars().count() <= 1 || estimate_tokens(found) <= max);
