@@ -62,11 +62,7 @@ class AsyncScopedMemory(
         session_id: str | None = None,
         time_zone: str | tzinfo | None = None,
     ) -> "AsyncScopedMemory":
-        """Return a memory with more of the scope bound: a user, a project or a session.
-
-        Args:
-            time_zone: Zone of the view's calls, or its name; None is that of this one.
-        """
+        """Return a memory with more bound: a user, a project, a session or a `time_zone`."""
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         zone = checked_time_zone(time_zone) or self._own_time_zone
         return AsyncScopedMemory(self._repository, narrowed, self._services, zone)

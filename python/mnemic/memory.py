@@ -32,11 +32,7 @@ class ScopedMemory(ScopedBase):
         session_id: str | None = None,
         time_zone: str | tzinfo | None = None,
     ) -> "ScopedMemory":
-        """Return a memory with more of the scope bound: a user, a project or a session.
-
-        Args:
-            time_zone: Zone of the view's calls, or its name; None is that of this one.
-        """
+        """Return a memory with more bound: a user, a project, a session or a `time_zone`."""
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         zone = checked_time_zone(time_zone) or self._own_time_zone
         return ScopedMemory(self._repository, narrowed, self._services, zone)
@@ -178,8 +174,9 @@ class Memory(PlainHandle, ScopedMemory):
         timeout: The seconds that the call may take; None is no limit.
         on_timeout: What a call does that is late: "raise", or return what is complete, marked as
             `partial` ("partial"): better memories may be missing.
-        progress: Called with the numbers done and of all, or True for a bar; see
-            `mnemic.annotations.Progress`.
+        name: Of a document, the only one of it within the scope, such as a path or a URL.
+        time_zone: Of named days, naive times and dates in prompts: a zone, or its name.
+        progress: Called with the numbers done and of all, or True for a bar.
 
     Raises:
         MissingExtraError: On opening, if the local embedder is wanted and not installed.

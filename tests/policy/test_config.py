@@ -27,7 +27,7 @@ def test_the_interleaved_preset_is_the_documented_one():
     assert (config.strategy, config.ratio, config.near_duplicates) == ("alternate", None, None)
     assert config.redaction == Redaction()
     assert not config.redaction.enabled
-    assert config.block == PromptBlock(score_label="confidence")
+    assert config.block == PromptBlock(score_label="confidence", time_zone="UTC")
 
 
 @pytest.mark.requirement("C211")
@@ -94,7 +94,7 @@ def test_the_documented_default_configuration_is_read():
       "topK": 8, "clipSentences": 2, "maxTokens": 1500, "searchType": "hybrid", "minScore": 0.3
     }"""
     read = RetrievalConfig.from_json(text)
-    others = {"strategy": "alternate", "block": PromptBlock(score_label="confidence")}
+    others = {"strategy": "alternate", "block": INTERLEAVED.block}
     assert read.overridden(**others) == INTERLEAVED.overridden(min_score=0.3)
 
 

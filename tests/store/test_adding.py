@@ -120,9 +120,10 @@ def test_a_call_that_stores_nothing_new_is_no_change(store):
         None,
         {},
         (),
+        (),
     )
     again = added(store, "a", [numbered(3, content="memory 1")], on_duplicate="skip")
-    assert again == ([uid(1)], [1], [False], [], None, {}, ())
+    assert again == ([uid(1)], [1], [False], [], None, {}, (), ())
     assert seq_of(store) == 1
 
 

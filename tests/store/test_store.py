@@ -340,6 +340,7 @@ def test_no_method_of_the_protocol_is_left_out():
         *("sealed_under_other_keys", "forget_agent"),
         # tests/store/test_snapshots.py
         *("snapshot_folder", "change_mark", "has_change", "has_removed_since", "locked_snapshots"),
+        "time_zone",  # tests/repository/test_time_zone.py
         "sealed_rows",  # tests/repository/test_index_snapshots.py
     }
 
@@ -460,7 +461,7 @@ def test_a_store_opened_for_reading_alone_answers_every_read(opening, name):
 def test_a_write_with_nothing_to_write_changes_nothing(store):
     filled(store)
     before = state_of(store)
-    assert added(store, "a", []) == ([], [], [], [], None, {}, ())
+    assert added(store, "a", []) == ([], [], [], [], None, {}, (), ())
     store.add_embeddings("a", "m", {}, []).result()
     assert store.add_links(Scope("a", all_users=True), []).result() == 0
     store.touch("a", [], NOON)

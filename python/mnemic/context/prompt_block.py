@@ -150,7 +150,7 @@ class PromptBlock(PromptForm, frozen=True, kw_only=True):
         """Check every option: another label would be text of its own in the prompt."""
         for name in ("group_by_type", "preamble", "show_latency", "by_another"):
             validation.flag(name, getattr(self, name))
-        super().__post_init__()
+        force_setattr(self, "time_zone", checked_time_zone(self.time_zone))
         label: object = self.score_label
         if label is not None and not (isinstance(label, str) and label in get_args(ScoreLabel)):
             labels = ", ".join(map(repr, get_args(ScoreLabel))) + " or None"

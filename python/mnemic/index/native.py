@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -36,6 +36,8 @@ from mnemic.model.filter import Field
 from mnemic.model.rows import Access, Link, Record, RowBatch
 from mnemic.model.search import CosineScale, Search
 from mnemic.threads.locks import InnerLock
+
+T = TypeVar("T")
 
 _CONTENT = RECORD_COLUMNS.index("content")
 MAX_PENDING = 256  # rows; larger batches are no faster per row
@@ -275,13 +277,17 @@ class NativeIndex:
         Raises:
             DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
         """
+        return self._repaired(partial(self._ranked, search, inputs))
+
+    def _repaired(self, read: Callable[[], T]) -> T:
+        """Return what is read, from rows that are loaded again where a vector is damaged."""
         try:
-            return self._ranked(search, inputs)
+            return read()
         except VectorFileDamagedError:
             if self._repair is None:
                 raise
         self._repair()
-        return self._ranked(search, inputs)
+        return read()
 
     def _ranked(self, search: Search, inputs: RankInputs) -> RankedPage:
         found = self._current().rank(search, *inputs)
@@ -410,11 +416,11 @@ class NativeIndex:
 
         It is kept until rows change or expire.
         """
-        return self._kept_scale(scope, now).scale
+        return self._repaired(partial(self._kept_scale, scope, now)).scale
 
     def common_direction(self, scope: Scope, now: int) -> Float32Array | None:
         """Return the sum of the directions of a user's rows, shape (dim,); None of few."""
-        return self._kept_scale(scope, now).common
+        return self._repaired(partial(self._kept_scale, scope, now)).common
 
     def _kept_scale(self, scope: Scope, now: int) -> _KeptScale:
         # In this order: what is kept is never older than the state it is kept for.

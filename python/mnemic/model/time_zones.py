@@ -43,12 +43,12 @@ def checked_time_zone(given: object) -> str | None:
         raise must_be("time_zone", _WANTED, given)
     try:
         zone_of(name)
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, OSError):
         message = (
             f"time_zone must be {_WANTED}; {named(name)} is not known here. Install the package "
             "tzdata if the system has no time zones"
         )
-        raise InvalidArgumentError(message) from error
+        raise InvalidArgumentError(message) from None
     return name
 
 

@@ -125,7 +125,7 @@ class ScopedBase(Twin, MemoryHabits):
 
     @property
     def time_zone(self) -> str:
-        """The name of the zone of named days, of times that name none, and of dates in prompts."""
+        """The zone of named days, of times that name none, and of dates in prompts, by its name."""
         return self._own_time_zone or self._repository.time_zone
 
     @property

@@ -47,14 +47,11 @@ class AsyncDocumentVerbs(ScopedBase):
     ) -> AddedMemories:
         """Store a Markdown or plain text in parts, in place of the one of this name, all or none.
 
-        Parts end where a heading follows, or with a paragraph or sentence. Each is a memory with
-        the name as its `source`, its place as `position`, and its path of headings in
-        `metadata["document"]["headings"]`. A part with the same text as before keeps its id and
-        vectors, and is left as it is if nothing else differs; the other old ones are gone for good.
+        A part has the name as `source`, its place as `position` and headings in its `metadata`. One
+        with the same text as before keeps its id and vectors; other old ones are gone for good.
 
         Args:
             text: The whole document.
-            name: Of one document within the scope of the call, such as a path or a URL.
             tags: Of each part.
             importance: Of each part.
             metadata: Of each part, beside "document".
@@ -98,11 +95,7 @@ class AsyncDocumentVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
-        """Delete all parts of a document.
-
-        Args:
-            name: As `add_document` was given it.
-        """
+        """Delete all parts of a document."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = Criteria(None, _of_document(name))
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)

@@ -63,16 +63,15 @@ class AsyncSearchVerbs(ScopedBase):
 
         Args:
             query: What to look for, at most 10,000 characters; optional with a vector.
-            vector: The query's vector, shape (d,); nothing is embedded then. Alone it searches by
-                meaning. Of several, shape (m, d), the nearest counts; beside a text the first is
-                its own, and the others are hypotheses, which count as far as they agree with it.
+            vector: The query's vector, shape (d,), in place of an embedding; or several, shape
+                (m, d): the nearest counts, and beside a text the first, with the others as guesses.
             search_type: By meaning and words together ("hybrid"), by "semantic" cosine alone, or by
                 "keyword" alone, as without an embedder.
             ranking: Weights of relevance, recency, importance, access and salience, others 0; or
                 all parts of a score, `search_type` among them, as a `mnemic.Ranking`.
             min_score: Only hits with at least this score, 0 to 1; None returns the best at any
-                score, "auto" nothing unless an answer is likely, "relative" of those only hits that
-                are not far below the best: docs/concepts/scores.md.
+                score, "auto" nothing unless an answer is likely, "relative" then only what scores
+                not far below the best: docs/concepts/scores.md.
             explain: Return every part of each score in `components`, and reasons in `why`.
         """
         search = self._search(
@@ -114,13 +113,11 @@ class AsyncSearchVerbs(ScopedBase):
         """Return the memories that match a query best as one text, for a prompt; "" if none does.
 
         Each is one line with its number, date and speaker, and can begin no line, heading, tag,
-        fence or role of its own. Equal texts come once. Of a memory that is longer than its share
-        of the tokens the sentences stay that match the query best, with "…" for the others. The
-        text has the cited memories in `hits`, and others with their reasons in `dropped`.
+        fence or role of its own. Equal texts come once; of a memory longer than its share of the
+        tokens the sentences stay that match best. `hits` and `dropped` have all memories.
 
         Args:
-            max_tokens: The most that the text takes, at least 1; it is filled. None: at most 1,000,
-                and only memories whose score is near the best one's.
+            max_tokens: The most that the text takes; it is filled. None: 1,000, not filled.
             limit: The most memories in it; None is as many as the tokens allow.
             counter: Counts tokens; an estimate by script unless given.
             min_score: See `search`. "auto" is "relative" unless `max_tokens` is named.

@@ -241,7 +241,7 @@ impl PyMemoryIndex {
         now: i64,
     ) -> PyResult<Option<(f64, f64, f64, f64, Bound<'py, PyArray1<f32>>)>> {
         require_memory(self.0.bytes_of_reading(0, 0))?;
-        let scale = py.detach(|| self.0.cosine_scale(scope.0.scope().user, now));
+        let scale = py.detach(|| self.0.cosine_scale(scope.0.scope().user, now)).map_err(raised)?;
         Ok(scale.map(|(CosineScale { mean, spread, floor, far }, common)| {
             (mean, spread, floor, far, PyArray1::from_vec(py, common))
         }))

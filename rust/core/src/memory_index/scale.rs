@@ -1,5 +1,6 @@
 //! The scale of an embedder's cosines, learned from a user's memories.
 
+use crate::Error;
 use crate::columns::{Ask, Scope, Users};
 use crate::ids::vector_id;
 use crate::quantization::scalar::norm;
@@ -33,7 +34,15 @@ impl MemoryIndex {
     ///
     /// It depends on nothing but the ids and the first vectors of the memories that are there: not
     /// on the order in which they came, nor on a filter.
-    pub fn cosine_scale(&self, users: Users<'_>, now: i64) -> Option<(CosineScale, Vec<f32>)> {
+    ///
+    /// # Errors
+    ///
+    /// When a vector that was read is damaged.
+    pub fn cosine_scale(
+        &self,
+        users: Users<'_>,
+        now: i64,
+    ) -> Result<Option<(CosineScale, Vec<f32>)>, Error> {
         let snapshot = self.store.snapshot();
         let columns = &snapshot.memories.columns;
         let scope = Scope { user: users, project: None, session: None };
@@ -56,15 +65,16 @@ impl MemoryIndex {
         };
         let rows = sampled.iter().filter_map(|(.., docid)| vector_of(*docid));
         let rows: Vec<&[f32]> = rows.filter(|vector| norm(vector) > 0.0).collect();
+        vectors.check_read()?;
         if rows.len() < MIN_MEMORIES {
-            return None;
+            return Ok(None);
         }
         let sum = self.sum_of(&rows);
         let mean = mean_cosine(&sum, rows.len()).min(MAX_COSINE);
         let floor = mean - (1.0 - mean) * (BELOW_MEAN + fewer(docids.len(), false));
         let spread = self.spread(&rows);
         let scale = CosineScale { mean, spread, floor, far: mean - FAR * spread };
-        Some((scale, sum.into_iter().map(|part| part as f32).collect()))
+        Ok(Some((scale, sum.into_iter().map(|part| part as f32).collect())))
     }
 
     /// The sum of rows, which have unit length.
