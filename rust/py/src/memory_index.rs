@@ -239,7 +239,7 @@ impl PyMemoryIndex {
         py: Python<'py>,
         scope: Given<GivenScope>,
         now: i64,
-    ) -> PyResult<Option<(f64, f64, f64, f64, Bound<'py, PyArray1<f32>>)>> {
+    ) -> PyResult<Option<Scale<'py>>> {
         require_memory(self.0.bytes_of_reading(0, 0))?;
         let scale = py.detach(|| self.0.cosine_scale(scope.0.scope().user, now)).map_err(raised)?;
         Ok(scale.map(|(CosineScale { mean, spread, floor, far }, common)| {
@@ -515,6 +515,9 @@ fn neighbour_of<'py>(py: Python<'py>, hit: &NeighbourHit) -> PyResult<Bound<'py,
     (hit.row, PyBytes::new(py, &hit.id), hit.score, hit.kind, hit.via, hit.depth, last, count)
         .into_pyobject(py)
 }
+
+/// The numbers of a scale of cosines, and the sum of the directions of the vectors.
+type Scale<'py> = (f64, f64, f64, f64, Bound<'py, PyArray1<f32>>);
 
 /// The hits, the total, whether the answer is partial, whether it is approximate, the share of
 /// similarity, whether the evidence is below its floor, and whether the best is by another speaker.

@@ -1,6 +1,6 @@
 //! The words of a long memory that count: those of its best passage, or all.
 //!
-//! A text of many topics is as relevant as its best passage (MaxP; Dai and Callan, SIGIR 2019). Turns and
+//! A text of many topics is as relevant as its best passage (`MaxP`; Dai and Callan, SIGIR 2019). Turns and
 //! notes are of one topic: where those of more than 64 words had passages too, keyword search lost 5 to 7
 //! points on a set of long answers; more than 512 words have only a few functions of code.
 
@@ -9,15 +9,6 @@ use super::sum::Sum;
 
 /// A memory of more words is long.
 pub(super) const LONG: usize = if cfg!(test) { 10 } else { 512 };
-
-/// Words of a passage, at least and at most; between them half as many as memories have on average, so
-/// that its length counts no more than theirs.
-const WIDTHS: [u64; 2] = if cfg!(test) { [2, 4] } else { [32, 128] };
-
-/// The words of a passage among memories of so many tokens.
-pub(super) fn width(tokens: u64, documents: u64) -> usize {
-    (tokens / (2 * documents.max(1))).clamp(WIDTHS[0], WIDTHS[1]) as usize
-}
 
 impl Query {
     /// All of a text, or the first of its passages whose words score most, or else its n-grams, if they
@@ -29,7 +20,9 @@ impl Query {
         let found = terms.iter().map(|term| self.code(*term)).enumerate();
         let found: Vec<(usize, u32)> = found.filter(|(_, code)| *code != 0).collect();
         let mut whole = Window::new(self, terms.len());
-        found.iter().for_each(|(_, code)| whole.change(*code, 1));
+        for (_, code) in &found {
+            whole.change(*code, 1);
+        }
         let mut window = Window::new(self, self.width);
         let (mut start, mut best, mut most) = (0, 0..terms.len(), whole.score());
         for (at, code) in &found {

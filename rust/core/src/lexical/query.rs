@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::Lexical;
 use super::fuzzy::has_digit;
 use super::ngrams::{Ngram, each_ngram};
-use super::passage::width;
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;
@@ -201,6 +200,15 @@ impl Saturation {
     }
 }
 
+/// Words of a passage, at least and at most; between them half as many as memories have on average, so
+/// that its length counts no more than theirs.
+const PASSAGE_WIDTHS: [u64; 2] = if cfg!(test) { [2, 4] } else { [32, 128] };
+
+/// The words of a passage among memories of so many tokens.
+pub(super) fn passage_width(tokens: u64, documents: u64) -> usize {
+    (tokens / (2 * documents.max(1))).clamp(PASSAGE_WIDTHS[0], PASSAGE_WIDTHS[1]) as usize
+}
+
 /// tf / (tf + norm)
 pub(super) fn share(times: u32, norm: f32) -> f32 {
     let times = times as f32;
@@ -325,7 +333,7 @@ impl<'state> Building<'state> {
             terms: Vec::new(),
             bigrams: Vec::new(),
             saturation: saturation(statistics, options),
-            width: width(statistics.tokens(), statistics.documents()),
+            width: passage_width(statistics.tokens(), statistics.documents()),
             max_scores: MaxScores::default(),
             unspaced: 0.0,
         };

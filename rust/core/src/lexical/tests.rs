@@ -152,7 +152,7 @@ impl Twin<'_> {
     /// The text, or the first of the windows whose words score more than those of it, or else n-grams.
     fn passage<'text>(&self, query: &[QueryToken], text: &'text [String]) -> &'text [String] {
         let tokens: usize = self.live().map(Vec::len).sum();
-        let width = passage::width(tokens as u64, self.documents() as u64);
+        let width = query::passage_width(tokens as u64, self.live().count() as u64);
         if text.len() <= passage::LONG {
             return text;
         }

@@ -106,6 +106,7 @@ impl QueryWords {
         for word in units.iter().flat_map(|unit| &unit.words) {
             frequencies[*word] += 1;
         }
+        #[expect(clippy::cast_sign_loss, reason = "no word is in more sentences than there are")]
         let weight = |(frequency, is_stop_word): (&u64, &bool)| {
             let (units, frequency) = (units.len() as f64, *frequency as f64);
             let idf = (1.0 + (units - frequency + 0.5) / (frequency + 0.5)).ln();
