@@ -125,7 +125,7 @@ class InterruptedSearch:
     """A search in which reading one field is interrupted."""
 
     limit, offset, ranking, text = 3, 0, KEYWORD, "tea"
-    filters = min_similarity = min_score = min_salience = deadline = evidence = None
+    filters = min_similarity = min_score = min_salience = deadline = evidence = scale = None
     exclude, with_total, explain, is_relative, takes_partial = (), False, False, False, False
 
     def __init__(self, error):

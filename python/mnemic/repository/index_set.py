@@ -42,8 +42,9 @@ class IndexSet:
         self.is_switching = False
         self.generation = 0
         self._make = partial(IndexSync, store, agent_id)
+        # Two threads may make one at the same time, and one of these is used: only that is loaded.
         self._plain = options._replace(
-            choose_source=None, progress=None, unloaded=None, is_lazy=False
+            choose_source=None, progress=None, unloaded=None, is_lazy=True
         )
         self.active = self._make(model, options)
         self._syncs = {State.ACTIVE: self.active}
@@ -52,16 +53,25 @@ class IndexSet:
         """Return the index of a state."""
         if state is State.ACTIVE:
             return self.active
+        known = self._known(state)
+        while known is None:
+            model, is_switching = self._model, self.is_switching
+            made = self._make(model, self._plain, state, is_switching=is_switching)
+            with self._lock:
+                if (model, is_switching) == (self._model, self.is_switching):
+                    known = self._syncs.setdefault(state, made)
+            if known is not made:
+                made.stop()
+        return known
+
+    def _known(self, state: State) -> IndexSync | None:
         with self._lock:
             known = self._syncs.get(state)
-            if known is not None and not known.is_of(self._model):
-                known.stop()
-                known = None
-            if known is None:
-                known = self._syncs[state] = self._make(
-                    self._model, self._plain, state, is_switching=self.is_switching
-                )
-            return known
+            if known is None or known.is_of(self._model):
+                return known
+            del self._syncs[state]
+        known.stop()
+        return None
 
     def begin_switch(self) -> None:
         """Go on with the indexes while the agent's model changes; see `IndexSync.begin_switch`."""
