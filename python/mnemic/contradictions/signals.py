@@ -53,7 +53,7 @@ class Pair:
         if not mine.head or not theirs.head:
             return False
         if mine.head == theirs.head:
-            return self._has_other_modifiers()
+            return self._has_other_modifiers(words)
         if mine.verb != theirs.verb and not {mine.verb, theirs.verb} <= words:
             return False
         is_mine_known = mine.head in self.newer.keys
@@ -64,10 +64,14 @@ class Pair:
             return False  # the contract is signed; both sides signed the contract
         return mine.verb != "be" or not (is_mine_known or is_theirs_known)
 
-    def _has_other_modifiers(self) -> bool:
-        """Return whether each subject has a word that the other text does not have."""
-        mine = self.older.predicate.subjects - self.newer.keys.keys() - {SUBJECT_KEY}
-        theirs = self.newer.predicate.subjects - self.older.keys.keys() - {SUBJECT_KEY}
+    def _has_other_modifiers(self, words: frozenset[str]) -> bool:
+        """Return whether each subject has a word that the other text does not have.
+
+        Words that disagree do not count.
+        """
+        ignored = words | {SUBJECT_KEY}
+        mine = self.older.predicate.subjects - self.newer.keys.keys() - ignored
+        theirs = self.newer.predicate.subjects - self.older.keys.keys() - ignored
         return bool(mine and theirs)
 
     def is_turned_around(self) -> bool:
