@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::collections::cow_vec::BlockVec;
-use crate::text::coverage::{Coverage, WHOLE, share_of};
+use crate::text::coverage::{Coverage, WHOLE};
 
 /// Cheap to copy. Holds nothing where the embedder covers any language.
 #[derive(Clone, Default)]
@@ -59,13 +59,14 @@ impl Uncovered {
         }
     }
 
-    /// The largest share of similarity of each of these docids; nothing if all ever were covered.
-    pub(crate) fn max_shares(&self, docids: &[u32]) -> Vec<f64> {
+    /// The largest share of similarity of each of these docids in hundredths; nothing if all ever were
+    /// covered.
+    pub(crate) fn among(&self, docids: &[u32]) -> Vec<u8> {
         if !self.any {
             return Vec::new();
         }
         let percent = |docid: &u32| self.percents.get(*docid as usize).copied().unwrap_or(WHOLE);
-        docids.iter().map(|docid| share_of(percent(docid))).collect()
+        docids.iter().map(percent).collect()
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -25,6 +25,7 @@ use crate::search::scan;
 use crate::search::selection::SelectedRows;
 use crate::search::top_k::Hit as NearHit;
 use crate::storage::snapshot_store::Snapshot;
+use crate::text::coverage::{WHOLE, share_of};
 use crate::text::present::asks_for_present;
 use crate::text::{DateRange, Role, answer_type, date_ranges};
 
@@ -230,11 +231,11 @@ impl Query<'_> {
     fn shares(&self, docids: &[u32]) -> Vec<(u32, f64)> {
         let (scoring, memories) = (self.request.scoring, &self.snapshot.memories);
         let by_coverage = scoring.share_depends_on_coverage();
-        let of_language =
-            if by_coverage { memories.uncovered.max_shares(docids) } else { Vec::new() };
+        let percents = if by_coverage { memories.uncovered.among(docids) } else { Vec::new() };
         let whole = scoring.similarity;
         if !scoring.share_depends_on_length() {
-            return (0..).zip(of_language).filter(|(_, share)| *share < whole).collect();
+            let shares = (0..).zip(percents).map(|(at, percent)| (at, share_of(percent)));
+            return shares.filter(|(_, share)| *share < whole).collect();
         }
         let (by_words, mut shares, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
         // Nothing but its vector tells the meaning of a memory with an empty content, and a few words
@@ -246,10 +247,12 @@ impl Query<'_> {
         };
         memories.lexical.each_length(docids, |words| {
             let of_words = by_words.get(words).filter(|_| !is_whole(at, words));
-            let of_language = of_language.get(at as usize).unwrap_or(&whole);
-            let share = of_words.unwrap_or(&whole).min(*of_language);
-            if share < whole {
-                shares.push((at, share));
+            let percent = percents.get(at as usize).copied().unwrap_or(WHOLE);
+            if of_words.is_some() || percent < WHOLE {
+                let share = of_words.unwrap_or(&whole).min(share_of(percent));
+                if share < whole {
+                    shares.push((at, share));
+                }
             }
             at += 1;
         });
