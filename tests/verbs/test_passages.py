@@ -11,6 +11,7 @@ from mnemic import Memory
 from mnemic._core import passage
 from mnemic.embed import as_embedder
 from mnemic.embed.chunking import Chunker
+from mnemic.repository import Repository
 
 QUERY = "Where did Marta hide the spare key of the blue boat?"
 ANSWER = "Marta could hide the spare key of the blue boat under a plank of the jetty."
@@ -102,6 +103,16 @@ def test_short_memories_and_searches_without_a_query_have_no_passage():
         memory.add("A cup of tea. " * 100)
         assert memory.recent()[0].passage is None
         assert [hit.passage is None for hit in memory.search("cup")] == [False]
+
+
+def test_a_context_looks_for_the_passages_of_what_it_cites_alone(monkeypatch):
+    searched = []
+    monkeypatch.setattr(Repository, "_passage", lambda *_: searched.append(1))
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many([f"Cup {at}. " + "It has tea. " * 120 for at in range(20)])
+        context = memory.context("tea")
+    assert 0 < len(context.hits) < 20
+    assert searched == []
 
 
 def colours(texts):

@@ -378,7 +378,7 @@ class AsyncLongTermMemory(
             min_similarity=float(min_similarity or 0) or None,  # 0 excludes nothing
             needs_similarity=min_similarity is None,
         )
-        found = await self._repository.search(scope, search)
+        found = await self._repository.search(scope, search, with_passages=False)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)
             for rank, hit in enumerate(found, start=1)

@@ -180,7 +180,8 @@ class SearchHit(Hit, frozen=True):
             where no vectors were compared: in a search by keywords, and of a memory without one.
         why: The reasons for the score; None unless the search explains.
         passage: The sentences of a long memory that the query is about; None of one of at most 256
-            estimated tokens, without a query, and behind a million characters of long memories.
+            estimated tokens, without a query, behind a million characters of long memories, and of
+            a hit of `context`, whose text has what it cites.
     """
 
     components: dict[str, float]

@@ -380,15 +380,19 @@ class Repository:
             )
         return entries
 
-    async def search(self, scope: Scope, search: Search) -> SearchResults:
+    async def search(
+        self, scope: Scope, search: Search, *, with_passages: bool = True
+    ) -> SearchResults:
         """Return the best memories of a scope, best first.
 
         Args:
             scope: The scope.
             search: The request.
+            with_passages: Whether long memories have passages, which take longer than the search.
         """
         started = time.perf_counter()
-        found = await self._results(await self.found(scope, search), search.text)
+        outcome = await self.found(scope, search)
+        found = await self._results(outcome, search.text) if with_passages else outcome.results()
         milliseconds = milliseconds_since(started)
         if not found and search.limit > 0 and search.offset == 0:
             hint = await self.user_hints.of("search", scope)

@@ -147,7 +147,8 @@ class AsyncSearchVerbs(ScopedBase):
             on_timeout=on_timeout,
         )
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        found = await self._repository.search(scope, search)
+        # Few of so many are cited, and the text has their passages.
+        found = await self._repository.search(scope, search, with_passages=False)
         return await run_blocking(
             lambda: context_of(
                 found,
