@@ -20,7 +20,8 @@ impl<'call> TimeZone<'call> {
     /// use mnemic_core::text::TimeZone;
     ///
     /// let hour = 3_600_000_000;
-    /// let zone = TimeZone::new(&[[0, hour], [100 * hour, 2 * hour]]);
+    /// let changes = [[0, hour], [100 * hour, 2 * hour]];
+    /// let zone = TimeZone::new(&changes);
     /// assert_eq!((zone.local(99 * hour), zone.local(100 * hour)), (100 * hour, 102 * hour));
     /// assert_eq!(zone.moment(102 * hour), 100 * hour);
     /// ```
