@@ -524,6 +524,7 @@ impl Scores {
         }
     }
 
+    #[inline]
     fn find_in_text(&mut self, selection: TermSelection<'_>, terms: &[u32], place: u32) {
         let query = selection.query;
         let first = self.terms.found.len();

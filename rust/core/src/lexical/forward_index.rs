@@ -102,8 +102,8 @@ impl Block {
 
     /// Numbers of terms by docid; 0 for a vacant one.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        self.ends.iter().zip(starts).map(|(end, start)| (end - start) as usize)
+        let others = self.ends.windows(2).map(|both| both[1] - both[0]);
+        self.ends.first().copied().into_iter().chain(others).map(|length| length as usize)
     }
 
     fn range(&self, place: usize) -> (usize, usize) {

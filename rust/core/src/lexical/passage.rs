@@ -13,10 +13,12 @@ pub(super) const LONG: usize = if cfg!(test) { 10 } else { 512 };
 impl Query {
     /// All of a text, or the first of its passages whose words score most, or else its n-grams, if they
     /// score more than in all of it.
+    #[inline]
     pub(super) fn passage<'text>(&self, terms: &'text [u32]) -> &'text [u32] {
-        if terms.len() <= LONG {
-            return terms;
-        }
+        if terms.len() <= LONG { terms } else { self.best_passage(terms) }
+    }
+
+    fn best_passage<'text>(&self, terms: &'text [u32]) -> &'text [u32] {
         let found = terms.iter().map(|term| self.code(*term)).enumerate();
         let found: Vec<(usize, u32)> = found.filter(|(_, code)| *code != 0).collect();
         let mut whole = Window::new(self, terms.len());
