@@ -63,6 +63,8 @@ struct FuzzyQuery<'text> {
     text: &'text str,
     bigrams: Vec<Bigram>,
     signature: Signature,
+    /// How many bigrams share a bit with others.
+    clashing: u16,
 }
 
 impl<'text> FuzzyQuery<'text> {
@@ -72,7 +74,8 @@ impl<'text> FuzzyQuery<'text> {
             bigrams.push(bigram);
             signature.insert(bigram);
         });
-        Self { text, bigrams, signature }
+        let clashing = bigrams.len() as u16 - signature.bits();
+        Self { text, bigrams, signature, clashing }
     }
 
     fn size(&self) -> u16 {
@@ -81,8 +84,7 @@ impl<'text> FuzzyQuery<'text> {
 
     /// At least as many bigrams as a term with this signature has in common with the text.
     fn max_in_common(&self, signature: Signature) -> u16 {
-        let shared = Signature(self.signature.0 & signature.0).bits();
-        shared + (self.size() - self.signature.bits()) // bigrams that share a bit with others
+        Signature(self.signature.0 & signature.0).bits() + self.clashing
     }
 
     fn in_common(&self, text: &str) -> u16 {
@@ -99,6 +101,7 @@ impl<'text> FuzzyQuery<'text> {
     }
 
     /// 0 for a text that has no bigram in common.
+    #[inline(never)]
     fn likeness_to(&self, text: &str, size: u16) -> f32 {
         let text = without_accents(text);
         let begins = self.size() as usize > MIN_BEGINNING && text.starts_with(self.text);
@@ -138,17 +141,22 @@ impl FuzzyIndex {
         let mut best: Option<Alike> = None;
         each_term(&mut |term| {
             let (signature, size) = (self.signatures[term as usize], self.sizes[term as usize]);
-            if query.max_likeness(signature, size) < best.map_or(min, |best| best.likeness) {
-                return;
-            }
-            let alike = Alike { term, likeness: query.likeness_to(self.text(term), size) };
-            let is_better = best.is_none_or(|best| self.order(alike, best).is_gt());
-            let is_alike = alike.likeness > 0.0 && alike.likeness >= min;
-            if is_alike && is_better && !has_digit(self.text(term)) {
-                best = Some(alike);
+            if query.max_likeness(signature, size) >= best.map_or(min, |best| best.likeness) {
+                let alike = Alike { term, likeness: query.likeness_to(self.text(term), size) };
+                best = self.better(alike, min, best);
             }
         });
         best
+    }
+
+    /// A term if it is at least so much alike, and more so than the best before; else that. Not part
+    /// of the loop, where few terms come so far.
+    #[inline(never)]
+    fn better(&self, alike: Alike, min: f32, best: Option<Alike>) -> Option<Alike> {
+        let is_better = best.is_none_or(|best| self.order(alike, best).is_gt());
+        let is_alike = alike.likeness > 0.0 && alike.likeness >= min;
+        let is_best = is_alike && is_better && !has_digit(self.text(alike.term));
+        if is_best { Some(alike) } else { best }
     }
 
     fn order(&self, one: Alike, other: Alike) -> Ordering {
