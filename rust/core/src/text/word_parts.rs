@@ -48,10 +48,12 @@ fn words_of(texts: &[&str], analysis: Analysis) -> Vec<(String, Option<Language>
 
 /// Whether a text may have a word with parts.
 fn may_have_parts(text: &[u8]) -> bool {
+    let is_ascii = text.is_ascii();
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
     let joins = |both: &[u8]| match (both[0], both[1]) {
         (b'_', _) | (_, b'_') => true,
-        (one, b':' | b'.') => is_letter(one),
+        (b':' | b'.', other) if is_ascii => is_letter(other),
+        (one, b':' | b'.') if !is_ascii => is_letter(one),
         (one, other) => {
             other.is_ascii_uppercase() && one.is_ascii_alphabetic()
                 || other.is_ascii_alphabetic() && one.is_ascii_digit()
