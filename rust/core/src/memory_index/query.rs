@@ -55,7 +55,9 @@ pub(super) struct SelectionTerms {
     scoring: Option<ScoringConfig>,
     /// The speakers that the text names, where names count.
     pub(super) named: NamedSpeakers,
-    /// By ordinal, where recency is a rank among all; else empty.
+    /// Whether the text asks for what holds at present.
+    asks_for_present: bool,
+    /// By ordinal, where memories are ranked by their time; else empty.
     pub(super) newest_ranks: Vec<f64>,
 }
 
@@ -515,7 +517,8 @@ impl Query<'_> {
         selection: &CandidateSet<'_>,
     ) -> Result<SelectionTerms, Error> {
         let scoring = self.request.scoring;
-        let needs_ranks = self.needs_newest_ranks();
+        let asks_for_present = self.asks_for_present();
+        let needs_ranks = scoring.needs_newest_ranks() || asks_for_present;
         let newest_ranks = if needs_ranks { newest_ranks(selection)? } else { Vec::new() };
         let Some(text) = self.request.text else {
             return Ok(SelectionTerms { newest_ranks, ..SelectionTerms::default() });
@@ -526,7 +529,14 @@ impl Query<'_> {
         let named = self.named(text, &selection.docids)?;
         let depends_on_words = scoring.adaptive.is_some() && !selection.has_sessions()?;
         let scoring = depends_on_words.then(|| self.for_words(text));
-        Ok(SelectionTerms { has_neighbours, has_assistant, scoring, named, newest_ranks })
+        Ok(SelectionTerms {
+            has_neighbours,
+            has_assistant,
+            scoring,
+            named,
+            asks_for_present,
+            newest_ranks,
+        })
     }
 
     /// The expression with all parts beside similarities.
@@ -537,7 +547,7 @@ impl Query<'_> {
     ) -> Result<Fused<'p>, Error> {
         let (candidates, scoring) = (fused.candidates, fused.scoring);
         let SelectionTerms { has_neighbours, has_assistant, named, newest_ranks, .. } = terms;
-        let newness = if self.asks_for_present() { newest_ranks.clone() } else { Vec::new() };
+        let newness = if terms.asks_for_present { newest_ranks.clone() } else { Vec::new() };
         if scoring.weights.of_static_score() > 0.0 {
             let now = self.request.ask.now;
             let ranks = if scoring.needs_newest_ranks() { newest_ranks } else { Vec::new() };

@@ -38,10 +38,12 @@ const UNSPACED: [&str; 13] = [
 
 /// Whether a query asks for what holds at present.
 pub(crate) fn asks_for_present(query: &str) -> bool {
-    let words: Vec<String> = words(query).iter().map(|(_, word)| word.to_lowercase()).collect();
-    let has_word = words.iter().any(|word| WORDS.contains(&word.as_str()));
+    let lower = query.to_lowercase();
+    let words: Vec<&str> = words(&lower).into_iter().map(|(_, word)| word).collect();
+    let has_word = words.iter().any(|word| WORDS.contains(word));
     let has_phrase = words.windows(2).any(|pair| PHRASES.iter().any(|phrase| pair == phrase));
-    has_word || has_phrase || UNSPACED.iter().any(|word| query.contains(word))
+    let has_unspaced = || !query.is_ascii() && UNSPACED.iter().any(|word| query.contains(word));
+    has_word || has_phrase || has_unspaced()
 }
 
 #[cfg(test)]
