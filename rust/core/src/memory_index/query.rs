@@ -248,9 +248,9 @@ impl Query<'_> {
             session == 0 || words == 0 && self.columns().content(docid) == Some("")
         };
         memories.lexical.each_length(docids, |words| {
-            let of_words = by_words.get(words).filter(|_| !is_whole(at, words));
             let percent = percents.get(at as usize).copied().unwrap_or(WHOLE);
-            if of_words.is_some() || percent < WHOLE {
+            if words < by_words.len() || percent < WHOLE {
+                let of_words = by_words.get(words).filter(|_| !is_whole(at, words));
                 let share = of_words.unwrap_or(&whole).min(share_of(percent));
                 if share < whole {
                     shares.push((at, share));
@@ -440,7 +440,10 @@ impl Query<'_> {
     /// The chunk of a memory of several that is nearest to a query.
     fn nearest_chunk(&self, docid: u32) -> Option<u32> {
         let (rows, chunks) = (&self.snapshot.vectors, self.chunks());
-        rows.places.get(vector_id(docid, 1)).filter(|_| chunks > 1)?;
+        if chunks == 1 {
+            return None;
+        }
+        rows.places.get(vector_id(docid, 1))?;
         let (vectors, MemoryIndex { dim, kernel, .. }) = (self.vectors(), self.index);
         let similarity = Similarity::new(*kernel, rows, chunks, (&vectors, *dim), 1, self.deadline);
         Some(similarity.nearest_chunk(docid))

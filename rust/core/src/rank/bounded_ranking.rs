@@ -7,7 +7,7 @@ use crate::rank::candidates::NONE;
 use crate::rank::keyword_match::Keywords;
 
 use super::components::Components;
-use super::fused_score::{Exact, Fused, Scored, value};
+use super::fused_score::{Exact, Fused, Scored, near, value};
 use super::largest::{largest, reaching};
 
 /// Memories that are scored first: twice the limit, but at most so many beyond it, and at least this
@@ -153,9 +153,9 @@ pub(crate) struct Uppers {
 /// Upper bounds of the matches of memories by themselves.
 fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     let mut matched = vec![0.0; fused.candidates.docids.len()];
-    let share = fused.scoring.similarity;
+    let (share, placement) = (fused.scoring.similarity, fused.placement);
     for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
-        *matched = fused.near(share, f64::from(*upper));
+        *matched = near(placement, share, f64::from(*upper));
     }
     let keywords = fused.keywords.as_ref().map_or(&[][..], Keywords::uppers);
     for (matched, keyword) in matched.iter_mut().zip(keywords) {
@@ -163,7 +163,7 @@ fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     }
     for (at, share) in &fused.shares {
         let upper = uppers.query.get(*at as usize).copied().unwrap_or(f32::NEG_INFINITY);
-        let near = fused.near(*share, f64::from(upper));
+        let near = near(placement, *share, f64::from(upper));
         matched[*at as usize] = near + (1.0 - share) * f64::from(value(keywords, *at));
     }
     matched

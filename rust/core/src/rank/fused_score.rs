@@ -53,6 +53,16 @@ pub(super) fn value<T: Copy + Default>(values: &[T], at: u32) -> T {
     values.get(at as usize).copied().unwrap_or_default()
 }
 
+/// What a cosine, or an upper bound of one, counts as.
+fn placed(placement: Option<Placement>, cosine: f64) -> f64 {
+    placement.map_or(cosine, |placement| placement.of(cosine))
+}
+
+/// The part of a cosine in a match; a memory without a vector counts as orthogonal to the query.
+pub(super) fn near(placement: Option<Placement>, share: f64, cosine: f64) -> f64 {
+    if cosine == f64::NEG_INFINITY { 0.0 } else { share * placed(placement, cosine) }
+}
+
 impl<'a> Fused<'a> {
     pub(crate) fn new(
         candidates: &'a CandidateSet<'a>,
@@ -140,17 +150,13 @@ impl<'a> Fused<'a> {
     /// The match of a memory by itself, from its similarity.
     pub(super) fn matched(&self, at: u32, similarity: f64) -> f64 {
         let share = self.share(at);
-        self.near(share, similarity) - self.of_chunks(at, share) + (1.0 - share) * self.keyword(at)
+        near(self.placement, share, similarity) - self.of_chunks(at, share)
+            + (1.0 - share) * self.keyword(at)
     }
 
-    /// The part of a cosine in a match; a memory without a vector counts as orthogonal to the query.
-    pub(super) fn near(&self, share: f64, cosine: f64) -> f64 {
-        if cosine == f64::NEG_INFINITY { 0.0 } else { share * self.placed(cosine) }
-    }
-
-    /// What a cosine, or an upper bound of one, counts as.
+    /// What a cosine counts as.
     pub(super) fn placed(&self, cosine: f64) -> f64 {
-        self.placement.map_or(cosine, |placement| placement.of(cosine))
+        placed(self.placement, cosine)
     }
 
     /// Whether the number of chunks changes scores.

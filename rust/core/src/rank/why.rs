@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::components::Components;
-use super::fused_score::Exact;
+use super::fused_score::{Exact, near};
 use super::signals::nearness;
 use crate::lexical::MatchedWord;
 use crate::rank::candidates::CandidateSet;
@@ -82,7 +82,9 @@ impl Exact<'_> {
         let of_match = |part: Option<f64>| part.map(|part| unit * part);
         let share = fused.share(at);
         let shares = Components {
-            similarity: of_match(parts.similarity.map(|cosine| fused.near(share, cosine))),
+            similarity: of_match(
+                parts.similarity.map(|cosine| near(fused.placement, share, cosine)),
+            ),
             keyword: of_match(parts.keyword.map(|keyword| (1.0 - share) * keyword)),
             chunks: of_match(parts.chunks),
             neighbours: of_match(parts.neighbours),
