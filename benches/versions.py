@@ -4,8 +4,9 @@ FOLDER holds the package of another build (its `python/`, with the extension in 
 in a process of its own over the same real sentences of ten users, with random vectors; the two take
 turns in bursts of twenty calls, so that a slow moment of the machine affects both. Prints the size
 of each index and the processor time that filling it takes, the language of each memory detected
-where the build does that; then medians in microseconds, and the median ratio of neighbouring
-bursts, this build over the other. `--only-fill` fills both three times in turn, and ends.
+where the build does that; then medians of processor time in microseconds, and the median ratio of
+neighbouring bursts, this build over the other. `--only-fill` fills both three times in turn, and
+ends.
 """
 
 import argparse
@@ -68,9 +69,9 @@ class Index:
         times = []
         for _ in range(BURST):
             call = self.call(kind)
-            begun = time.perf_counter()
+            begun = time.thread_time()
             call()
-            times.append(time.perf_counter() - begun)
+            times.append(time.thread_time() - begun)
         return statistics.mean(sorted(times)[:16]) * 1e6
 
     def call(self, kind):
