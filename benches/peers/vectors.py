@@ -19,6 +19,7 @@ class StoredVectors:
         self.dimensions = self._embedder.dimensions
         self.max_tokens = self._embedder.max_tokens
         self.similarity_floor = self._embedder.similarity_floor
+        self.score_floors = self._embedder.score_floors
         self.languages = self._embedder.languages
         self.late = 0
 

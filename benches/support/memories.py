@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class OneVector:
     """Gives every text the same vector."""
 
     model, max_tokens, similarity_floor = MODEL, 256, 0.0
+    score_floors: ClassVar = {"semantic": 0.0}  # calibrated, as the default embedder
 
     def __init__(self, dimensions=DIM):
         self.dimensions = dimensions
@@ -100,6 +102,7 @@ def open_stored(path, rows):
     """Return a memory of ten users that looks its vectors up, filled if it is empty."""
     embedder = StoredVectors(rows)
     embedder.similarity_floor = 0.0  # random vectors are hardly near to any
+    embedder.score_floors = {"semantic": 0.0}  # calibrated, as the default embedder
     memory = Memory(path, embedder=embedder)
     if not memory.count(all_users=True):
         memory.add_many(

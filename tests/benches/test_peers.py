@@ -16,7 +16,7 @@ class Counting:
     """An embedder that counts what it embeds: the length of a text, twice."""
 
     model, dimensions, max_tokens, similarity_floor = "counting", 2, 16, 0.1
-    languages = None
+    languages = score_floors = None
 
     def __init__(self):
         self.texts = []

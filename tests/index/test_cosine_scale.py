@@ -7,13 +7,14 @@ import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from uuid import UUID
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory, MemoryRetriever, RetrievalService
 from mnemic.index import NativeIndex
 from mnemic.model import Scope
@@ -260,3 +261,70 @@ def test_similarities_in_results_are_cosines(memory):
     for hit in memory.retrieve("motors", user_id="u"):
         shown = max(0, cosines[hit.entry.content])
         assert hit.scores.similarity == pytest.approx(shown, abs=1e-5)
+
+
+def opened(make, **floors):
+    """Return a memory of forty texts whose embedder names these floors."""
+    embedder = make()
+    for name, value in floors.items():
+        setattr(embedder, name, value)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    memory = Memory(":memory:", embedder=embedder, track_access=False, clock=lambda: now)
+    # The scale depends on the ids.
+    entries = [MemoryEntry(text, id=UUID(int=at)) for at, text in enumerate(TEXTS, 1)]
+    memory.add_many(entries, user_id="u")
+    return memory
+
+
+def scores(memory, query, **options):
+    hits = memory.search(query, user_id="u", limit=40, **options)
+    return [(hit.content, hit.score) for hit in hits]
+
+
+@pytest.mark.requirement("C212")
+@pytest.mark.parametrize("floor", [-1.0, 0.1, 0.75, 0.9])
+def test_a_floor_that_an_embedder_names_is_a_cosine_beside_the_learned_scale(floor):
+    calibrated = {"similarity_floor": floor, "score_floors": {"hybrid": floor}}
+    with (
+        opened(Squeezed) as learned,
+        opened(Squeezed, similarity_floor=floor) as named,
+        opened(Squeezed, **calibrated) as kept,
+    ):
+        for query in QUERIES:
+            assert scores(named, query) == scores(learned, query) != scores(kept, query)
+            similar = learned.search(query, user_id="u", limit=40, search_type="semantic")
+            wanted = [hit.content for hit in similar if hit.similarity >= floor]
+            found = named.retrieve(query, user_id="u", limit=40, search_type="semantic")
+            assert sorted(contents(found)) == sorted(wanted)
+            assert found.hint is None
+
+
+@pytest.mark.requirement("C212", "R030")
+def test_evidence_by_a_floor_that_an_embedder_names_is_no_higher_without_words():
+    with opened(Squeezed) as learned:
+        (best,) = learned.search("motors", user_id="u", limit=1, search_type="semantic")
+    # The floor of the evidence is above it by 22 % of the cosines above it, less among 40.
+    fewer = 0.1 * math.log(100 / len(TEXTS))
+    for off, is_found in ((0.001, True), (-0.001, False)):
+        evidence = 1 - (1 - best.similarity + off) / (1 + fewer)
+        floor = 1 - (1 - evidence) / 0.78
+        with opened(Squeezed, similarity_floor=floor) as named:
+            assert bool(scores(named, "motors", min_score="auto")) == is_found
+
+
+@pytest.mark.requirement("C212", "R030")
+def test_a_floor_that_an_embedder_names_holds_where_memories_are_all_alike():
+    with Memory(":memory:", embedder=Words()) as learned:
+        learned.add_many(LINES, user_id="u")
+        free = learned.search("motors reads warm", user_id="u")
+        best = max(hit.similarity for hit in free)
+    for floor, is_found in ((best - 0.1, True), (best + 0.1, False)):
+        embedder = Words()
+        embedder.similarity_floor = floor
+        with Memory(":memory:", embedder=embedder) as named:
+            named.add_many(LINES, user_id="u")
+            found = named.retrieve("motors reads warm", user_id="u", search_type="semantic")
+            assert bool(found) == is_found
+            assert scores(named, "motors reads warm")[:10] == [
+                (hit.content, hit.score) for hit in free
+            ]

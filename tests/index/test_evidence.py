@@ -47,12 +47,12 @@ def margin_of(rows, where, wanted, count):
     if keyword > ENOUGH:
         return math.inf
     counted = keyword if is_known else 0.0
-    if wanted.scale is not None and is_known:
-        far = wanted.scale.far
-        assume(abs(cosine - far) > CLOSE)
-        if max(cosine, 0) < far:
+    scale = wanted.scale if wanted.evidence.is_learned else None
+    if scale is not None and is_known:
+        assume(abs(cosine - scale.far) > CLOSE)
+        if max(cosine, 0) < scale.far:
             return math.inf
-    elif wanted.scale is not None and has_words:
+    elif scale is not None and has_words:
         floor += 0.25 * (1 - floor)
     fewer = (0.2 if is_plain else 0.1) * max(0.0, math.log(MANY / max(1, count)))
     needed = floor - (1 - floor) * (3.2 * counted + fewer)
@@ -76,12 +76,14 @@ floors = st.sampled_from([None, -0.2, 0.1, 0.25, 0.4, 0.6, 0.9])
 
 
 @examples(300)
-@given(populations, questions(st.sampled_from(SIMPLE)), floors)
-def test_nothing_is_found_just_where_the_evidence_is_below_its_floor(rows, question, similarity):
+@given(populations, questions(st.sampled_from(SIMPLE)), floors, st.booleans())
+def test_nothing_is_found_just_where_the_evidence_is_below_its_floor(
+    rows, question, similarity, is_learned
+):
     where, wanted = question
     assume(wanted.text is not None)
     wanted = msgspec.structs.replace(
-        wanted, evidence=EvidenceFloor(similarity), min_score=None, min_similarity=None
+        wanted, evidence=EvidenceFloor(similarity, is_learned), min_score=None, min_similarity=None
     )
     free = rank(index_of(rows), msgspec.structs.replace(wanted, evidence=None))
     count = rank(

@@ -335,11 +335,12 @@ def test_threads_that_search_in_every_way_beside_writers_see_whole_answers(memor
 
 
 class CosinesAsTheyAre(WordEmbedder):
-    """Has a floor of its own, so that a cosine counts as it is shown."""
+    """Is calibrated, so that a cosine counts as it is shown."""
 
     def __init__(self):
         super().__init__()
         self.similarity_floor = 0.3
+        self.score_floors = {"semantic": 0.3}
 
 
 @pytest.fixture(scope="module")

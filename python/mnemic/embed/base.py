@@ -29,7 +29,7 @@ class Embedder(Protocol):
     - `score_floors`, the floors of `min_score="auto"`, as a dict with "hybrid" and "semantic": the
       cosine below which the best memory of a query is most likely no answer, in a hybrid search
       where no memory has a word of the query, and in a semantic one. What is left out follows from
-      `similarity_floor`;
+      `similarity_floor`; with both, its cosines count as they are in a ranking;
     - `languages`, the languages whose texts its vectors can compare, as a set of ISO 639-1 codes;
       without it, or with None, any. A hybrid search ranks queries and memories in other languages
       by their keywords alone; they are distinguished by their scripts.

@@ -199,6 +199,8 @@ class ValidatedEmbedder:
         model: Name of its model.
         similarity_floor: The cosine below which two texts are most likely unrelated, or None.
         score_floors: The cosines of `Search.evidence` by search type; None where it has none.
+        is_calibrated: Whether its cosines count as they are in a ranking: it names floors of both
+            kinds.
         coverage: The languages whose texts its vectors can compare; None for any.
         languages: Their codes, in order; None for any.
 
@@ -225,6 +227,7 @@ class ValidatedEmbedder:
         self.coverage = None if self.languages is None else Coverage(self.languages)
         self.similarity_floor = adapted.similarity_floor
         self.score_floors = score_floors(adapted)
+        self.is_calibrated = bool(adapted.score_floors) and self.similarity_floor is not None
         self._adapted = adapted
         self._chunker = Chunker(adapted.max_tokens, adapted.characters_seen)
         # What it refers to does not refer to this object: a memory that is never closed is

@@ -23,9 +23,12 @@ class EvidenceFloor(Record, frozen=True):
     Attributes:
         similarity: The cosine that is evidence enough without any keyword; None where too few
             memories are compared to know one.
+        is_learned: Whether it is placed on the scale of the memories; a floor that was given is a
+            cosine.
     """
 
     similarity: float | None = None
+    is_learned: bool = False
 
 
 class DocumentedFloors(Record, frozen=True):
@@ -84,7 +87,7 @@ class Search(Redacted, frozen=True, kw_only=True):
         documented: The floors of a document, where neither the embedder nor its scale, which is
             learned from the memories, says what similar texts are.
         scale: The scale that cosines are put on before other parts of the score are added, once it
-            is learned; None is an embedder with floors of its own, or too few memories.
+            is learned; None is an embedder with score floors of its own, or too few memories.
         is_near_best: Whether hits are left out whose score is far below the best one's.
         needs_evidence: Whether nothing is returned without evidence that any memory matches.
         evidence: The floor of that evidence, once the embedder and the query's language are known.

@@ -93,7 +93,8 @@ def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> Search
         return found
     if not found.hits or _are_far(found, scale):
         least = None if search.needs_similarity else search.min_similarity
-        freely = msgspec.structs.replace(search, scale=None, evidence=None, min_similarity=least)
+        given = None if search.evidence is None or search.evidence.is_learned else search.evidence
+        freely = msgspec.structs.replace(search, scale=None, evidence=given, min_similarity=least)
         # Not by these hits alone, so that all pages are of one ranking.
         nearest = msgspec.structs.replace(
             freely, ranking=SEMANTIC, order=None, limit=1, offset=0, min_score=None

@@ -162,7 +162,7 @@ class QueryVectors(Part):
     def with_learned_scale(
         self, search: Search, scope: Scope, now: int, index: NativeIndex
     ) -> Search:
-        """Return a search with the scale and the floors of the user's memories, if it has none.
+        """Return a search with the scale of the user's memories, and their floors if it has none.
 
         Args:
             search: A search of `with_floor`.
@@ -174,8 +174,8 @@ class QueryVectors(Part):
         # By meaning alone nothing makes up for a scale of memories that are all alike.
         is_hybrid = ranking.has_similarity and ranking.has_keywords
         lacks_evidence = is_hybrid and evidence is not None and evidence.similarity is None
-        has_own = self._embedder is not None and self._embedder.similarity_floor is not None
-        if has_own or not search.uses_meaning:
+        is_calibrated = self._embedder is not None and self._embedder.is_calibrated
+        if is_calibrated or not search.uses_meaning:
             return search
         scale = index.cosine_scale(scope, now)
         if search.needs_similarity:
@@ -184,7 +184,8 @@ class QueryVectors(Part):
         if scale is None and search.min_score is None:
             search = msgspec.structs.replace(search, min_score=search.documented.score)
         if lacks_evidence:
-            search = msgspec.structs.replace(search, evidence=EvidenceFloor(learned_floor(scale)))
+            learned = EvidenceFloor(learned_floor(scale), is_learned=True)
+            search = msgspec.structs.replace(search, evidence=learned)
         return msgspec.structs.replace(search, scale=scale)
 
     def of(

@@ -80,11 +80,12 @@ impl Search<'_> {
 #[derive(FromPyObject)]
 pub(crate) struct GivenEvidence {
     similarity: Option<f64>,
+    is_learned: bool,
 }
 
 impl GivenEvidence {
     pub(crate) fn floor(&self) -> EvidenceFloor {
-        EvidenceFloor { similarity: self.similarity }
+        EvidenceFloor { similarity: self.similarity, is_learned: self.is_learned }
     }
 }
 

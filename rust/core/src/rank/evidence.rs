@@ -45,10 +45,12 @@ pub struct EvidenceFloor {
     /// The cosine that is evidence enough without any keyword; `None` where too few memories are
     /// compared to know one.
     pub similarity: Option<f64>,
+    /// Whether it is placed on the scale of the memories; a floor that was given is a cosine.
+    pub is_learned: bool,
 }
 
 /// Whether the candidates of a query, some or all of `count` selected memories, have enough
-/// evidence; the scale is that of a learned floor. After the deadline, the evidence seen by then
+/// evidence; the scale counts where the floor is learned. After the deadline, the evidence seen by then
 /// counts.
 pub(crate) fn is_enough(
     fused: &Fused<'_>,
@@ -59,6 +61,7 @@ pub(crate) fn is_enough(
     if !fused.has_query {
         return true;
     }
+    let scale = scale.filter(|_| floor.is_learned);
     let search = Evidence { fused, uppers: &uppers.query };
     if search.has_asked_for() {
         return true;
