@@ -24,11 +24,11 @@ from psycopg_pool import ConnectionPool
 
 from mnemic.index.shared_lock import SharedLock
 from mnemic.repository import index_snapshots
-from mnemic.store.futures import WriteFuture
 from mnemic.store.postgres import positions
 from mnemic.store.sqlite import hardening, snapshot_folder
 from mnemic.threads import sync_bridge
 from mnemic.threads.event_loop_thread import EventLoopThread
+from mnemic.threads.waited_future import WaitedFuture
 from tests.support.everything import Everything, Told
 from tests.support.processes import ENVIRONMENT
 
@@ -87,7 +87,7 @@ def record_waits():
     wait = sync_bridge._wait_here
 
     def noted(future):
-        if isinstance(future, WriteFuture):
+        if isinstance(future, WaitedFuture):
             RECORDER.waits(None, "Connections.turn")
         wait(future)
 

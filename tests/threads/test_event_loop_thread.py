@@ -12,7 +12,7 @@ import pytest
 
 from mnemic import AsyncMemory, Memory
 from mnemic.compat import AsyncLongTermMemory
-from mnemic.errors import EmbeddingError
+from mnemic.errors import BusyThreadError, EmbeddingError
 from mnemic.threads.event_loop_thread import EventLoopThread, LoopEndedError
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -422,3 +422,29 @@ def test_a_coroutine_that_cannot_be_run_any_more_warns_of_nothing(recwarn):
         loop.run(nothing())
     gc.collect()
     assert not list(recwarn)
+
+
+def test_a_handler_in_the_midst_of_a_wait_for_the_loop_is_refused_and_does_not_hang(monkeypatch):
+    embedder, outcomes = CoroutineEmbedder(), []
+    wait = threading.Condition.wait
+
+    def interrupted(condition, timeout=None):
+        monkeypatch.undo()
+        try:
+            memory.search("tea")  # as a handler of a signal that comes before the wait begins
+        except BusyThreadError:
+            outcomes.append("refused")
+        return wait(condition, timeout)
+
+    def search():
+        monkeypatch.setattr(threading.Condition, "wait", interrupted)
+        outcomes.append(len(memory.search("a red sofa")))
+
+    memory = Memory(":memory:", embedder=embedder)
+    memory.add("a red sofa")
+    embedder.is_held = lambda: asyncio.sleep(0.05)
+    searching = threading.Thread(target=search, daemon=True)
+    searching.start()
+    searching.join(20)
+    assert outcomes == ["refused", 1]
+    memory.close()

@@ -11,6 +11,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError
 from mnemic.model.deadline import seconds_left
 from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.waited_future import WaitedFuture
 
 Result = TypeVar("Result")
 Vectors: TypeAlias = list[Float32Array]
@@ -65,7 +66,7 @@ class LimitedEmbedding:
 
 def started(work: Callable[[], Result]) -> Future[Result]:
     """Begin work in a thread of its own, which nothing waits for at the end of the program."""
-    made: Future[Result] = Future()
+    made: Future[Result] = WaitedFuture()
     context = copy_context()
     try:
         start_thread(thread_of("embed", context.run, _run, work, made))

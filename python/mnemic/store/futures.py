@@ -6,7 +6,6 @@ from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mnemic.errors import StoreClosedError
-from mnemic.threads.conditions import Condition
 from mnemic.threads.locks import InnerLock
 
 if TYPE_CHECKING:
@@ -22,14 +21,6 @@ def running_loop() -> "AbstractEventLoop | None":
     """Return the event loop that this thread runs; without one, asyncio is not imported."""
     running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
     return None if running is None else running()
-
-
-class WriteFuture(Future[Result]):
-    """A future that another thread settles even if a KeyboardInterrupt ends the wait for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._condition = Condition(InnerLock())
 
 
 def succeeded(result: Result) -> Future[Result]:

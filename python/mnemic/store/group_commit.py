@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from mnemic.errors import MnemicError, StoreBusyError, StoreClosedError
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
-from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
+from mnemic.store.futures import failed, running_loop, succeeded
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.locks import InnerLock, Lock, busy_thread
+from mnemic.threads.waited_future import WaitedFuture
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -132,7 +133,7 @@ class _JobError(Exception):
     """A job of a group failed; the cause is its error."""
 
 
-class _PendingWrite(WriteFuture[Result]):
+class _PendingWrite(WaitedFuture[Result]):
     """The future of a job submitted by an event loop.
 
     The loop wakes the writer once it has run its other callers. Waiting in a thread wakes the
@@ -217,7 +218,7 @@ class Writer:
                     self._check_open()
                     return self._write_here(job, finish)
         self.check_free()
-        return self._submit(_Item(job, WriteFuture(), finish))
+        return self._submit(_Item(job, WaitedFuture(), finish))
 
     def _write_soon(self, loop: "AbstractEventLoop", job: Job, finish: Finish) -> Future[Any]:
         future = _PendingWrite[Any](self._wake)
@@ -253,7 +254,7 @@ class Writer:
 
         Whoever waits for it calls `check_free` before.
         """
-        return self._submit(_Item(job, WriteFuture()))
+        return self._submit(_Item(job, WaitedFuture()))
 
     def _submit(self, item: _Item) -> Future[Any]:
         self._enqueue(item)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.cancellation import on_cancellation
 from mnemic.threads.locks import InnerLock
+from mnemic.threads.waited_future import WaitedFuture
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Event, Task
@@ -217,7 +218,7 @@ class _Work(Generic[Result]):
         loop: AbstractEventLoop,
         left: Callable[[_Work[Any]], object],
     ) -> None:
-        self.result: Future[Result] = Future()
+        self.result: Future[Result] = WaitedFuture()
         self._awaitable = awaitable
         self._loop = loop
         self._left = left

@@ -7,11 +7,11 @@ from itertools import count
 import pytest
 
 from mnemic.errors import BusyThreadError, StoreClosedError
-from mnemic.store.futures import WriteFuture
 from mnemic.store.group_commit import Writer, _PendingWrite
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.threads.sync_bridge import arrived
+from mnemic.threads.waited_future import WaitedFuture
 from tests.support.interrupts import interrupted_at
 
 
@@ -389,7 +389,7 @@ def test_closing_while_callers_write_themselves_loses_nothing(connections):
     assert stored(connections) == sorted(done)
 
 
-@pytest.mark.parametrize("make", [WriteFuture, lambda: _PendingWrite(int)])
+@pytest.mark.parametrize("make", [WaitedFuture, lambda: _PendingWrite(int)])
 def test_a_wait_that_is_interrupted_at_any_moment_does_not_stop_who_settles_the_future(make):
     for moment in count():
         future = make()

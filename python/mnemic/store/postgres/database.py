@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 from mnemic.errors import MnemicError, OutcomeUnknownError, StoreUnavailableError
 from mnemic.reporting.logs import logger
 from mnemic.store.change_listeners import COMMITTED, ChangedUser
-from mnemic.store.futures import Workers, WriteFuture, succeeded
+from mnemic.store.futures import Workers, succeeded
 from mnemic.store.group_commit import Writer
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.postgres.cached_rows import CachedAgents
@@ -25,6 +25,7 @@ from mnemic.store.values import LogPosition
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event
 from mnemic.threads.locks import Lock, ReentrantLock
+from mnemic.threads.waited_future import WaitedFuture
 
 Result = TypeVar("Result")
 
@@ -182,7 +183,7 @@ def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
     """Return a future that is done once all are, with the error of one that failed."""
     if not futures:
         return succeeded(None)
-    whole: Future[None] = WriteFuture()
+    whole: Future[None] = WaitedFuture()
     whole.set_running_or_notify_cancel()  # whoever waits for it does not cancel it
     left, lock = list(futures), Lock()
 
