@@ -12,6 +12,8 @@ from mnemic._core import passage
 from mnemic.embed import as_embedder
 from mnemic.embed.chunking import Chunker
 from mnemic.repository import Repository
+from tests.support.places import SEARCHED, Places
+from tests.support.sealing import encryption
 
 QUERY = "Where did Marta hide the spare key of the blue boat?"
 ANSWER = "Marta could hide the spare key of the blue boat under a plank of the jetty."
@@ -160,3 +162,81 @@ def test_a_megabyte_is_read_in_time(unit):
     for tokens in (1, 100, 2**40):
         start, end, _ = passage(text, "tea a 漢", tokens)
         assert start < end
+
+
+LONG = " ".join(sentences(Random(7), 900)) + f" {ANSWER}"  # noqa: S311 - as above
+SHORT = "The blue boat is old."
+
+
+def hits_of(memory, query, **options):
+    """Return the hits of each door that searches by a query."""
+    doors = (memory.search, memory.retrieve, memory.recall)
+    return [list(door(query, **options)) for door in doors]
+
+
+def by_content(hits):
+    return {hit.content: hit.passage for hit in hits}
+
+
+@pytest.fixture(params=SEARCHED)
+def places(request, tmp_path):
+    with Places(request.param, tmp_path) as places:
+        yield places
+
+
+@pytest.mark.parametrize("sealed", [{}, {"encryption": encryption()}], ids=["plain", "sealed"])
+def test_every_door_has_the_same_passages_in_every_store(places, sealed):
+    with Memory(":memory:", embedder=colours_of_words()) as other:
+        other.add(LONG, user_id="ana")
+        (wanted,) = [hit.passage for hit in other.search(QUERY, user_id="ana")]
+    assert ANSWER in wanted.text
+    url = places.new()
+    for _ in range(2):  # as it is stored, and read again
+        with Memory(url, embedder=colours_of_words(), **places.options, **sealed) as memory:
+            if not memory.count(user_id="ana"):
+                memory.add(LONG, user_id="ana")
+                memory.add(SHORT, user_id="ana")
+                memory.add(LONG.replace("plank", "stone"), user_id="ben")
+            for hits in hits_of(memory, QUERY, user_id="ana"):
+                passages = by_content(hits)
+                assert passages[LONG] == wanted
+                assert passages.get(SHORT) is None
+                assert "stone" not in repr(hits)
+
+
+def colours_of_words():
+    """Return an embedder of chunks whose vectors all lie near to each other."""
+    return as_embedder(lambda texts: colours(texts) + 1, model="colours", max_tokens=100)
+
+
+def test_every_door_names_the_part_that_is_nearest_though_no_word_is_shared():
+    embedder = as_embedder(
+        lambda texts: colours([text.replace("crimson", "red") for text in texts]),
+        model="colours",
+        max_tokens=100,
+    )
+    parts = [f"{colour} is said here, and nothing else of it. " for colour in ("green", "red")]
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("".join(part * 15 for part in parts))
+        for (hit,) in (*hits_of(memory, "crimson"), memory.retrieve("crimson")):
+            assert "red is said here" in hit.passage.text
+            assert hit.passage.words == ()
+
+
+def test_a_kept_result_has_the_passages_of_its_query(monkeypatch):
+    with Memory(":memory:", embedder=colours_of_words()) as memory:
+        memory.add(LONG)
+        first, second = (memory.retrieve(QUERY) for _ in range(2))
+        assert (first.from_cache, second.from_cache) == (False, True)
+        assert second[0].passage == first[0].passage is not None
+        monkeypatch.setattr(Repository, "_passage", None)  # a call would fail
+        assert [hit.passage for hit in memory.recall("", mode="important")] == [None]
+
+
+def test_passages_of_sensitive_memories_are_hidden_by_every_door():
+    with Memory(":memory:", embedder=colours_of_words()) as memory:
+        memory.add(LONG, sensitive=True)
+        for (hit,) in hits_of(memory, QUERY):
+            assert "plank" in hit.passage.text
+            assert "plank" not in f"{hit!r}{hit.passage!r}"
+            assert "Marta" not in f"{hit!r}{hit.passage!r}"

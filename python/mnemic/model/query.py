@@ -22,6 +22,7 @@ from mnemic.model.filter import (
 from mnemic.model.hit import Hit
 from mnemic.model.marks import SHOWN
 from mnemic.model.named_fields import NamedFields
+from mnemic.model.passage import Passage
 from mnemic.model.ranking import ON_QUERY_ERROR, SEARCH_TYPES, OnQueryError, Recency, SearchType
 from mnemic.model.redacted import Redacted
 from mnemic.model.time_zones import checked_time_zone, naive_times_in
@@ -245,10 +246,12 @@ class RankedMemory(Hit, frozen=True, kw_only=True):
         score: From 0 to 1.
         rank: From 1; higher at the beginning if there is an offset.
         scores: Parts of the score.
+        passage: The sentences of a long memory that the query is about, as those of a `SearchHit`.
     """
 
     rank: int
     scores: RelevanceScores
+    passage: Passage | None = None
 
     @property
     def relevance_score(self) -> float:

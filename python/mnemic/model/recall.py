@@ -27,6 +27,7 @@ from mnemic.model.deadline import OnTimeout, TimeLimit
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
 from mnemic.model.named_fields import NamedFields
+from mnemic.model.passage import Passage
 from mnemic.model.ranking import Salience
 from mnemic.model.written import WrittenEntry
 from mnemic.records import Listing, Record
@@ -244,9 +245,12 @@ class ScoredMemory(Hit, frozen=True):
         score: From 0 to 1; its meaning depends on the mode.
         match_reason: The parts of the score, in words; `repr` hides it for a sensitive memory, as a
             judge of contradictions may quote.
+        passage: The sentences of a long memory that the query is about, as those of a `SearchHit`;
+            None where no query chose the memory.
     """
 
     match_reason: str
+    passage: Passage | None = None
 
     @property
     def memory(self) -> MemoryEntry:

@@ -199,8 +199,10 @@ class RecallEngine(Service):
             await self._write_accesses()
         found = await self._found(scope, search)
         now, reason = self.repository.now(), reasons.REASONS[mode]
+        chunks = {hit.row: hit.chunk for hit in found.hits}
+        passages = await self.repository.passages(chunks, found.entries, search.text)
         memories = [
-            ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
+            ScoredMemory(entry, *reason(self._explained(hit, entry, now)), passages.get(hit.row))
             for hit, entry in found.memories
         ]
         self._count(found.entries, [hit.row for hit in found.hits])

@@ -16,7 +16,6 @@ import msgspec
 
 from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import EmbedderRequiredError
-from mnemic.index import RankedRow
 from mnemic.index.choice import source_choice
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
@@ -428,23 +427,40 @@ class Repository:
 
     async def _results(self, found: SearchOutcome, query: str | None) -> SearchResults:
         """Return found memories as a result, the long ones with their passages."""
-        entries = found.entries
-        long = [hit for hit in found.hits if is_long(entries[hit.row].content)]
-        read = accumulate(len(entries[hit.row].content) for hit in long)
-        long = [hit for hit, characters in zip(long, read, strict=True) if characters <= MOST_READ]
-        if not long or (query is None and long[0].similarity is None):
-            return found.results()
+        if query is None and any(hit.similarity is not None for hit in found.hits):
+            query = ""  # they were found by a vector
+        chunks = {hit.row: hit.chunk for hit in found.hits}
+        passages = await self.passages(chunks, found.entries, query)
+        return found._replace(passages=passages).results()
 
-        def passages() -> dict[int, Passage]:
-            return {hit.row: self._passage(hit, entries[hit.row], query or "") for hit in long}
+    async def passages(
+        self,
+        chunks: Mapping[int, int | None],
+        entries: Mapping[int, MemoryEntry],
+        query: str | None,
+    ) -> Mapping[int, Passage]:
+        """Return the passages of the long ones of found memories, by row.
 
-        return found._replace(passages=await run_blocking(passages, self._store)).results()
+        Args:
+            chunks: The rows, best first, each with the number of the chunk nearest to the query.
+            entries: The memories of these rows.
+            query: What they were found by; None was no query, and there are no passages.
+        """
+        long = [] if query is None else [row for row in chunks if is_long(entries[row].content)]
+        read = accumulate(len(entries[row].content) for row in long)
+        long = [row for row, characters in zip(long, read, strict=True) if characters <= MOST_READ]
+        if query is None or not long:
+            return {}
+        return await run_blocking(
+            lambda: {row: self._passage(entries[row], query, chunks[row]) for row in long},
+            self._store,
+        )
 
-    def _passage(self, hit: RankedRow, entry: MemoryEntry, query: str) -> Passage:
+    def _passage(self, entry: MemoryEntry, query: str, chunk: int | None) -> Passage:
         embedder = self._models.now.embedder
         near = None
-        if embedder is not None and hit.chunk is not None:
-            near = embedder.chunk_span(entry.content, hit.chunk)
+        if embedder is not None and chunk is not None:
+            near = embedder.chunk_span(entry.content, chunk)
         return passage_of(entry, query, near)
 
     async def like(self, scope: Scope, entry_id: UUID, search: Search) -> SimilaritySearch | None:

@@ -32,11 +32,13 @@ class CachedHit(NamedTuple):
         row: The memory's row in the store.
         score: From 0 to 1.
         scores: Parts of the score.
+        chunk: Which of its vectors is nearest to the query's, where it has several.
     """
 
     row: int
     score: float
     scores: RelevanceScores
+    chunk: int | None = None
 
 
 class CachedAnswer(NamedTuple):

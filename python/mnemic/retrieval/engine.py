@@ -42,6 +42,7 @@ from mnemic.model import (
 from mnemic.model.deadline import NO_LIMIT, TimeLimit, check_deadline
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, Field, Not, Op, Test
 from mnemic.model.marks import Marks
+from mnemic.model.passage import Passage
 from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
 from mnemic.model.rows import State
 from mnemic.model.search import DocumentedFloors, Search
@@ -158,7 +159,9 @@ class RetrievalEngine(Service):
         milliseconds = milliseconds_since(started)
         if not hits and not query.offset:
             marks = await self._hinted(marks, "retrieve", scope)
-        result = _result(query, given, marks, milliseconds)
+        chunks = {hit.row: hit.chunk for hit in hits}
+        passages = await self.repository.passages(chunks, entries, query.query)
+        result = _result(query, given, passages, marks, milliseconds)
         self._milliseconds.append(milliseconds)
         if not hits:
             self._telemetry.record(table.NO_RESULTS, query=result.original_query)
@@ -548,12 +551,22 @@ _NO_SALIENCE = Salience(recency=0.0, frequency=0.0, importance=0.0)
 
 
 def _result(
-    query: MemoryQuery, given: CacheLookup, marks: Marks, milliseconds: float
+    query: MemoryQuery,
+    given: CacheLookup,
+    passages: Mapping[int, Passage],
+    marks: Marks,
+    milliseconds: float,
 ) -> MemoryRetrievalResult:
     answer, entries = given.answer, given.entries
     return MemoryRetrievalResult(
         results=tuple(
-            RankedMemory(entry=entries[hit.row], score=hit.score, rank=rank, scores=hit.scores)
+            RankedMemory(
+                entry=entries[hit.row],
+                score=hit.score,
+                rank=rank,
+                scores=hit.scores,
+                passage=passages.get(hit.row),
+            )
             for rank, hit in enumerate(answer.hits, start=1 + query.offset)
         ),
         total_matches=answer.total,
@@ -578,4 +591,4 @@ def _hit(ranked: RankedRow) -> CachedHit:
         context_boost=part("context"),
         keyword=part("keyword"),
     )
-    return CachedHit(ranked.row, ranked.shown_score, scores)
+    return CachedHit(ranked.row, ranked.shown_score, scores, ranked.chunk)
