@@ -99,12 +99,11 @@ def written(number, language):
         ("it", "Che cosa ho dipinto {} giorni fa?"),
     ],
 )
-def test_written_numbers_are_read_in_four_languages_or_as_no_time(language, text, number):
+def test_written_numbers_are_read_in_four_languages(language, text, number):
     day = NOW.date() - timedelta(days=number)
     digits, words = text.format(number), text.format(written(number, language))
     assert days(digits) == [(day, day)]
-    is_joined = language == "it" and number > 20 and number % 10
-    assert days(words) == ([] if is_joined else [(day, day)])
+    assert days(words) == [(day, day)]
     assert days(words.upper()) == days(words)
 
 
@@ -129,10 +128,85 @@ def test_written_numbers_are_read_in_four_languages_or_as_no_time(language, text
         ("vor einem Jahr und zwei Monaten", date(2022, 8, 1), date(2022, 8, 31)),
         ("What is due two weeks ago?", date(2023, 10, 1), date(2023, 10, 7)),
         ("I once sei two days ago", date(2023, 10, 16), date(2023, 10, 16)),
+        ("Qu'est-ce que j'ai peint hier ?", date(2023, 10, 17), date(2023, 10, 17)),
+        ("Qu\u2019ai-je mangé hier soir ?", date(2023, 10, 17), date(2023, 10, 17)),
+        ("avant-hier", date(2023, 10, 16), date(2023, 10, 16)),
+        ("Qu'ai-je peint aujourd'hui ?", date(2023, 10, 18), date(2023, 10, 18)),
+        ("antier", date(2023, 10, 16), date(2023, 10, 16)),
+        ("hace treintaidós días", date(2023, 9, 16), date(2023, 9, 16)),
+        ("ventun giorni fa", date(2023, 9, 27), date(2023, 9, 27)),
+        ("trentatré giorni fa", date(2023, 9, 15), date(2023, 9, 15)),
     ],
 )
 def test_days_and_lengths_of_time_are_read_in_four_languages(text, first, last):
     assert days(text) == [(first, last)]
+
+
+WEEKS = [(date(2023, 10, 2 + 7 * at), date(2023, 10, 8 + 7 * at)) for at in range(4)]
+MONTHS = [(date(2023, 9, 1), date(2023, 9, 30)), (date(2023, 10, 1), date(2023, 10, 31))]
+YEARS = [(date(year, 1, 1), date(year, 12, 31)) for year in (2022, 2023, 2024)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Was habe ich letzte Woche gemalt?", WEEKS[1]),
+        ("vorletzte Woche", WEEKS[0]),
+        ("in der vergangenen Woche", WEEKS[1]),
+        ("diese Woche", WEEKS[2]),
+        ("nächste Woche", WEEKS[3]),
+        ("im letzten Monat", MONTHS[0]),
+        ("voriges Jahr", YEARS[0]),
+        ("letztes Wochenende", (date(2023, 10, 14), date(2023, 10, 15))),
+        ("Qu'ai-je peint la semaine dernière ?", WEEKS[1]),
+        ("cette semaine", WEEKS[2]),
+        ("la semaine prochaine", WEEKS[3]),
+        ("le mois dernier", MONTHS[0]),
+        ("l'an dernier", YEARS[0]),
+        ("l\u2019année passée", YEARS[0]),
+        ("¿Qué pinté la semana pasada?", WEEKS[1]),
+        ("la próxima semana", WEEKS[3]),
+        ("este mes", MONTHS[1]),
+        ("el año pasado", YEARS[0]),
+        ("Che cosa ho dipinto la settimana scorsa?", WEEKS[1]),
+        ("la scorsa settimana", WEEKS[1]),
+        ("il mese scorso", MONTHS[0]),
+        ("quest'anno", YEARS[1]),
+        ("l'anno prossimo", YEARS[2]),
+    ],
+)
+def test_weeks_months_and_years_beside_this_one_are_read_in_four_languages(text, wanted):
+    assert days(text) == [wanted]
+    assert days(text.upper()) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Was habe ich hier gemalt?",
+        "Wer war hier?",
+        "Wat heb ik hier gedaan?",
+        "hier",
+        "letzte Woche vor Ostern",
+        "die letzten Wochen",
+        "die letzten drei Wochen",
+        "letzte Bestellung",
+        "les deux dernières semaines",
+        "la fin de semaine dernière",
+        "une semaine passée à Rome",
+        "il a passé la journée",
+        "cette a été",
+        "questa a",
+        "a passé",
+        "el fin de semana pasado",
+        "el pasado lunes",
+        "esta a punto",
+        "il fine settimana scorso",
+        "trentadue anni",
+    ],
+)
+def test_other_words_of_four_languages_are_no_time(text):
+    assert days(text) == []
 
 
 @pytest.mark.parametrize(
@@ -156,6 +230,8 @@ def test_days_and_lengths_of_time_are_read_in_four_languages(text, first, last):
         "il 3",
         "due o tre giorni fa",
         "mille cinque giorni fa",
+        "centoventi giorni fa",
+        "ventisei o ventisette giorni fa",
         "fa tre giorni",
         "sei stanco",
         "due in 3 days",
@@ -214,6 +290,15 @@ def test_a_date_without_a_year_is_the_latest_up_to_the_newest_memory(day, now, n
 def test_without_memories_a_date_without_a_year_is_counted_from_now():
     now = microseconds(NOW)
     assert date_ranges("on May 6th", now, None) == date_ranges("on May 6th", now)
+
+
+WORDS = "hier avant an a la letzte vor Woche semaine dernière passé mes pasado quest anno de 3 il y"
+
+
+@given(st.lists(st.sampled_from([*WORDS.split(), "'", "-", "\u2019é"])), st.sampled_from(["", " "]))
+def test_any_words_of_dates_give_ranges_that_end_after_they_begin(words, between):
+    found = date_ranges(between.join(words), microseconds(NOW))
+    assert all(start < end for start, end in found)
 
 
 @given(st.text(), INT64, st.none() | INT64)

@@ -19,16 +19,39 @@ pub(super) enum Foreign {
     Other,
     /// Days from today.
     Day(i64),
+    /// Yesterday in French, here in German.
+    Hier,
+    /// −1, 0 or 1 beside a unit: "letzte Woche", "la semaine dernière".
+    Turn(i64, Side, Gender),
     /// A part of a length of time, as the English word.
     Part(Word),
 }
 
-use Foreign::{Ago, Behind, Day, Il, Other, Part, Since};
+/// Where a word may stand beside its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+    Either,
+}
+
+/// A week is feminine in all four languages: "el fin de semana pasado" is no week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gender {
+    Feminine,
+    Masculine,
+    Any,
+}
+
+use Foreign::{Ago, Behind, Day, Hier, Il, Other, Part, Since, Turn};
+use Gender::{Feminine, Masculine};
+use Side::{After, Before, Either};
 
 /// "siebenunddreissig"; longer words are not made lower-case.
 const LONGEST: usize = 18;
 
-/// Look a word up, whatever its case. German has numbers of two parts: "fünfundvierzig".
+/// Look a word up, whatever its case. Numbers have two parts: "fünfundvierzig", "ventotto",
+/// "treintaicinco".
 pub(super) fn look_up(word: &str) -> Option<Foreign> {
     let word = (word.len() <= LONGEST).then(|| word.to_lowercase())?;
     let known = |word: &str| {
@@ -36,18 +59,48 @@ pub(super) fn look_up(word: &str) -> Option<Foreign> {
             WORDS.binary_search_by(|(known, _)| known.as_bytes().cmp(word.as_bytes())).ok()?;
         Some(WORDS[place].1)
     };
-    known(&word).or_else(|| {
-        let (ones, tens) = word.split_once("und")?;
-        match (known(ones)?, known(tens)?) {
-            (Part(Count(ones @ 1..=9)), Part(Count(tens @ 20..))) => Some(Part(Count(tens + ones))),
-            _ => None,
-        }
+    let count = |word: &str| match known(word) {
+        Some(Part(Count(count))) => Some(count),
+        _ => None,
+    };
+    known(&word).or_else(|| german_turn(&word)).or_else(|| {
+        let (tens, ones) = match word.split_once("und") {
+            Some((ones, tens)) => (count(tens)?, count(ones)?),
+            None => southern_parts(&word, &count)?,
+        };
+        ((20..).contains(&tens) && (1..=9).contains(&ones)).then_some(Part(Count(tens + ones)))
     })
+}
+
+/// "vent-uno", "trenta-due", "treinta-i-cinco": all tens have "nt" before their vowel, which is lost
+/// before another one.
+fn southern_parts(word: &str, count: &impl Fn(&str) -> Option<i64>) -> Option<(i64, i64)> {
+    let at = word.find("nt")? + 2;
+    let (stem, rest) = word.split_at(at);
+    if let Some(ones) = rest.strip_prefix(['a', 'i']) {
+        return Some((count(&word[..=at])?, count(ones.strip_prefix('i').unwrap_or(ones))?));
+    }
+    let ones = count(rest).filter(|ones| matches!(ones, 1 | 8))?;
+    let tens = ["a", "i"].iter().find_map(|vowel| count(&[stem, vowel].concat()))?;
+    Some((tens, ones))
+}
+
+/// "letzte", "vorigen", "dieser", whatever their endings.
+fn german_turn(word: &str) -> Option<Foreign> {
+    let stem = ["e", "en", "er", "es", "em"].iter().find_map(|ending| word.strip_suffix(ending))?;
+    let step = match stem {
+        "vorletzt" => -2,
+        "letzt" | "vergangen" | "vorig" => -1,
+        "dies" => 0,
+        "nächst" | "naechst" | "kommend" => 1,
+        _ => return None,
+    };
+    Some(Turn(step, Before, Gender::Any))
 }
 
 /// Sorted by bytes.
 #[rustfmt::skip]
-const WORDS: [(&str, Foreign); 218] = [
+const WORDS: [(&str, Foreign); 254] = [
     ("acht", Part(Count(8))),
     ("achtzehn", Part(Count(18))),
     ("achtzig", Part(Count(80))),
@@ -61,14 +114,19 @@ const WORDS: [(&str, Foreign); 218] = [
     ("ans", Part(Word::Unit(Unit::Year, true))),
     ("anteayer", Day(-2)),
     ("antes", Other),
+    ("antier", Day(-2)),
+    ("aujourd", Day(0)),
+    ("avant", Other),
     ("avantieri", Day(-2)),
     ("ayer", Day(-1)),
     ("año", Part(Word::Unit(Unit::Year, false))),
     ("años", Part(Word::Unit(Unit::Year, true))),
     ("catorce", Part(Count(14))),
+    ("ce", Turn(0, Before, Masculine)),
     ("cent", Part(Scale(100))),
     ("cento", Part(Scale(100))),
     ("cents", Part(Scale(100))),
+    ("cette", Turn(0, Before, Feminine)),
     ("cien", Part(Scale(100))),
     ("ciento", Part(Scale(100))),
     ("cinco", Part(Count(5))),
@@ -81,6 +139,9 @@ const WORDS: [(&str, Foreign); 218] = [
     ("cuatro", Part(Count(4))),
     ("demi", Part(Half)),
     ("demie", Part(Half)),
+    ("dernier", Turn(-1, After, Masculine)),
+    ("derniere", Turn(-1, After, Feminine)),
+    ("dernière", Turn(-1, After, Feminine)),
     ("desde", Since),
     ("deux", Part(Count(2))),
     ("dia", Part(Word::Unit(Unit::Day, false))),
@@ -107,6 +168,7 @@ const WORDS: [(&str, Foreign); 218] = [
     ("due", Part(Count(2))),
     ("día", Part(Word::Unit(Unit::Day, false))),
     ("días", Part(Word::Unit(Unit::Day, true))),
+    ("dós", Part(Count(2))),
     ("e", Part(And)),
     ("ed", Part(And)),
     ("ein", Part(Count(1))),
@@ -115,6 +177,8 @@ const WORDS: [(&str, Foreign); 218] = [
     ("einen", Part(Count(1))),
     ("einer", Part(Count(1))),
     ("elf", Part(Count(11))),
+    ("esta", Turn(0, Before, Feminine)),
+    ("este", Turn(0, Before, Masculine)),
     ("et", Part(And)),
     ("fa", Behind),
     ("fünf", Part(Count(5))),
@@ -132,6 +196,7 @@ const WORDS: [(&str, Foreign); 218] = [
     ("heure", Part(Word::Unit(Unit::Hour, false))),
     ("heures", Part(Word::Unit(Unit::Hour, true))),
     ("heute", Day(0)),
+    ("hier", Hier),
     ("hora", Part(Word::Unit(Unit::Hour, false))),
     ("horas", Part(Word::Unit(Unit::Hour, true))),
     ("hoy", Day(0)),
@@ -158,7 +223,7 @@ const WORDS: [(&str, Foreign); 218] = [
     ("minuti", Part(Word::Unit(Unit::Minute, true))),
     ("minuto", Part(Word::Unit(Unit::Minute, false))),
     ("minutos", Part(Word::Unit(Unit::Minute, true))),
-    ("mois", Part(Word::Unit(Unit::Month, true))),
+    ("mois", Part(Word::Unit(Unit::Month, false))),
     ("monat", Part(Word::Unit(Unit::Month, false))),
     ("monate", Part(Word::Unit(Unit::Month, true))),
     ("monaten", Part(Word::Unit(Unit::Month, true))),
@@ -182,15 +247,34 @@ const WORDS: [(&str, Foreign); 218] = [
     ("ottanta", Part(Count(80))),
     ("otto", Part(Count(8))),
     ("ou", Part(Or)),
+    ("pasada", Turn(-1, Either, Feminine)),
+    ("pasado", Turn(-1, Either, Masculine)),
+    ("passata", Turn(-1, Either, Feminine)),
+    ("passato", Turn(-1, Either, Masculine)),
+    ("passé", Turn(-1, After, Masculine)),
+    ("passée", Turn(-1, After, Feminine)),
+    ("prochain", Turn(1, Either, Masculine)),
+    ("prochaine", Turn(1, Either, Feminine)),
+    ("prossima", Turn(1, Either, Feminine)),
+    ("prossimo", Turn(1, Either, Masculine)),
+    ("proxima", Turn(1, Either, Feminine)),
+    ("proximo", Turn(1, Either, Masculine)),
+    ("próxima", Turn(1, Either, Feminine)),
+    ("próximo", Turn(1, Either, Masculine)),
     ("quaranta", Part(Count(40))),
     ("quarante", Part(Count(40))),
     ("quatorze", Part(Count(14))),
     ("quatre", Part(Count(4))),
     ("quattordici", Part(Count(14))),
     ("quattro", Part(Count(4))),
+    ("quest", Turn(0, Before, Masculine)),
+    ("questa", Turn(0, Before, Feminine)),
+    ("questo", Turn(0, Before, Masculine)),
     ("quince", Part(Count(15))),
     ("quindici", Part(Count(15))),
     ("quinze", Part(Count(15))),
+    ("scorsa", Turn(-1, Either, Feminine)),
+    ("scorso", Turn(-1, Either, Masculine)),
     ("sechs", Part(Count(6))),
     ("sechzehn", Part(Count(16))),
     ("sechzig", Part(Count(60))),
@@ -216,6 +300,7 @@ const WORDS: [(&str, Foreign); 218] = [
     ("soixante", Part(Count(60))),
     ("stunde", Part(Word::Unit(Unit::Hour, false))),
     ("stunden", Part(Word::Unit(Unit::Hour, true))),
+    ("séis", Part(Count(6))),
     ("tag", Part(Word::Unit(Unit::Day, false))),
     ("tage", Part(Word::Unit(Unit::Day, true))),
     ("tagen", Part(Word::Unit(Unit::Day, true))),
@@ -229,6 +314,8 @@ const WORDS: [(&str, Foreign); 218] = [
     ("trente", Part(Count(30))),
     ("tres", Part(Count(3))),
     ("trois", Part(Count(3))),
+    ("tré", Part(Count(3))),
+    ("trés", Part(Count(3))),
     ("u", Part(Or)),
     ("un", Part(Count(1))),
     ("una", Part(Count(1))),
@@ -261,11 +348,13 @@ const WORDS: [(&str, Foreign); 218] = [
     ("vorgestern", Day(-2)),
     ("woche", Part(Word::Unit(Unit::Week, false))),
     ("wochen", Part(Word::Unit(Unit::Week, true))),
+    ("wochenende", Part(Word::Unit(Unit::Weekend, false))),
     ("y", Part(And)),
     ("zehn", Part(Count(10))),
     ("zwanzig", Part(Count(20))),
     ("zwei", Part(Count(2))),
     ("zwölf", Part(Count(12))),
+    ("ún", Part(Count(1))),
 ];
 
 #[cfg(test)]
@@ -283,15 +372,30 @@ mod tests {
     }
 
     #[test]
-    fn german_numbers_are_read_in_two_parts() {
-        for (word, number) in
-            [("einundzwanzig", 21), ("fünfundvierzig", 45), ("neunundneunzig", 99)]
-        {
+    fn numbers_are_read_in_two_parts() {
+        for (word, number) in [
+            ("einundzwanzig", 21),
+            ("fünfundvierzig", 45),
+            ("neunundneunzig", 99),
+            ("ventun", 21),
+            ("ventotto", 28),
+            ("trentatré", 33),
+            ("quarantadue", 42),
+            ("novantanove", 99),
+            ("treintaiuno", 31),
+            ("cuarentaiséis", 46),
+        ] {
             assert_eq!(look_up(word), Some(Part(Count(number))));
         }
         for word in [
             "und",
             "zwanzigundeins",
+            "zwanzigeins",
+            "ventdue",
+            "ventidieci",
+            "diecidue",
+            "trentacento",
+            "wanted",
             "zehnundzwanzig",
             "einundzehn",
             "hundert und",

@@ -83,8 +83,8 @@ pub enum Granularity {
 /// - 07/05/2023 and 07-05-2023 are month first unless the first number is above 12; 07.05.2023 is day
 ///   first.
 /// - Month names are English, German, French or Spanish, and so are days and lengths of time counted
-///   from today, in Italian too: gestern, vor drei Tagen, il y a trois jours, hace tres días, tre
-///   giorni fa. All other words are English, Chinese, Japanese or Korean: 4月27日, 去年, 上周五, 三天前, 令和5年, 지난주. In these three a month, a year of
+///   from today, in Italian too: gestern, letzte Woche, vor drei Tagen, il y a trois jours, hace tres días,
+///   tre giorni fa. "hier" is yesterday in a French text alone. All other words are English, Chinese, Japanese or Korean: 4月27日, 去年, 上周五, 三天前, 令和5年, 지난주. In these three a month, a year of
 ///   four digits and a day of the week count by themselves; a day of the week after 上周 and its like
 ///   is that of this week.
 /// - "last week" and its like are calendar weeks, months and years; "the last week" and "the past 3
@@ -127,7 +127,7 @@ pub fn date_ranges(text: &str, now: i64, newest: &dyn Fn() -> Option<i64>) -> Ve
 /// All dates in the order of the text.
 fn dates(text: &str, reference: &Reference<'_>) -> Vec<Found> {
     let tokens = tokens::tokens(text);
-    let mut dates = Grammar::new(&tokens, reference).dates();
+    let mut dates = Grammar::new(text, &tokens, reference).dates();
     if !text.is_ascii() {
         dates.extend(EastAsian::new(text, reference).dates());
         dates.sort_by_key(|(place, _)| *place);

@@ -1,7 +1,10 @@
 //! Days and lengths of time counted from today in German, French, Spanish and Italian.
 
+use super::super::foreign_vocabulary::{Gender, Side};
 use super::lengths::{AND, LONGEST, ONE, is_hyphen, is_part, sum};
 use super::*;
+use crate::text::Language;
+use crate::text::detection::{beginning, detect};
 
 impl Grammar<'_> {
     /// "gestern", "vor drei Tagen", "il y a trois jours", "hace tres días", "tre giorni fa".
@@ -10,6 +13,15 @@ impl Grammar<'_> {
             Kind::Foreign(Foreign::Day(shift)) => {
                 let shift = shift - i64::from(shift == -1 && self.is_day_before(place));
                 Some((Some(self.reference.relative_day(shift)), place + 1))
+            }
+            Kind::Foreign(Foreign::Hier) => {
+                let is_before = self.is_day_before(place);
+                let shift = if is_before { -2 } else { -1 };
+                (is_before || self.is_french())
+                    .then(|| (Some(self.reference.relative_day(shift)), place + 1))
+            }
+            Kind::Foreign(Foreign::Turn(..)) => {
+                self.turned(place).map(|(date, end)| (Some(date), end))
             }
             Kind::Foreign(Foreign::Ago) => {
                 let is_since = place > 0 && self.is_foreign(place - 1, Foreign::Since);
@@ -23,6 +35,9 @@ impl Grammar<'_> {
                 let (length, end) = self.foreign_length(place + 3, true)?;
                 Some((length.map(|length| self.ago(length)), end))
             }
+            Kind::Foreign(Foreign::Part(Word::Unit(..))) => {
+                self.turned(place).map(|(date, end)| (Some(date), end))
+            }
             Kind::Foreign(Foreign::Part(_)) | Kind::Number { .. } => {
                 let (length, end) = self.foreign_length(place, false)?;
                 let is_ago = self.is_foreign(end, Foreign::Behind);
@@ -32,10 +47,70 @@ impl Grammar<'_> {
         }
     }
 
-    /// "l'altro ieri", "antes de ayer".
+    /// "l'altro ieri", "antes de ayer", "avant-hier".
     fn is_day_before(&self, place: usize) -> bool {
-        let before = if self.before(place) == Some(Word::Of) { 2 } else { 1 };
+        let is_joined = self.before(place) == Some(Word::Of)
+            || place > 0 && self.kind(place - 1) == Some(Kind::Mark('-'));
+        let before = if is_joined { 2 } else { 1 };
         place >= before && self.is_foreign(place - before, Foreign::Other)
+    }
+
+    /// As the words around say: "hier" stands in half of all German questions.
+    fn is_french(&self) -> bool {
+        *self.is_french.get_or_init(|| {
+            let text = beginning(self.text);
+            let is_elided = || ["j'", "j’", "qu'", "qu’"].iter().any(|one| has(text, one));
+            detect(text).map_or_else(is_elided, |language| language == Language::French)
+        })
+    }
+
+    /// The week, month or year that a word beside it tells: "letzte Woche", "el mes pasado".
+    pub(super) fn turned(&self, place: usize) -> Step<Found> {
+        let (unit, step, end) = match self.kind(place)? {
+            Kind::Foreign(Foreign::Turn(step, Side::Before | Side::Either, gender)) => {
+                let next = self.over_mark(place + 1, '\'');
+                (self.turned_unit(next, gender)?, step, next + 1)
+            }
+            _ => match self.kind(place + 1)? {
+                Kind::Foreign(Foreign::Turn(step, Side::After | Side::Either, gender)) => {
+                    (self.turned_unit(place, gender)?, step, place + 2)
+                }
+                _ => return None,
+            },
+        };
+        // "une semaine passée à Rome", "la fin de semaine dernière", "letzte Woche vor Ostern".
+        let is_counted = matches!(
+            self.kind(place.wrapping_sub(1)),
+            Some(
+                Kind::Known(Word::Of | Word::Count(_))
+                    | Kind::Number { .. }
+                    | Kind::Foreign(Foreign::Part(_))
+            )
+        );
+        let is_of_another = is_counted || self.is_foreign(end, Foreign::Ago);
+        (!is_of_another).then(|| (self.reference.calendar_unit(unit, step), end))
+    }
+
+    fn is_an(&self, place: usize) -> bool {
+        let start = self.tokens[place].start;
+        self.text.get(start..start + 2).is_some_and(|word| word.eq_ignore_ascii_case("an"))
+    }
+
+    /// A single unit that a word of a gender may stand beside; French "an" is the English article.
+    fn turned_unit(&self, place: usize, gender: Gender) -> Option<Unit> {
+        let unit = match self.kind(place)? {
+            Kind::Foreign(Foreign::Part(Word::Unit(unit, false)))
+            | Kind::Known(Word::Unit(unit @ Unit::Weekend, false)) => unit,
+            ONE if self.is_an(place) => Unit::Year,
+            _ => return None,
+        };
+        let is_wrong = match unit {
+            Unit::Week => gender == Gender::Masculine,
+            Unit::Month | Unit::Weekend => gender == Gender::Feminine,
+            Unit::Year => false,
+            _ => true,
+        };
+        (!is_wrong).then_some(unit)
     }
 
     fn is_foreign(&self, place: usize, word: Foreign) -> bool {
@@ -64,6 +139,11 @@ impl Grammar<'_> {
         let length = sum(&kinds).filter(|(_, rest)| rest.is_empty());
         (end > place).then(|| (length.map(|(length, _)| length), end))
     }
+}
+
+/// Whether a text has some letters, whatever their case.
+fn has(text: &str, letters: &str) -> bool {
+    text.to_lowercase().contains(letters)
 }
 
 /// The English word of a token: French "sept" is no September, and "an" behind a number a year.

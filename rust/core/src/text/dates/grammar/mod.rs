@@ -7,6 +7,8 @@ mod named;
 mod periods;
 mod relative;
 
+use std::cell::OnceCell;
+
 use super::Granularity;
 use super::calendar::{Days, civil, day, day_number, months, week, weekday_until, years};
 use super::foreign_vocabulary::Foreign;
@@ -19,15 +21,21 @@ use super::vocabulary::{Reading, Unit, Word};
 const LOOK_AHEAD: usize = 12;
 
 pub(super) struct Grammar<'tokens> {
+    text: &'tokens str,
     tokens: &'tokens [Token],
     reference: &'tokens Reference<'tokens>,
+    is_french: OnceCell<bool>,
 }
 
 type Step<T> = Option<(T, usize)>;
 
 impl<'tokens> Grammar<'tokens> {
-    pub(super) fn new(tokens: &'tokens [Token], reference: &'tokens Reference<'tokens>) -> Self {
-        Self { tokens, reference }
+    pub(super) fn new(
+        text: &'tokens str,
+        tokens: &'tokens [Token],
+        reference: &'tokens Reference<'tokens>,
+    ) -> Self {
+        Self { text, tokens, reference, is_french: OnceCell::new() }
     }
 
     /// All dates with their places, in order; those that overlap the one before are part of it.
@@ -79,9 +87,10 @@ impl<'tokens> Grammar<'tokens> {
             Word::Weekday(..) => self.day_of_week(place),
             Word::Season(..) => self.season(place).map(some),
             Word::Quarter(number) => self.quarter(place, number).map(some),
-            Word::Unit(..) | Word::Count(_) | Word::Scale(_) | Word::Uncounted | Word::Half => {
-                self.counted(place).or_else(|| self.anchored(place).map(some))
-            }
+            Word::Unit(..) | Word::Count(_) | Word::Scale(_) | Word::Uncounted | Word::Half => self
+                .counted(place)
+                .or_else(|| self.anchored(place).map(some))
+                .or_else(|| self.turned(place).map(some)),
             Word::Ordinal(_) => self.part_of_period(place).map(some),
             Word::Relative(shift) => Some((Some(self.reference.relative_day(shift)), place + 1)),
             Word::Third(..) => self.third(place).map(some),
