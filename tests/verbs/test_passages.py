@@ -240,3 +240,13 @@ def test_passages_of_sensitive_memories_are_hidden_by_every_door():
             assert "plank" in hit.passage.text
             assert "plank" not in f"{hit!r}{hit.passage!r}"
             assert "Marta" not in f"{hit!r}{hit.passage!r}"
+
+
+def test_contents_and_the_query_for_each_of_them_count_in_what_is_read_for_passages(monkeypatch):
+    bound = len(LONG) + len(QUERY)
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many([LONG, LONG.replace("plank", "stone")])
+        for most, wanted in [(bound, 1), (2 * bound, 2), (bound - 1, 0)]:
+            monkeypatch.setattr("mnemic.repository.repository.MOST_READ", most)
+            passages = [hit.passage for hit in memory.search(QUERY)]
+            assert [one is not None for one in passages] == [True] * wanted + [False] * (2 - wanted)

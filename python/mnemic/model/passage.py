@@ -13,7 +13,8 @@ MAX_TOKENS: Final = 100
 """Estimated tokens of a passage: three to five sentences."""
 
 MOST_READ: Final = 1_000_000
-"""Characters of the long memories of a result that are read for passages, which takes .2 s."""
+"""Characters of the long memories of a result, each with the query, that are read for passages,
+which takes .2 s."""
 
 _READ = 10_000  # characters of a query; as a query may have
 

@@ -447,7 +447,7 @@ class Repository:
             query: What they were found by; None was no query, and there are no passages.
         """
         long = [] if query is None else [row for row in chunks if is_long(entries[row].content)]
-        read = accumulate(len(entries[row].content) for row in long)
+        read = accumulate(len(entries[row].content) + len(query or "") for row in long)
         long = [row for row, characters in zip(long, read, strict=True) if characters <= MOST_READ]
         if query is None or not long:
             return {}
