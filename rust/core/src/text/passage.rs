@@ -19,6 +19,9 @@ const STOP_WORD: f64 = 0.25;
 /// of its words, but not its stop words.
 const NEAR_SHARE: u64 = 4;
 
+/// Of the shortest words with the space between them.
+const BYTES_PER_WORD: usize = 2;
+
 /// Weights are whole numbers, so that what is added and taken away again leaves nothing.
 const UNITS_OF_WEIGHT: f64 = 65536.0;
 
@@ -39,7 +42,8 @@ pub struct Passage {
 /// weigh more by a quarter of the query. Sentences around them are taken in as far as they fit,
 /// the next one first. Without a word in common the passage begins with the near part. A sentence of
 /// more tokens is cut between words. The passage has a character at least, unless the
-/// text is empty. Takes time linear in the text.
+/// text is empty. Takes time linear in the text: behind as many words as half its bytes, which only
+/// characters that stand for several words can have, no further ones are looked for.
 ///
 /// # Examples
 /// ```
@@ -54,7 +58,8 @@ pub fn passage(text: &str, query: &str, max_tokens: usize, near: Range<usize>) -
     let language = detect(beginning(text)).or_else(|| detect(query));
     let analysis = language.map_or_else(Analysis::default, |one| Analysis { language: Some(one) });
     let query_words = QueryWords::of(query, analysis);
-    let mut units = Units { all: Vec::new(), max: max_tokens.saturating_mul(QUARTERS).max(1) };
+    let max = max_tokens.saturating_mul(QUARTERS).max(1);
+    let mut units = Units { all: Vec::new(), max, words_left: text.len() / BYTES_PER_WORD + 1 };
     units.read(text, &query_words, analysis);
     let weights = query_words.weights(&units.all);
     let best = units.widened(units.best_or_near(&near, &weights));
@@ -91,13 +96,17 @@ impl QueryWords {
         words
     }
 
-    /// The places of the distinct words that a text has.
-    fn found_in(&self, text: &str, analysis: Analysis) -> Vec<usize> {
-        let mut places = Vec::new();
-        each_word_and_part(text, analysis, |word| places.extend(self.places.get(&*word.token())));
+    /// The places of the distinct words that a text has, and how many words it has, parts of words aside.
+    fn found_in(&self, text: &str, analysis: Analysis) -> (Vec<usize>, usize) {
+        let (mut places, mut words, mut parts) = (Vec::new(), 0, 0);
+        each_word_and_part(text, analysis, |word| {
+            count(1);
+            (words, parts) = if parts > 0 { (words, parts - 1) } else { (words + 1, word.parts) };
+            places.extend(self.places.get(&*word.token()));
+        });
         places.sort_unstable();
         places.dedup();
-        places
+        (places, words)
     }
 
     /// What each word weighs: the fewer of the units have it, the more.
@@ -131,6 +140,8 @@ struct Unit {
 struct Units {
     all: Vec<Unit>,
     max: usize,
+    /// How many further words are looked for.
+    words_left: usize,
 }
 
 impl Units {
@@ -145,7 +156,11 @@ impl Units {
                 let start = cost + cost_of(&text[at..unit.start]);
                 cost = start + cost_of(&text[unit.clone()]);
                 at = unit.end;
-                let words = query_words.found_in(&text[unit.clone()], analysis);
+                let (words, read) = match self.words_left {
+                    0 => (Vec::new(), 0),
+                    _ => query_words.found_in(&text[unit.clone()], analysis),
+                };
+                self.words_left = self.words_left.saturating_sub(read);
                 rest.start = rest.end - text[unit.end..rest.end].trim_start().len();
                 self.all.push(Unit { span: unit, costs: [start, cost], words });
             }
@@ -177,12 +192,16 @@ impl Units {
         let mut held = Held { weights, times: vec![0; weights.len()], weight: 0 };
         let (mut start, mut best, mut most) =
             (units.start, units.start..units.end.min(units.start + 1), 0);
+        let mut twice = 0; // of the words of the first unit are in another one too
         for end in units.start + 1..=units.end {
             held.add(&self.all[end - 1]);
-            while start + 1 < end && (!self.fit(&(start..end)) || held.has_twice(&self.all[start]))
-            {
+            while start + 1 < end {
+                twice = held.twice(&self.all[start], twice);
+                if twice < self.all[start].words.len() && self.fit(&(start..end)) {
+                    break;
+                }
                 held.remove(&self.all[start]);
-                start += 1;
+                (start, twice) = (start + 1, 0);
             }
             if held.weight > most {
                 (best, most) = (start..end, held.weight);
@@ -209,6 +228,7 @@ impl Units {
 }
 
 fn cost_of(text: &str) -> usize {
+    count(text.len());
     text.chars().map(quarters).sum()
 }
 
@@ -221,6 +241,7 @@ struct Held<'a> {
 
 impl Held<'_> {
     fn add(&mut self, unit: &Unit) {
+        count(unit.words.len());
         for word in &unit.words {
             self.times[*word] += 1;
             self.weight += if self.times[*word] == 1 { self.weights[*word] } else { 0 };
@@ -228,25 +249,52 @@ impl Held<'_> {
     }
 
     fn remove(&mut self, unit: &Unit) {
+        count(unit.words.len());
         for word in &unit.words {
             self.times[*word] -= 1;
             self.weight -= if self.times[*word] == 0 { self.weights[*word] } else { 0 };
         }
     }
 
-    /// Whether each word of a unit is in another one too.
-    fn has_twice(&self, unit: &Unit) -> bool {
-        unit.words.iter().all(|word| self.times[*word] > 1)
+    /// How many of the first words of a unit are in another one too, if so many are known to be.
+    fn twice(&self, unit: &Unit, known: usize) -> usize {
+        let more = unit.words[known..].iter().take_while(|word| self.times[**word] > 1).count();
+        count(more + 1);
+        known + more
     }
 }
 
+/// Count steps of work in tests.
+#[cfg(not(test))]
+fn count(_steps: usize) {}
+
+#[cfg(test)]
+use tests::count;
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::text::estimate_tokens;
     use crate::text::sentences::tests::any_text;
+
+    thread_local! {
+        static STEPS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count(steps: usize) {
+        STEPS.set(STEPS.get() + steps);
+    }
+
+    /// Bytes and words that are read for a passage, for each byte of the text.
+    fn work(text: &str, query: &str, max_tokens: usize) -> usize {
+        STEPS.set(0);
+        passage(text, query, max_tokens, 0..text.len());
+        STEPS.get() / text.len()
+    }
 
     fn found<'t>(text: &'t str, query: &str, max_tokens: usize) -> &'t str {
         &text[passage(text, query, max_tokens, 0..text.len()).span]
@@ -304,6 +352,45 @@ mod tests {
         let passage = found(&text, "gate code", 16);
         assert!(passage.contains("gate code") && estimate_tokens(passage) <= 16, "{passage}");
         assert!(!passage.starts_with(' ') && !passage.ends_with(' '));
+    }
+
+    #[test]
+    fn work_does_not_grow_with_the_length_of_any_text() {
+        let letters = ('a'..='z').map(|one| format!("{one} ")).collect::<String>();
+        let repeating = format!("{letters}. {}", "a. ".repeat(60));
+        for unit in [
+            "word boat key ",
+            "# boat\n",
+            "boat",
+            "boat_",
+            "boatKey",
+            "e\u{301}",
+            "\u{315}\u{300}\u{5ae}",
+            "👩\u{200d}",
+            "漢",
+            "\u{fdfa}",
+            "a. ",
+            &letters,
+            &repeating,
+        ] {
+            for size in [2_000, 20_000, 200_000] {
+                let text: String = unit.repeat(size / unit.len());
+                for max_tokens in [1, 100, 100_000] {
+                    for query in ["boat key", &letters] {
+                        let work = work(&text, query, max_tokens);
+                        assert!(work <= 6, "{unit:?} {size} {max_tokens} {work}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_words_of_any_text_of_short_words_are_found() {
+        for unit in ["a b ", "5kg ", "a_b ", "aB1 ", "漢", "나는 ", "1,2,", "e\u{301} "] {
+            let text = format!("{}. The gate code is 4711.", unit.repeat(5_000));
+            assert!(found(&text, "gate code", 20).contains("gate code"), "{unit:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Surface forms: the words of a text as they are written, from the tokens that were matched.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -41,7 +42,12 @@ pub fn surface_forms<Token: AsRef<str>>(
     analyser: impl Into<Analyser>,
 ) -> Vec<SurfaceForm> {
     let analyser = analyser.into();
-    let mut finder = Finder { text, tokens, analyser, units: Vec::new(), found: Vec::new() };
+    let mut places: HashMap<&str, Vec<usize>> = HashMap::with_capacity(tokens.len());
+    for (place, token) in tokens.iter().enumerate() {
+        places.entry(token.as_ref()).or_default().push(place);
+    }
+    let (units, known, found) = (Vec::new(), HashSet::new(), Vec::new());
+    let mut finder = Finder { text, places, analyser, units, known, found };
     for (start, word) in text.unicode_word_indices() {
         if word.is_ascii() || !word.chars().any(is_unspaced) {
             finder.finish_run();
@@ -66,25 +72,25 @@ fn tokens_in_all(word: &str) -> Vec<String> {
     tokens
 }
 
-struct Finder<'a, Token> {
+struct Finder<'a> {
     text: &'a str,
-    tokens: &'a [Token],
+    /// Those of each token.
+    places: HashMap<&'a str, Vec<usize>>,
     analyser: Analyser,
     /// Adjacent characters of a script without spaces: where each begins and ends.
     units: Vec<(usize, usize)>,
+    /// The stretches that were found.
+    known: HashSet<&'a str>,
     found: Vec<SurfaceForm>,
 }
 
-impl<Token: AsRef<str>> Finder<'_, Token> {
-    fn take_word(&mut self, word: &str) {
+impl<'a> Finder<'a> {
+    fn take_word(&mut self, word: &'a str) {
         let own = match self.analyser {
             Analyser::Fixed(analysis) => tokens(word, &analysis),
             Analyser::Detecting => tokens_in_all(word),
         };
-        let is_own = |token: &&(usize, &Token)| own.iter().any(|one| one == token.1.as_ref());
-        let places = self.tokens.iter().enumerate();
-        let matched = places.collect::<Vec<_>>().iter().filter(is_own).map(|(at, _)| *at).collect();
-        self.push(word, matched);
+        self.push(word, own.iter().flat_map(|token| self.places_of(token)).collect());
     }
 
     fn take_character(&mut self, start: usize, character: char) {
@@ -102,12 +108,12 @@ impl<Token: AsRef<str>> Finder<'_, Token> {
     fn finish_run(&mut self) {
         let units = std::mem::take(&mut self.units);
         if let [(start, end)] = units[..] {
-            return self.push(&self.text[start..end], self.places_of(start, end));
+            return self.push(&self.text[start..end], self.places_at(start, end));
         }
         let (mut run, mut matched): (Option<(usize, usize)>, Vec<usize>) = (None, Vec::new());
         for pair in units.windows(2) {
             let (start, end) = (pair[0].0, pair[1].1);
-            let places = self.places_of(start, end);
+            let places = self.places_at(start, end);
             if places.is_empty() {
                 self.finish(run.take(), std::mem::take(&mut matched));
             } else {
@@ -125,17 +131,19 @@ impl<Token: AsRef<str>> Finder<'_, Token> {
     }
 
     /// The places of the tokens that a stretch gives.
-    fn places_of(&self, start: usize, end: usize) -> Vec<usize> {
+    fn places_at(&self, start: usize, end: usize) -> Vec<usize> {
         let folded: Cow<'_, str> = fold(&self.text[start..end]).into();
-        let places = self.tokens.iter().enumerate();
-        places.filter(|(_, token)| token.as_ref() == folded).map(|(at, _)| at).collect()
+        self.places_of(&folded)
     }
 
-    fn push(&mut self, text: &str, mut matched: Vec<usize>) {
+    fn places_of(&self, token: &str) -> Vec<usize> {
+        self.places.get(token).cloned().unwrap_or_default()
+    }
+
+    fn push(&mut self, text: &'a str, mut matched: Vec<usize>) {
         matched.sort_unstable();
         matched.dedup();
-        let is_known = self.found.iter().any(|known| known.text == text);
-        if !matched.is_empty() && !is_known {
+        if !matched.is_empty() && self.known.insert(text) {
             self.found.push(SurfaceForm { text: text.to_owned(), tokens: matched });
         }
     }
