@@ -386,6 +386,14 @@ mod tests {
     }
 
     #[test]
+    fn words_that_another_sentence_has_too_are_looked_at_once() {
+        let letters = ('a'..='y').map(|one| format!("{one} ")).collect::<String>();
+        let sentences = ('a'..='y').map(|one| format!("{one}. ")).collect::<String>();
+        let text = format!("{letters}z. {sentences}{}", "a. ".repeat(20_000));
+        assert!(work(&text, &format!("{letters}z"), 100_000) <= 6);
+    }
+
+    #[test]
     fn the_last_words_of_any_text_of_short_words_are_found() {
         for unit in ["a b ", "5kg ", "a_b ", "aB1 ", "漢", "나는 ", "1,2,", "e\u{301} "] {
             let text = format!("{}. The gate code is 4711.", unit.repeat(5_000));
