@@ -202,6 +202,12 @@ def test_the_search_for_smaller_memories_has_an_end():
     assert result.dropped[-1].reason == "The budget was spent before it."
 
 
+def test_the_smallest_of_many_memories_is_found_by_the_estimate():
+    found = [memory(f"{at:03}", "long " * 50, score=0.9) for at in range(200)]
+    result = select_within_budget([*found, memory("x", "brief", score=0.1)], LINES)
+    assert result.text == "[1] 2026-05-01 brief"
+
+
 def test_a_cut_takes_few_calls_of_the_counter():
     for text in ("word " * 10_000, "漢" * 20_000, "a" * 50_000, "😀 " * 5_000):
         counter = Counter(lambda text: len(text.encode()) // 3)

@@ -35,7 +35,7 @@ CHARACTERS_PER_TOKEN = 4
 """First guess of the search; the next ones are by the counter's own results."""
 
 MAX_PASSED_OVER = 64
-"""Memories that do not fit before the search for smaller ones ends."""
+"""Memories that do not fit before the search for smaller ones ends, by a foreign counter."""
 
 MAX_FURTHER_CUTS = 4
 """Cuts of the last memory where a block takes more tokens than its lines."""
@@ -143,7 +143,8 @@ def enforce_budget(
     The budget holds for the whole rendered block, with header, headings and footer. It is spent by
     score, then newest, then smallest id. The first memory that does not fit is cut, the ellipsis
     within the budget, and is the last one; if fewer than 16 tokens are left for its content, it is
-    passed over, and smaller ones take its place. After 64 that do not fit the search ends.
+    passed over, and smaller ones take its place. With a counter of your own the search ends after
+    64 that do not fit.
 
     Args:
         memories: In the order of the block.
@@ -229,7 +230,7 @@ class _Selection:
             self._remaining = 0 if self._query is None else remaining - cut[2]
             self._headings.add(heading)
         else:
-            self._misses_left -= 1
+            self._misses_left -= not self._is_estimate
             reason = f"It takes more than the {max(remaining, 0)} tokens that were left."
             self._drop(memory, reason)
 
