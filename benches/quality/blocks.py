@@ -1,7 +1,8 @@
 """What reaches a prompt: `python -m benches.quality.blocks [DIRECTORY …]`.
 
 For each way to a block: the share of a question's evidence that is cited in it, the share of the
-answer's words (of those that the evidence has) that stand in it, and its tokens.
+answer's words (of those that the evidence has) that stand in it, its tokens, and the median of the
+milliseconds that a processor needs for it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import statistics
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +20,7 @@ from benches.quality.datasets import load_conversations, load_own
 from benches.quality.methods.front_door import entry_fields
 from benches.quality.metrics import mean_and_error
 from benches.quality.progress import Line
-from benches.quality.vectors import minilm
+from benches.quality.vectors import StoredEmbedder, minilm
 from mnemic.policy import INTERLEAVED, RetrievalConfig, RetrievalPolicy, RetrievalRequest
 
 if TYPE_CHECKING:
@@ -66,14 +69,17 @@ WORD = re.compile(r"\w+")
 
 
 def measured(
-    dataset: Dataset, ways: dict[str, Callable[[mnemic.Memory, str], Block]], limit: int | None
+    dataset: Dataset,
+    ways: dict[str, Callable[[mnemic.Memory, str], Block]],
+    limit: int | None,
+    embedder: StoredEmbedder | None,
 ) -> dict[str, dict[str, list[float]]]:
     """Return the figures of each question by way, under its conversation and id."""
     rows: dict[str, dict[str, list[float]]] = {way: {} for way in ways}
     line = Line()
     for number, collection in enumerate(dataset.collections):
         line.show(f"{dataset.name}: {number} of {len(dataset.collections)}")
-        with mnemic.Memory(":memory:", track_access=False, embedder=minilm()) as memory:
+        with mnemic.Memory(":memory:", track_access=False, embedder=embedder) as memory:
             added = memory.add_many([entry_fields(one) for one in collection.memories])
             names = {str(entry.id): entry.metadata["benchmark_id"] for entry in added}
             for question in collection.questions[:limit]:
@@ -83,11 +89,14 @@ def measured(
                     if grade >= dataset.relevant_from
                 }
                 for way, block in ways.items():
+                    begun = time.process_time()
                     made = block(memory, question.text)
+                    used = 1000 * (time.process_time() - begun)
                     cited = relevant & {names[each] for each in made.ids}
                     rows[way][f"{collection.name} {question.id}"] = [
                         len(cited) / len(relevant),
                         made.tokens,
+                        used,
                         *answer_share(collection, question, relevant, made.text),
                     ]
     return rows
@@ -115,19 +124,22 @@ def report(by_set: dict[str, dict[str, dict[str, list[float]]]]) -> None:
 
 def cell(rows: list[list[float]]) -> str:
     evidence, tokens = (mean_and_error([row[at] for row in rows])[0] for at in (0, 1))
-    answers = [row[2] for row in rows if len(row) > 2]
+    milliseconds = statistics.median(row[2] for row in rows)
+    answers = [row[3] for row in rows if len(row) > 3]
     shown = f", {mean_and_error(answers)[0]:.3f}" if answers else ""
-    return f"{evidence:.3f}{shown} ({tokens:,.0f})"
+    return f"{evidence:.3f}{shown} ({tokens:,.0f}; {milliseconds:.2f} ms)"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benches.quality.blocks", description=__doc__)
     parser.add_argument("directories", metavar="DIRECTORY", nargs="*", type=Path)
     parser.add_argument("--limit", type=int, metavar="N", help="first questions of a conversation")
+    parser.add_argument("--keywords", action="store_true", help="without an embedder")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each question there")
     options = parser.parse_args()
     sets = [load_own(), *map(load_conversations, options.directories)]
-    by_set = {one.name: measured(one, WAYS, options.limit) for one in sets}
+    embedder = None if options.keywords else minilm()
+    by_set = {one.name: measured(one, WAYS, options.limit, embedder) for one in sets}
     report(by_set)
     if options.json:
         options.json.write_text(json.dumps(by_set), encoding="utf-8")

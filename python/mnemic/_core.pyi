@@ -1420,6 +1420,16 @@ class MemoryIndex:
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
         """
+    def filling(self, rows: Sequence[int], max_tokens: int, /) -> list[int]:
+        """Return the places of those rows that a text of so many tokens may hold.
+
+        These are the first ones until it must be full, and short ones behind them. The interpreter
+        is detached.
+
+        Args:
+            rows: The best first; those that are not known are among the result.
+            max_tokens: Tokens of the text, by `estimate_tokens`.
+        """
     def surface_forms(self, text: str, tokens: Sequence[str], /) -> list[tuple[str, list[int]]]:
         """Return where tokens are written in a text, each stretch with the places of its tokens.
 

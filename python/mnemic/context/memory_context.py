@@ -17,7 +17,8 @@ class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its par
     Attributes:
         hits: The cited memories with their scores, in the order of their numbers.
         tokens: Number of tokens of the text.
-        dropped: The memories that were found and left out, each with the step and the reason.
+        dropped: The memories that were found and left out, each with the step and the reason; with
+            `explain=True` also those that are too long for what better ones leave of the text.
         degraded: Whether the embedder failed, so that the memories were found by keywords.
         degraded_reason: Why the embedder failed, without a word of a memory; else None.
         partial: Whether the timeout passed, so that better memories may be missing.

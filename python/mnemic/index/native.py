@@ -293,6 +293,11 @@ class NativeIndex:
         found = self._current().rank(search, *inputs)
         return RankedPage(list(map(_RANKED_ROW, found[0])), *found[1:])
 
+    def filling(self, ranked: Sequence[RankedRow], max_tokens: int) -> list[RankedRow]:
+        """Return the ranked rows that a text of so many tokens may hold, as it is estimated."""
+        rows = [hit.row for hit in ranked]
+        return [ranked[place] for place in self._current().filling(rows, max_tokens)]
+
     def surface_forms(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
         """Return where tokens are written in a text, each with the positions of its tokens."""
         return self._current().surface_forms(text, tokens)

@@ -76,6 +76,8 @@ class Search(Redacted, frozen=True, kw_only=True):
         context: Text whose similar memories get a higher score, by the weight of the context.
         limit: Maximum number of results.
         offset: Number of best memories to skip before them.
+        max_tokens: Estimated tokens of the text that they are for: those that are too long for what
+            better ones leave of it are no results. None leaves none out.
         ranking: Parts of the score.
         filters: Only memories that match.
         exclude: Ids of memories to exclude.
@@ -119,6 +121,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     context: str | None = None
     limit: int
     offset: int = 0
+    max_tokens: int | None = None
     ranking: Ranking
     filters: Expression | None = None
     exclude: tuple[UUID, ...] = ()

@@ -6,7 +6,7 @@ import msgspec
 
 from mnemic.context.budget import PackingPlan, candidates_within
 from mnemic.context.packing import pack
-from mnemic.context.prompt_block import PromptForm, completed
+from mnemic.context.prompt_block import PromptBlock, PromptForm, completed
 from mnemic.index import RankedRow
 from mnemic.model import MemoryEntry, Scope, SearchType
 from mnemic.model.payload import PayloadMemory
@@ -169,6 +169,16 @@ class Retriever(Service):
         places = self._config.top_k
         return candidates_within(self._config.max_tokens) if places is None else OVER_FETCH * places
 
+    @property
+    def _max_tokens(self) -> int | None:
+        """Tokens for which candidates may be too long; None where others than these decide that."""
+        config = self._config
+        steps = config.top_k, config.clip_sentences, config.near_duplicates, config.ratio
+        is_estimate = self._counter is None and type(config.block) is PromptBlock
+        is_by_score = config.strategy == "score_first" and config.session_boost == 1
+        is_plain = is_estimate and is_by_score and not config.redaction.enabled
+        return config.max_tokens if is_plain and steps == (None,) * len(steps) else None
+
     def _search_type(self, config: RetrievalConfig) -> SearchType:
         has_embedder = self.repository.embedder is not None
         return config.search_type if has_embedder or config.search_type != "hybrid" else "keyword"
@@ -179,6 +189,7 @@ class Retriever(Service):
         return Search(
             text=request.message,
             limit=self._candidates,
+            max_tokens=self._max_tokens,
             ranking=BY_SEARCH_TYPE[self._search_type(config)],
             filters=request.expression(include_sensitive=config.include_sensitive),
             needs_evidence=config.min_score == AUTO,

@@ -618,6 +618,8 @@ class Finder(Part):
                 page = rank(index, search, asked, self._exact_limit)
             else:
                 page = index.rank(search, asked)
+            if search.max_tokens is not None:
+                page = page._replace(ranked=index.filling(page.ranked, search.max_tokens))
             linked = None
             if expansion is not None:
                 linked = self._linked(search, inputs, page.ranked, expansion, index)

@@ -146,6 +146,8 @@ class AsyncSearchVerbs(ScopedBase):
             timeout=timeout,
             on_timeout=on_timeout,
         )
+        if search.text is not None and counter is None and not explain:
+            search = msgspec.structs.replace(search, max_tokens=max_tokens)
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         # Few of so many are cited, and the text has their passages.
         found = await self._repository.search(scope, search, with_passages=False)

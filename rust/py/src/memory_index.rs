@@ -303,6 +303,18 @@ impl PyMemoryIndex {
         answer_of(py, &answer, search.explain)
     }
 
+    #[doc = stub!("MemoryIndex.filling")]
+    #[pyo3(signature = (rows, max_tokens, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn filling(
+        &self,
+        py: Python<'_>,
+        rows: Listed<i64>,
+        max_tokens: usize,
+    ) -> PyResult<Vec<usize>> {
+        py.detach(|| self.0.filling(&rows.0, max_tokens)).map_err(raised)
+    }
+
     #[doc = stub!("MemoryIndex.selected")]
     #[pyo3(signature = (search, scope, now, few, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]

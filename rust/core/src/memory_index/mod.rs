@@ -3,6 +3,7 @@
 mod budget;
 #[cfg(test)]
 mod deadline_tests;
+mod filling;
 mod neighbours;
 mod proposals;
 mod query;
