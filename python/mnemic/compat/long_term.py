@@ -376,7 +376,7 @@ class AsyncLongTermMemory(
             limit=limit,
             ranking=SEMANTIC,
             min_similarity=float(min_similarity or 0) or None,  # 0 excludes nothing
-            needs_similarity=min_similarity is None,
+            uses_similarity_floor=min_similarity is None,
         )
         found = await self._repository.search(scope, search, with_passages=False)
         return [

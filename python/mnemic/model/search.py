@@ -31,8 +31,8 @@ class EvidenceFloor(Record, frozen=True):
     is_learned: bool = False
 
 
-class DocumentedFloors(Record, frozen=True):
-    """The floors that a document names for any embedder.
+class DefaultFloors(Record, frozen=True):
+    """The floors of a search where neither the embedder nor the memories say any.
 
     Attributes:
         similarity: Minimum cosine, where one is needed; None is no floor.
@@ -84,10 +84,10 @@ class Search(Redacted, frozen=True, kw_only=True):
         min_similarity: Minimum cosine, which a memory without a vector never reaches; None is no
             floor.
         min_score: Minimum score; None is no floor.
-        needs_similarity: Whether the minimum cosine is that of similar texts, by the embedder or
-            learned from the memories.
-        documented: The floors of a document, where neither the embedder nor its scale, which is
-            learned from the memories, says what similar texts are.
+        uses_similarity_floor: Whether the minimum cosine is that of similar texts, which the
+            embedder names or its scale has.
+        default_floors: The floors where neither the embedder nor its scale says what similar texts
+            are.
         scale: The scale that cosines are put on before other parts of the score are added, once it
             is learned; None is an embedder with score floors of its own, or too few memories.
         is_near_best: Whether hits are left out whose score is far below the best one's.
@@ -127,8 +127,8 @@ class Search(Redacted, frozen=True, kw_only=True):
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
     min_score: float | None = None
-    needs_similarity: bool = False
-    documented: DocumentedFloors = DocumentedFloors()
+    uses_similarity_floor: bool = False
+    default_floors: DefaultFloors = DefaultFloors()
     scale: CosineScale | None = None
     is_near_best: bool = False
     needs_evidence: bool = False
@@ -172,13 +172,13 @@ class Search(Redacted, frozen=True, kw_only=True):
             vectors=None,
             also=(),
             min_similarity=None,
-            needs_similarity=False,
+            uses_similarity_floor=False,
         )
 
     @property
     def hint(self) -> str | None:
         """What a document's default became on the scale, for the result; None if it is unused."""
-        if self.scale is None or not self.needs_similarity:
+        if self.scale is None or not self.uses_similarity_floor:
             return None
         return (
             f"the least cosine is {self.min_similarity:.2f}, learned from these memories because "

@@ -41,7 +41,7 @@ from mnemic.model.ranking import DOCUMENTED_SIMILARITY, Order
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, salience_of, static_score_of
 from mnemic.model.rows import State
 from mnemic.model.scope import not_found
-from mnemic.model.search import DocumentedFloors, Search
+from mnemic.model.search import DefaultFloors, Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import (
     MAX_QUERY_LENGTH,
@@ -535,8 +535,8 @@ class RecallEngine(Service):
         return msgspec.structs.replace(
             search,
             min_similarity=own or None,
-            needs_similarity=own is None,
-            documented=DocumentedFloors(DOCUMENTED_SIMILARITY),
+            uses_similarity_floor=own is None,
+            default_floors=DefaultFloors(DOCUMENTED_SIMILARITY),
         )
 
 

@@ -196,7 +196,7 @@ def is_by_vectors(search: Search) -> bool:
         and search.order is None
         and search.min_salience is None
         and not (search.with_total or search.is_relative)
-        and not (search.needs_similarity or search.needs_evidence)
+        and not (search.uses_similarity_floor or search.needs_evidence)
         and not search.uses_accesses
     )
 

@@ -69,7 +69,7 @@ class EntryVectorReader(Part):
             return msgspec.structs.replace(search, vectors=stored) if is_given else search
         ranking = msgspec.structs.replace(KEYWORD, weights=search.ranking.weights)
         return msgspec.structs.replace(
-            search, ranking=ranking, like=None, min_similarity=None, needs_similarity=False
+            search, ranking=ranking, like=None, min_similarity=None, uses_similarity_floor=False
         )
 
 

@@ -89,10 +89,10 @@ def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: NativeI
 def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
     """Return what is found on a learned scale, or without it where memories are all alike."""
     found, scale = find(search), search.scale
-    if scale is None or not (found.hits or search.needs_similarity):
+    if scale is None or not (found.hits or search.uses_similarity_floor):
         return found
     if not found.hits or _are_far(found, scale):
-        least = None if search.needs_similarity else search.min_similarity
+        least = None if search.uses_similarity_floor else search.min_similarity
         given = None if search.evidence is None or search.evidence.is_learned else search.evidence
         freely = msgspec.structs.replace(search, scale=None, evidence=given, min_similarity=least)
         # Not by these hits alone, so that all pages are of one ranking.
@@ -101,7 +101,7 @@ def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> Search
         )
         if _are_far(find(nearest), scale):
             return find(freely)
-    return found.marked(hint=search.hint) if search.needs_similarity else found
+    return found.marked(hint=search.hint) if search.uses_similarity_floor else found
 
 
 def _are_far(found: SearchOutcome, scale: CosineScale) -> bool:

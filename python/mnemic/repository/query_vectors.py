@@ -13,7 +13,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
 from mnemic.model import AdaptiveShare, Scope
-from mnemic.model.search import DocumentedFloors, EvidenceFloor, Search
+from mnemic.model.search import DefaultFloors, EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_cache import QueryCache, key_of
 from mnemic.repository.vector_model import VectorModel
@@ -92,7 +92,7 @@ def announced_to(turn: LoopTurn, embeds: object) -> list[AnnouncedSearch]:
 
 
 def _with_least(search: Search, cosine: float) -> Search:
-    return msgspec.structs.replace(search, min_similarity=cosine, needs_similarity=False)
+    return msgspec.structs.replace(search, min_similarity=cosine, uses_similarity_floor=False)
 
 
 def _type(search: Search) -> str:
@@ -149,9 +149,9 @@ class QueryVectors(Part):
         """Return a search with the floors that it needs, as far as the embedder has its own."""
         embedder, compares = self._embedder, search.ranking.has_similarity
         if embedder is not None and embedder.similarity_floor is not None:
-            if search.needs_similarity:
+            if search.uses_similarity_floor:
                 search = _with_least(search, embedder.similarity_floor)
-            search = msgspec.structs.replace(search, documented=DocumentedFloors())
+            search = msgspec.structs.replace(search, default_floors=DefaultFloors())
         if search.needs_evidence:
             own = (
                 embedder.score_floors[_type(search)] if embedder is not None and compares else None
@@ -178,11 +178,11 @@ class QueryVectors(Part):
         if is_calibrated or not search.uses_meaning:
             return search
         scale = index.cosine_scale(scope, now)
-        if search.needs_similarity:
-            least = search.documented.similarity if scale is None else scale.floor
+        if search.uses_similarity_floor:
+            least = search.default_floors.similarity if scale is None else scale.floor
             search = msgspec.structs.replace(search, min_similarity=least)
         if scale is None and search.min_score is None:
-            search = msgspec.structs.replace(search, min_score=search.documented.score)
+            search = msgspec.structs.replace(search, min_score=search.default_floors.score)
         if lacks_evidence:
             learned = EvidenceFloor(learned_floor(scale), is_learned=True)
             search = msgspec.structs.replace(search, evidence=learned)

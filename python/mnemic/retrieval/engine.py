@@ -45,7 +45,7 @@ from mnemic.model.marks import Marks
 from mnemic.model.passage import Passage
 from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
 from mnemic.model.rows import State
-from mnemic.model.search import DocumentedFloors, Search
+from mnemic.model.search import DefaultFloors, Search
 from mnemic.observability import table
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.repository import Repository, SearchOutcome, Service, ServiceTelemetry
@@ -481,11 +481,11 @@ def _search(
         exclude=query.exclude_ids,
         # 0 excludes nothing.
         min_similarity=(min_similarity or None) if is_semantic else None,
-        needs_similarity=is_semantic and min_similarity is None,
+        uses_similarity_floor=is_semantic and min_similarity is None,
         min_score=query.min_relevance,
-        documented=DocumentedFloors(DOCUMENTED_SIMILARITY, DOCUMENTED_RELEVANCE)
+        default_floors=DefaultFloors(DOCUMENTED_SIMILARITY, DOCUMENTED_RELEVANCE)
         if is_semantic
-        else DocumentedFloors(),
+        else DefaultFloors(),
         with_total=query.with_total,
         order=None if query.order is None else _ORDERS[query.order],
         # Matches of words are small beside times and importance: few memories have all the words
