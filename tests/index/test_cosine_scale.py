@@ -58,7 +58,7 @@ def test_the_mean_is_that_of_all_pairs_and_the_floor_lower_among_few(angles):
     assert found.mean == pytest.approx(min(np.mean(pairs), 1 - 1e-5), abs=1e-5)
     fewer = 0.1 * math.log(100 / len(angles))
     assert found.floor == pytest.approx(found.mean - (1 - found.mean) * (0.1 + fewer), abs=1e-9)
-    assert found.far == pytest.approx(found.mean - 3 * found.spread)
+    assert found.lower_limit == pytest.approx(found.mean - 3 * found.spread)
 
 
 @pytest.mark.requirement("C212")

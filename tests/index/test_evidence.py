@@ -49,8 +49,9 @@ def margin_of(rows, where, wanted, count):
     counted = keyword if is_known else 0.0
     scale = wanted.scale if wanted.evidence.is_learned else None
     if scale is not None and is_known:
-        assume(abs(cosine - scale.far) > CLOSE)
-        if max(cosine, 0) < scale.far:
+        limit = scale.lower_limit
+        assume(abs(cosine - limit) > CLOSE)
+        if max(cosine, 0) < limit:
             return math.inf
     elif scale is not None and has_words:
         floor += 0.25 * (1 - floor)

@@ -50,14 +50,14 @@ class CosineScale(Record, frozen=True):
         mean: The mean cosine of two memories.
         spread: The standard deviation of these cosines.
         floor: The cosine below which a text and a memory are most likely unrelated.
-        far: The cosine that even unrelated texts reach: if no memory does, memories are all alike,
-            and the mean says nothing of other texts.
+        lower_limit: The cosine that even unrelated texts reach: if no memory does, memories are all
+            alike, and the mean says nothing of other texts.
     """
 
     mean: float
     spread: float
     floor: float
-    far: float
+    lower_limit: float
 
 
 class Search(Redacted, frozen=True, kw_only=True):

@@ -91,7 +91,7 @@ def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> Search
     found, scale = find(search), search.scale
     if scale is None or not (found.hits or search.uses_similarity_floor):
         return found
-    if not found.hits or _are_far(found, scale):
+    if not found.hits or _are_below_limit(found, scale):
         least = None if search.uses_similarity_floor else search.min_similarity
         given = None if search.evidence is None or search.evidence.is_learned else search.evidence
         freely = msgspec.structs.replace(search, scale=None, evidence=given, min_similarity=least)
@@ -99,14 +99,14 @@ def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> Search
         nearest = msgspec.structs.replace(
             freely, ranking=SEMANTIC, order=None, limit=1, offset=0, min_score=None
         )
-        if _are_far(find(nearest), scale):
+        if _are_below_limit(find(nearest), scale):
             return find(freely)
     return found.marked(hint=search.hint) if search.uses_similarity_floor else found
 
 
-def _are_far(found: SearchOutcome, scale: CosineScale) -> bool:
+def _are_below_limit(found: SearchOutcome, scale: CosineScale) -> bool:
     cosines = [hit.similarity for hit in found.hits if hit.similarity is not None]
-    return max(cosines, default=scale.far) < scale.far
+    return max(cosines, default=scale.lower_limit) < scale.lower_limit
 
 
 def _time(microseconds: int) -> datetime:

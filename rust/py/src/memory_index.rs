@@ -242,8 +242,8 @@ impl PyMemoryIndex {
     ) -> PyResult<Option<Scale<'py>>> {
         require_memory(self.0.bytes_of_reading(0, 0))?;
         let scale = py.detach(|| self.0.cosine_scale(scope.0.scope().user, now)).map_err(raised)?;
-        Ok(scale.map(|(CosineScale { mean, spread, floor, far }, common)| {
-            (mean, spread, floor, far, PyArray1::from_vec(py, common))
+        Ok(scale.map(|(CosineScale { mean, spread, floor, lower_limit }, common)| {
+            (mean, spread, floor, lower_limit, PyArray1::from_vec(py, common))
         }))
     }
 

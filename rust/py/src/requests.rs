@@ -95,13 +95,13 @@ pub(crate) struct GivenScale {
     mean: f64,
     spread: f64,
     floor: f64,
-    far: f64,
+    lower_limit: f64,
 }
 
 impl GivenScale {
     pub(crate) fn scale(&self) -> CosineScale {
-        let Self { mean, spread, floor, far } = *self;
-        CosineScale { mean, spread, floor, far }
+        let Self { mean, spread, floor, lower_limit } = *self;
+        CosineScale { mean, spread, floor, lower_limit }
     }
 }
 

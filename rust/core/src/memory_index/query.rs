@@ -193,7 +193,7 @@ impl Query<'_> {
         let mut fused = Fused::new(candidates, scoring, has_query, similarities);
         // A score that is the cosine alone stays the cosine.
         let is_fused = !scoring.is_similarity_alone();
-        fused.placement = request.scale.filter(|_| is_fused).map(CosineScale::placement);
+        fused.rescaling = request.scale.filter(|_| is_fused).map(CosineScale::rescaling);
         fused.ruled_out = ruled_out;
         fused.shares = self.shares(&candidates.docids);
         let mut fused = self.informed(fused, terms)?.scaled();

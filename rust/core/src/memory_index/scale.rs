@@ -23,7 +23,7 @@ const MIN_MEMORIES: usize = 32;
 const BELOW_MEAN: f64 = 0.1;
 
 /// So many standard deviations below the mean there is hardly any pair of texts.
-const FAR: f64 = 3.0;
+const DEVIATIONS: f64 = 3.0;
 
 /// Memories that are all alike are still found by a text of the same vector.
 const MAX_COSINE: f64 = 1.0 - 1e-5;
@@ -73,7 +73,7 @@ impl MemoryIndex {
         let mean = mean_cosine(&sum, rows.len()).min(MAX_COSINE);
         let floor = mean - (1.0 - mean) * (BELOW_MEAN + fewer(docids.len(), false));
         let spread = self.spread(&rows);
-        let scale = CosineScale { mean, spread, floor, far: mean - FAR * spread };
+        let scale = CosineScale { mean, spread, floor, lower_limit: mean - DEVIATIONS * spread };
         Ok(Some((scale, sum.into_iter().map(|part| part as f32).collect())))
     }
 

@@ -159,7 +159,7 @@ pub(super) fn scoring() -> ScoringConfig {
 }
 
 fn any_scale() -> impl Strategy<Value = Option<CosineScale>> {
-    let made = |(mean, spread)| CosineScale { mean, spread, floor: mean, far: mean };
+    let made = |(mean, spread)| CosineScale { mean, spread, floor: mean, lower_limit: mean };
     prop::option::of((-0.5..0.95, 0.0..0.3).prop_map(made))
 }
 

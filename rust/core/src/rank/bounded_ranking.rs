@@ -153,9 +153,9 @@ pub(crate) struct Uppers {
 /// Upper bounds of the matches of memories by themselves.
 fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     let mut matched = vec![0.0; fused.candidates.docids.len()];
-    let (share, placement) = (fused.scoring.similarity, fused.placement);
+    let (share, rescaling) = (fused.scoring.similarity, fused.rescaling);
     for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
-        *matched = near(placement, share, f64::from(*upper));
+        *matched = near(rescaling, share, f64::from(*upper));
     }
     let keywords = fused.keywords.as_ref().map_or(&[][..], Keywords::uppers);
     for (matched, keyword) in matched.iter_mut().zip(keywords) {
@@ -163,7 +163,7 @@ fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     }
     for (at, share) in &fused.shares {
         let upper = uppers.query.get(*at as usize).copied().unwrap_or(f32::NEG_INFINITY);
-        let near = near(placement, *share, f64::from(upper));
+        let near = near(rescaling, *share, f64::from(upper));
         matched[*at as usize] = near + (1.0 - share) * f64::from(value(keywords, *at));
     }
     matched

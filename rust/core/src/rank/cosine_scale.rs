@@ -28,34 +28,34 @@ pub struct CosineScale {
     pub floor: f64,
     /// The cosine that even unrelated texts reach: if no memory does, memories are all alike, and the
     /// mean says nothing of other texts.
-    pub far: f64,
+    pub lower_limit: f64,
 }
 
 /// Two straight lines, the lower of which has the place of a cosine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Placement {
+pub(crate) struct Rescaling {
     mean: f64,
-    place_of_mean: f64,
+    rescaled_mean: f64,
     stretch: f64,
     stretch_to_1: f64,
 }
 
 impl CosineScale {
     /// Where cosines are put on this scale.
-    pub(crate) fn placement(self) -> Placement {
+    pub(crate) fn rescaling(self) -> Rescaling {
         let stretch = (SPREAD / self.spread).clamp(1.0, MAX_STRETCH);
-        let place_of_mean = self.mean.min(MEAN);
-        let reaches_1 = place_of_mean + (1.0 - self.mean) * stretch > 1.0;
-        let knee = self.mean + (KNEE - place_of_mean) / stretch;
+        let rescaled_mean = self.mean.min(MEAN);
+        let reaches_1 = rescaled_mean + (1.0 - self.mean) * stretch > 1.0;
+        let knee = self.mean + (KNEE - rescaled_mean) / stretch;
         let stretch_to_1 = if reaches_1 { (1.0 - KNEE) / (1.0 - knee) } else { 0.0 };
-        Placement { mean: self.mean, place_of_mean, stretch, stretch_to_1 }
+        Rescaling { mean: self.mean, rescaled_mean, stretch, stretch_to_1 }
     }
 }
 
-impl Placement {
+impl Rescaling {
     /// The place of a cosine or of an upper bound of one; it grows with the cosine.
     pub(crate) fn of(&self, cosine: f64) -> f64 {
-        let stretched = self.place_of_mean + (cosine - self.mean) * self.stretch;
+        let stretched = self.rescaled_mean + (cosine - self.mean) * self.stretch;
         stretched.min(1.0 - (1.0 - cosine).max(0.0) * self.stretch_to_1)
     }
 }
@@ -66,8 +66,8 @@ mod tests {
 
     use super::*;
 
-    fn placement(mean: f64, spread: f64) -> Placement {
-        CosineScale { mean, spread, floor: mean, far: mean }.placement()
+    fn rescaling(mean: f64, spread: f64) -> Rescaling {
+        CosineScale { mean, spread, floor: mean, lower_limit: mean }.rescaling()
     }
 
     proptest! {
@@ -78,27 +78,27 @@ mod tests {
             one in -1.0..1.0_f64,
             other in -1.0..1.0_f64,
         ) {
-            let placement = placement(mean, spread);
+            let rescaling = rescaling(mean, spread);
             let (less, more) = (one.min(other), one.max(other));
-            prop_assert!(placement.of(less) <= placement.of(more));
-            prop_assert!(placement.of(more) <= 1.0);
-            prop_assert!(placement.of(f64::INFINITY) <= 1.0);
-            prop_assert!(more - less < 1e-6 || placement.of(less) < placement.of(more));
+            prop_assert!(rescaling.of(less) <= rescaling.of(more));
+            prop_assert!(rescaling.of(more) <= 1.0);
+            prop_assert!(rescaling.of(f64::INFINITY) <= 1.0);
+            prop_assert!(more - less < 1e-6 || rescaling.of(less) < rescaling.of(more));
         }
     }
 
     #[test]
     fn cosines_that_spread_enough_stay_as_far_from_each_other_as_they_are() {
-        let placement = placement(0.3, 0.15);
-        let differs = (placement.of(0.6) - placement.of(0.4) - 0.2).abs();
-        assert!(differs < 1e-12 && (placement.of(0.3) - MEAN).abs() < 1e-12);
+        let rescaling = rescaling(0.3, 0.15);
+        let differs = (rescaling.of(0.6) - rescaling.of(0.4) - 0.2).abs();
+        assert!(differs < 1e-12 && (rescaling.of(0.3) - MEAN).abs() < 1e-12);
     }
 
     #[test]
     fn squeezed_cosines_are_put_where_those_of_the_default_embedder_lie() {
-        let placement = placement(0.7 + 0.2 * MEAN, 0.2 * SPREAD);
-        let differs = |cosine: f64| (placement.of(0.7 + 0.2 * cosine) - cosine).abs();
+        let rescaling = rescaling(0.7 + 0.2 * MEAN, 0.2 * SPREAD);
+        let differs = |cosine: f64| (rescaling.of(0.7 + 0.2 * cosine) - cosine).abs();
         assert!(differs(MEAN) < 1e-9 && differs(0.5) < 1e-9);
-        assert!((placement.of(1.0) - 1.0).abs() < 1e-12);
+        assert!((rescaling.of(1.0) - 1.0).abs() < 1e-12);
     }
 }

@@ -74,8 +74,8 @@ pub(crate) fn is_enough(
             let is_plain = keywords.is_some_and(Keywords::has_stop_words);
             let is_known = is_plain || keywords.is_some_and(Keywords::has_known_words);
             let fewer = fewer(count, is_plain);
-            let is_far = |scale: CosineScale| !search.has_similar(query, scale.far);
-            if is_known && scale.is_some_and(is_far) {
+            let is_below = |scale: CosineScale| !search.has_similar(query, scale.lower_limit);
+            if is_known && scale.is_some_and(is_below) {
                 return true;
             }
             let lacks_words = scale.is_some() && keywords.is_some() && !is_known;

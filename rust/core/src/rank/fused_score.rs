@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use super::components::Components;
-use super::cosine_scale::Placement;
+use super::cosine_scale::Rescaling;
 use crate::columns::Tie;
 use crate::rank::candidates::{CandidateSet, NONE, QueryFeatures, SpeakerTerm};
 use crate::rank::keyword_match::Keywords;
@@ -28,7 +28,7 @@ pub(crate) struct Fused<'a> {
     pub(crate) query: Option<&'a Similarity<'a>>,
     pub(crate) context: Option<&'a Similarity<'a>>,
     /// Where cosines are put; `None` leaves them as they are.
-    pub(crate) placement: Option<Placement>,
+    pub(crate) rescaling: Option<Rescaling>,
     /// Keyword matches, if keywords have a share.
     pub(crate) keywords: Option<Keywords<'a>>,
     pub(crate) query_features: QueryFeatures,
@@ -54,13 +54,13 @@ pub(super) fn value<T: Copy + Default>(values: &[T], at: u32) -> T {
 }
 
 /// What a cosine, or an upper bound of one, counts as.
-fn placed(placement: Option<Placement>, cosine: f64) -> f64 {
-    placement.map_or(cosine, |placement| placement.of(cosine))
+fn placed(rescaling: Option<Rescaling>, cosine: f64) -> f64 {
+    rescaling.map_or(cosine, |rescaling| rescaling.of(cosine))
 }
 
 /// The part of a cosine in a match; a memory without a vector counts as orthogonal to the query.
-pub(super) fn near(placement: Option<Placement>, share: f64, cosine: f64) -> f64 {
-    if cosine == f64::NEG_INFINITY { 0.0 } else { share * placed(placement, cosine) }
+pub(super) fn near(rescaling: Option<Rescaling>, share: f64, cosine: f64) -> f64 {
+    if cosine == f64::NEG_INFINITY { 0.0 } else { share * placed(rescaling, cosine) }
 }
 
 impl<'a> Fused<'a> {
@@ -76,7 +76,7 @@ impl<'a> Fused<'a> {
             has_query,
             query,
             context,
-            placement: None,
+            rescaling: None,
             keywords: None,
             query_features: QueryFeatures::default(),
             static_scores: None,
@@ -150,13 +150,13 @@ impl<'a> Fused<'a> {
     /// The match of a memory by itself, from its similarity.
     pub(super) fn matched(&self, at: u32, similarity: f64) -> f64 {
         let share = self.share(at);
-        near(self.placement, share, similarity) - self.of_chunks(at, share)
+        near(self.rescaling, share, similarity) - self.of_chunks(at, share)
             + (1.0 - share) * self.keyword(at)
     }
 
     /// What a cosine counts as.
     pub(super) fn placed(&self, cosine: f64) -> f64 {
-        placed(self.placement, cosine)
+        placed(self.rescaling, cosine)
     }
 
     /// Whether the number of chunks changes scores.

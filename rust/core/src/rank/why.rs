@@ -83,7 +83,7 @@ impl Exact<'_> {
         let share = fused.share(at);
         let shares = Components {
             similarity: of_match(
-                parts.similarity.map(|cosine| near(fused.placement, share, cosine)),
+                parts.similarity.map(|cosine| near(fused.rescaling, share, cosine)),
             ),
             keyword: of_match(parts.keyword.map(|keyword| (1.0 - share) * keyword)),
             chunks: of_match(parts.chunks),
