@@ -36,7 +36,7 @@ impl MemoryIndex {
         let originals = duplicates(&texts, None)?;
         let mut left = max_tokens.saturating_add(SPARE);
         let may_hold = |place: &usize| {
-            let tokens = estimate_tokens(&neutralise(texts[*place]));
+            let tokens = tokens_of_line(texts[*place]);
             if left == 0 {
                 return tokens <= SHORT;
             }
@@ -47,6 +47,16 @@ impl MemoryIndex {
         };
         Ok((0..rows.len()).filter(may_hold).collect())
     }
+}
+
+/// The tokens of a text in a line. Only white space and what has no picture is removed there, and
+/// plain texts have none of it.
+fn tokens_of_line(text: &str) -> usize {
+    let is_plain = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if is_plain && !text.contains("  ") {
+        return estimate_tokens(text);
+    }
+    estimate_tokens(&neutralise(text))
 }
 
 fn beginning(text: &str) -> &str {
