@@ -114,7 +114,7 @@ class AsyncSearchVerbs(ScopedBase):
 
         Each is one line with its number, date and speaker, and can begin no line, heading, tag,
         fence or role of its own. Equal texts come once; of a memory longer than its share of the
-        tokens the sentences stay that match best. `hits` and `dropped` have all memories.
+        tokens the sentences stay that match best. `dropped` has those that were read and left out.
 
         Args:
             max_tokens: The most that the text takes; it is filled. None: 1,000, not filled.
