@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from benches.quality.compare import DEFAULT, PARTS, MeasuredSet
 from benches.quality.datasets import load_conversations, load_languages, load_own
 from benches.quality.measure import measure
-from benches.quality.methods import METHODS, build
+from benches.quality.methods import METHODS, NAMED_ONLY, build
 from benches.quality.report import record, record_sets, render, render_sets
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--methods",
         type=method_names,
-        help=f"comma-separated, of {', '.join(METHODS)}; default: all, of several directories "
-        f"{', '.join([DEFAULT, *PARTS])}",
+        help=f"comma-separated, of {', '.join(METHODS)}; default: all but {NAMED_ONLY}, "
+        f"of several directories {', '.join([DEFAULT, *PARTS])}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
     parser.add_argument(
@@ -82,7 +82,8 @@ def measure_one(options: argparse.Namespace) -> None:
         dataset = load_conversations(*options.directories)
     else:
         dataset = load_languages() if options.languages else load_own()
-    measured = measured_set(dataset, options.methods or list(METHODS), options.limit)
+    names = options.methods or [name for name in METHODS if name != NAMED_ONLY]
+    measured = measured_set(dataset, names, options.limit)
     print(render(dataset, measured.results))
     write(options.json, record(dataset, measured.results))
 

@@ -19,6 +19,7 @@ METHODS = {
     "bm25-flat": ("bm25", "flat"),
     "dense": ("dense", "Dense"),
     "rrf": ("fusion", "Fusion"),
+    "lancedb": ("lance", "Lance"),
     "mnemic": ("front_door", "defaults"),
     "mnemic-semantic": ("front_door", "semantic"),
     "mnemic-keyword": ("front_door", "keyword"),
@@ -28,6 +29,9 @@ METHODS = {
     "retrieve-hybrid-expanded": ("retrieval", "hybrid_expanded"),
 }
 """Module and factory by the short name that the command line takes."""
+
+NAMED_ONLY = "lancedb"
+"""It needs some hundred megabytes that `--group bench` does not install."""
 
 
 class Method(Protocol):
