@@ -545,12 +545,12 @@ class _Query:
         return any(start <= created < end for start, end in self.dates)
 
     def rarity(self, rows_of_user):
-        """Return the mean idf of the words by that of a word of one row; 1 if it does not count."""
-        words = words_of(self.wanted.text or "")
+        """Return the mean idf of known words by that of a word of one row; 1 if none counts."""
         has_sessions = any(row.entry.session_id is not None for row in self.in_play.values())
-        if has_sessions or not words or not rows_of_user:
-            return 1.0
         statistics = Statistics(rows_of_user, self.ranking.keywords)
+        words = [word for word in words_of(self.wanted.text or "") if statistics.of_word[word]]
+        if has_sessions or not words:
+            return 1.0
         idf = [statistics.word_idf(word) for word in words]
         return sum(idf) / len(idf) / statistics.idf(1)
 
@@ -628,7 +628,7 @@ def _share(similarity, rows, rarity):
     mean = np.mean([len(words_of(row.entry.content)) for row in rows] or [0])
     growth = mean**3 / (mean**3 + similarity.length**3)
     share = similarity.short + (similarity.long - similarity.short) * growth
-    common = min(1.0, max(0.0, (0.6 - rarity) / 0.2))
+    common = min(1.0, max(0.0, (0.55 - rarity) / 0.1))
     return share + (similarity.long - share) * common
 
 

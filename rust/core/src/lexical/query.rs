@@ -222,21 +222,23 @@ pub(super) fn idf(documents: u64, frequency: u64) -> f32 {
 }
 
 impl Lexical {
-    /// How rare the words of a text are in a collection, stop words and unknown words included: the
-    /// mean of their idf, as a share of that of a word of one memory; 1 if there is nothing to compare.
+    /// How rare the words of a text that a collection has are in it, stop words included: the mean of
+    /// their idf, as a share of that of a word of one memory; 1 if there is nothing to compare.
     pub(crate) fn word_rarity(&self, text: &str, collection: Collection) -> f64 {
         let tokens = tokens_in(text, &self.languages_of(collection));
         let statistics = self.statistics_of(collection);
-        if tokens.is_empty() || statistics.documents() == 0 {
+        let options = Options::default();
+        let rarities: Vec<f64> = self.vocabulary.read(|known| {
+            let words = Building::new(statistics, 0, known, &options);
+            let frequencies = tokens.iter().map(|token| words.found(token).frequency);
+            let known = frequencies.filter(|frequency| *frequency > 0);
+            known.map(|frequency| f64::from(words.idf(frequency))).collect()
+        });
+        if rarities.is_empty() {
             return 1.0;
         }
-        let options = Options::default();
-        let sum: f64 = self.vocabulary.read(|known| {
-            let words = Building::new(statistics, 0, known, &options);
-            let idf = |token| f64::from(words.idf(words.found(token).frequency));
-            tokens.iter().map(idf).sum()
-        });
-        sum / tokens.len() as f64 / f64::from(idf(statistics.documents(), 1))
+        let sum: f64 = rarities.iter().sum();
+        sum / rarities.len() as f64 / f64::from(idf(statistics.documents(), 1))
     }
 
     /// Prepare a query for this state; scores with other states are meaningless.
