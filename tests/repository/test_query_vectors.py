@@ -146,6 +146,17 @@ def without(common, vector):
     return sum_of([vector, times(-cosine(vector, common), direction(common))])
 
 
+def weight_of(hypothesis, question, given, stored):
+    """Return what a hypothesis weighs by its agreement and by what the question finds near it."""
+    agreement = max(cosine(hypothesis, question), 0)
+    beside = without(question, direction(hypothesis))
+    first = sorted(stored, key=lambda one: -cosine(one, given))[:20]
+    found = max(max(cosine(one, beside), 0) * max(cosine(one, given), 0) for one in first)
+    most = max(cosine(one, beside) for one in stored) * cosine(first[0], given)
+    evidence = found / most if most > 0 and found > 0 else 0
+    return max(agreement * math.sqrt(evidence), evidence**4)
+
+
 @pytest.mark.parametrize("count", [5, 40])
 @examples(20)
 @given(st.integers(0, 10_000))
@@ -161,8 +172,9 @@ def test_hypotheses_weigh_what_they_agree_with_the_question(count, seed):
     whole = [direction(vector) for vector in (question, *hypotheses)]
     # The common direction is known of 32 memories.
     own = [without(common, vector) for vector in whole] if count >= 32 else whole
-    parts = [times(max(cosine(own[0], one), 0), all_) for one, all_ in zip(own, whole, strict=True)]
-    wanted = sum_of([whole[0], times(1 / len(hypotheses), sum_of(parts[1:]))])
+    weights = [weight_of(one, own[0], question, stored) for one in own[1:]]
+    parts = [times(weight, all_) for weight, all_ in zip(weights, whole[1:], strict=True)]
+    wanted = sum_of([whole[0], times(1 / len(hypotheses), sum_of(parts))])
     with opened(embedder=None) as memory:
         memory.add_many([f"memory {at}" for at in range(count)], embeddings=stored)
         options = {"search_type": "semantic", "limit": count}
@@ -176,7 +188,16 @@ def test_hypotheses_weigh_what_they_agree_with_the_question(count, seed):
 def test_a_hypothesis_that_has_nothing_to_do_with_the_question_changes_nothing(memory):
     memory.add_many(["north lamp", "east"], embeddings=[NORTH, EAST])
     alone = exact(memory.search("lamp", vector=NORTH))
-    for hypothesis in (EAST, [-1.0, 0.5, 0.0]):
+    for hypothesis in (EAST, BETWEEN, [-1.0, 0.5, 0.0]):
         assert exact(memory.search("lamp", vector=[NORTH, hypothesis])) == alone
-    beside = memory.search("lamp", vector=[NORTH, BETWEEN])
-    assert [round(hit.similarity, 3) for hit in beside] == [0.943, 0.333]
+
+
+def test_a_guess_counts_as_far_as_it_leads_to_what_the_question_finds(memory):
+    up = [0.0, 0.0, 1.0]
+    memory.add_many(["a lamp in the hall", "a lamp", "boat"], embeddings=[BETWEEN, NORTH, up])
+
+    def nearness(*vectors):
+        found = memory.search("lamp", vector=list(vectors), limit=3)
+        return {hit.content: round(hit.similarity, 3) for hit in found}["a lamp in the hall"]
+
+    assert nearness(NORTH, EAST) > nearness(NORTH) == nearness(NORTH, up) == 0.6

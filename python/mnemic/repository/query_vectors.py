@@ -11,8 +11,8 @@ from mnemic.embed.floors import learned_floor
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
-from mnemic.index import NativeIndex
-from mnemic.model import AdaptiveShare, Scope
+from mnemic.index import NativeIndex, RankInputs
+from mnemic.model import SEMANTIC, AdaptiveShare, Scope
 from mnemic.model.search import DefaultFloors, EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_cache import QueryCache, key_of
@@ -101,6 +101,12 @@ def _type(search: Search) -> str:
 
 MIN_NORM = 1e-10
 """A vector shorter than this has no direction."""
+
+FIRST_HITS = 20
+"""First hits of a question, which hypotheses are compared with."""
+
+NEAREST = 200
+"""Memories nearest to a hypothesis; where none of them is a first hit, it leads elsewhere."""
 
 
 class QueryVectors(Part):
@@ -216,7 +222,7 @@ class QueryVectors(Part):
             )
         given = self._given(search)
         if given is not None and search.has_hypotheses:
-            given = self._with_hypotheses(given, scope, now, index)
+            given = self._with_hypotheses(given, scope, search, now, index)
         embedder = self._embedder
         if embedder is None or not search.needs_embedder:
             return given, None
@@ -253,11 +259,38 @@ class QueryVectors(Part):
         return np.atleast_2d(vectors)
 
     def _with_hypotheses(
-        self, given: Float32Array, scope: Scope, now: int, index: NativeIndex | None
+        self,
+        given: Float32Array,
+        scope: Scope,
+        search: Search,
+        now: int,
+        index: NativeIndex | None,
     ) -> Float32Array:
         """Return one vector for that of a question and those of hypotheses behind it."""
         index = self._indexes.active.index if index is None else index
-        return joined(given, index.common_direction(scope, now))
+        by_question = Search(
+            text=search.text,
+            limit=FIRST_HITS,
+            ranking=search.ranking,
+            filters=search.filters,
+            exclude=search.exclude,
+            deadline=search.deadline,
+            takes_partial=search.takes_partial,
+        )
+        by_meaning = msgspec.structs.replace(
+            by_question, text=None, limit=NEAREST, ranking=SEMANTIC
+        )
+        first = index.rank(by_question, RankInputs(scope, now, given[:1])).ranked
+        scores = {hit.row: max(0.0, hit.score) for hit in first}
+
+        def evidence_of(vector: Float32Array) -> float:
+            near = index.rank(by_meaning, RankInputs(scope, now, vector[None]))
+            cosines = {hit.row: max(0.0, hit.score) for hit in near.ranked}
+            most = max(cosines.values(), default=0.0) * max(scores.values(), default=0.0)
+            found = [cosine * scores.get(row, 0.0) for row, cosine in cosines.items()]
+            return max(found) / most if most > 0 else 0.0
+
+        return joined(given, index.common_direction(scope, now), evidence_of)
 
     def similarity(self, row: int, text: str) -> float | None:
         """Return the largest cosine of a memory's vectors with a query's; None without vectors."""
@@ -342,22 +375,33 @@ class QueryVectors(Part):
         return [text, *search.also]
 
 
-def joined(vectors: Float32Array, common: Float32Array | None) -> Float32Array:
+def joined(
+    vectors: Float32Array,
+    common: Float32Array | None,
+    evidence_of: Callable[[Float32Array], float],
+) -> Float32Array:
     """Return a question's vector with the mean of hypotheses, each weighed by its agreement.
 
-    The weight is its cosine with the question, at least 0, without the direction that all memories
-    have in common, which texts share that have nothing to do with each other. Hypotheses that
-    disagree cancel each other out. See docs/lab/quality.md.
+    That is its cosine with the question, at least 0, without the direction that all memories have
+    in common, which texts share that have nothing to do with each other; and the evidence of the
+    memories that it leads to beside the question. Hypotheses that disagree cancel each other out.
+    See docs/lab/quality.md.
 
     Args:
         vectors: The question's, and those of hypotheses, shape (1 + m, dim).
         common: That direction, of any length; None where it is unknown.
+        evidence_of: Returns how well the question finds what is near a vector, from 0 to 1.
     """
     whole = own = _directions(vectors)
     if common is not None:
         along = _directions(common)
         own = _directions(whole - np.outer(whole @ along, along))
-    weights = np.maximum(own[1:] @ own[0], 0.0)
+    agreement = own[1:] @ own[0]
+    beside = _directions(own[1:] - np.outer(agreement, own[0])).astype(np.float32)
+    evidence = np.array([evidence_of(vector) for vector in beside])
+    # Behind the question's words a guess agrees with it even where it is wrong, and a bare name
+    # hardly does where it is right.
+    weights = np.maximum(np.maximum(agreement, 0.0) * np.sqrt(evidence), evidence**4)
     found: Float32Array = (whole[:1] + weights @ whole[1:] / len(weights)).astype(np.float32)
     return found
 
