@@ -105,10 +105,34 @@ def test_similarity_has_a_small_share_for_a_query_in_another_language(query, sha
     with opened(english(), contents) as memory:
         ranking = msgspec.structs.replace(EVEN, similarity=0.2)
         parts = explained(memory, query, ranking=ranking)
-    limits = dict(zip(contents, (0.1, 0.05, 1), strict=True))
+    limits = dict(zip(contents, (0.4, 0.05, 1), strict=True))  # the first has no word of them
     assert {content: part["share"] for content, part in parts.items()} == {
         content: min(share, limit) for content, limit in limits.items()
     }
+
+
+class Translating(WordEmbedder):
+    """Knows a German word by its English one."""
+
+    def embed(self, texts):
+        return super().embed([text.replace("Leuchte", "lamp") for text in texts])
+
+
+def test_meaning_decides_where_a_memory_in_another_language_has_no_word_of_the_query():
+    embedder = Translating()
+    embedder.languages = {"en"}
+    contents = ("Die Leuchte ist bei dem Wein, den Anna mag", "the wine is for Anna and for you")
+    ranking = msgspec.structs.replace(EVEN, similarity=0.2)
+    with opened(embedder, contents) as memory:
+        by_meaning = explained(memory, "a lamp", ranking=ranking)[contents[0]]
+        by_words = explained(memory, "Anna", ranking=ranking)[contents[0]]
+        assert memory.search("a lamp", ranking=ranking)[0].content == contents[0]
+    assert by_meaning["similarity"] > by_meaning["keyword"] == 0
+    assert by_words["keyword"] > by_words["similarity"] > 0
+    assert (by_meaning["share"], by_words["share"]) == (0.2, 0.1)
+    for parts in (by_meaning, by_words):
+        forms = [s * parts["similarity"] + (1 - s) * parts["keyword"] for s in (0.1, 0.2)]
+        assert parts["relevance"] == pytest.approx(max(forms))
 
 
 def test_all_have_a_share_where_the_ranking_or_the_embedder_does_not_care(memory):

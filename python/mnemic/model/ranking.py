@@ -324,7 +324,9 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         covered_only: Whether similarity has its share only where the embedder covers the language
             of query and memory; see `Embedder.languages`. For a query or a memory in another
             language of the same script it is at most .1, in Han and Kana .05, and in other scripts
-            keywords alone count. Ignored where similarity is 0 or 1.
+            keywords alone count. A memory in another language of the same script keeps up to .4
+            where that makes the larger match: it may have no word of the query. Ignored where
+            similarity is 0 or 1.
         chunk_penalty: Subtracted from the cosine of a memory of n chunks, times ln(n), from 0 to 1:
             the nearest of many chunks is near by chance. 0 turns it off.
         full_words: Number of words, from 0 to 1000, from which on the similarity has its whole

@@ -25,7 +25,7 @@ use crate::search::scan;
 use crate::search::selection::SelectedRows;
 use crate::search::top_k::Hit as NearHit;
 use crate::storage::snapshot_store::Snapshot;
-use crate::text::coverage::{WHOLE, share_of};
+use crate::text::coverage::{WHOLE, limits};
 use crate::text::present::asks_for_present;
 use crate::text::{DateRange, Role, answer_type, date_ranges};
 
@@ -230,14 +230,15 @@ impl Query<'_> {
     }
 
     /// The shares of similarity in matches that are not those of the scoring, in order of ordinals.
-    fn shares(&self, docids: &[u32]) -> Vec<(u32, f64)> {
+    fn shares(&self, docids: &[u32]) -> Vec<(u32, [f64; 2])> {
         let (scoring, memories) = (self.request.scoring, &self.snapshot.memories);
         let by_coverage = scoring.share_depends_on_coverage();
         let percents = if by_coverage { memories.uncovered.among(docids) } else { Vec::new() };
         let whole = scoring.similarity;
         if !scoring.share_depends_on_length() {
-            let shares = (0..).zip(percents).map(|(at, percent)| (at, share_of(percent)));
-            return shares.filter(|(_, share)| *share < whole).collect();
+            let limited = |percent| limits(percent).map(|limit| whole.min(limit));
+            let shares = (0..).zip(percents).map(|(at, percent)| (at, limited(percent)));
+            return shares.filter(|(_, [share, _])| *share < whole).collect();
         }
         let (by_words, mut shares, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
         // Nothing but its vector tells the meaning of a memory with an empty content, and a few words
@@ -251,9 +252,10 @@ impl Query<'_> {
             let percent = percents.get(at as usize).copied().unwrap_or(WHOLE);
             if words < by_words.len() || percent < WHOLE {
                 let of_words = by_words.get(words).filter(|_| !is_whole(at, words));
-                let share = of_words.unwrap_or(&whole).min(share_of(percent));
-                if share < whole {
-                    shares.push((at, share));
+                let most = *of_words.unwrap_or(&whole);
+                let limited = limits(percent).map(|limit| most.min(limit));
+                if limited[0] < whole {
+                    shares.push((at, limited));
                 }
             }
             at += 1;

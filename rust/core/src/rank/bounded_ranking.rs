@@ -161,10 +161,13 @@ fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     for (matched, keyword) in matched.iter_mut().zip(keywords) {
         *matched += (1.0 - share) * f64::from(*keyword);
     }
-    for (at, share) in &fused.shares {
+    for (at, shares) in &fused.shares {
         let upper = uppers.query.get(*at as usize).copied().unwrap_or(f32::NEG_INFINITY);
-        let near = near(rescaling, *share, f64::from(upper));
-        matched[*at as usize] = near + (1.0 - share) * f64::from(value(keywords, *at));
+        let keyword = f64::from(value(keywords, *at));
+        let [one, other] = shares.map(|share| {
+            near(rescaling, share, f64::from(upper)) + (1.0 - share) * keyword
+        });
+        matched[*at as usize] = one.max(other);
     }
     matched
 }

@@ -36,8 +36,9 @@ pub(crate) struct Fused<'a> {
     pub(crate) static_scores: Option<StaticScores<'a>>,
     /// Whether neighbours lift matches.
     pub(crate) has_lift: bool,
-    /// The shares of similarity in matches that are not those of the scoring, in order of ordinals.
-    pub(crate) shares: Vec<(u32, f64)>,
+    /// The shares of similarity in matches that are not those of the scoring, in order of ordinals;
+    /// of two the one with the larger match counts.
+    pub(crate) shares: Vec<(u32, [f64; 2])>,
     /// Which candidates are no hits, by ordinal: their matches count for neighbours alone. Empty if
     /// all may be hits.
     pub(crate) ruled_out: Vec<bool>,
@@ -142,14 +143,21 @@ impl<'a> Fused<'a> {
     }
 
     /// The share of similarity in the match of a memory.
-    pub(super) fn share(&self, at: u32) -> f64 {
-        let found = self.shares.binary_search_by_key(&at, |(at, _)| *at);
-        found.map_or(self.scoring.similarity, |found| self.shares[found].1)
+    pub(super) fn share(&self, at: u32, similarity: f64) -> f64 {
+        let Ok(found) = self.shares.binary_search_by_key(&at, |(at, _)| *at) else {
+            return self.scoring.similarity;
+        };
+        let [share, other] = self.shares[found].1;
+        let matched = |share| self.matched_by(at, similarity, share);
+        if matched(other) > matched(share) { other } else { share }
     }
 
     /// The match of a memory by itself, from its similarity.
     pub(super) fn matched(&self, at: u32, similarity: f64) -> f64 {
-        let share = self.share(at);
+        self.matched_by(at, similarity, self.share(at, similarity))
+    }
+
+    fn matched_by(&self, at: u32, similarity: f64, share: f64) -> f64 {
         near(self.rescaling, share, similarity) - self.of_chunks(at, share)
             + (1.0 - share) * self.keyword(at)
     }
@@ -375,7 +383,7 @@ impl<'a> Exact<'a> {
             return components;
         }
         let asks = query_features.has_text && session.question > 0.0;
-        let share = self.fused.share(at);
+        let share = self.fused.share(at, self.similarity(at));
         Components {
             similarity: near(self.similarity(at)),
             keyword: given(scoring.similarity < 1.0, self.fused.keyword(at)),

@@ -80,7 +80,7 @@ impl Exact<'_> {
         }
         let unit = weights.relevance / total / fused.max_relevance;
         let of_match = |part: Option<f64>| part.map(|part| unit * part);
-        let share = fused.share(at);
+        let share = fused.share(at, self.similarity(at));
         let shares = Components {
             similarity: of_match(
                 parts.similarity.map(|cosine| near(fused.rescaling, share, cosine)),

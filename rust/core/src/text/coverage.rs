@@ -9,10 +9,12 @@ use super::Language;
 use super::detection::{beginning, detect};
 
 /// The largest share of similarity, in hundredths: of a text in a covered language; in another one of a
-/// covered script, of which a model knows names and loan words; in Han and Kana, of which it knows
-/// single characters.
+/// covered script, of which a model knows names and loan words; of a memory in such a one where it has
+/// no words of the query; in Han and Kana, of which it knows single
+/// characters.
 pub(crate) const WHOLE: u8 = 100;
 const OTHER_LANGUAGE: u8 = 10;
+const WITHOUT_WORDS: u8 = 40;
 const IDEOGRAPHS: u8 = 5;
 
 /// All codes of ISO 639-1.
@@ -141,8 +143,16 @@ impl Coverage {
     }
 }
 
+/// The largest shares of similarity in the match of a memory of so many hundredths, of which the one
+/// with the larger match counts: where it has no words of the query, as in another language, its
+/// meaning is all that can be compared.
+pub(crate) fn limits(percent: u8) -> [f64; 2] {
+    let other = if percent == OTHER_LANGUAGE { WITHOUT_WORDS } else { percent };
+    [share_of(percent), share_of(other)]
+}
+
 /// A share of so many hundredths.
-pub(crate) fn share_of(percent: u8) -> f64 {
+fn share_of(percent: u8) -> f64 {
     f64::from(percent) / 100.0
 }
 
