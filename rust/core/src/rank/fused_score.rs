@@ -149,7 +149,7 @@ impl<'a> Fused<'a> {
         };
         let [share, other] = self.shares[found].1;
         let matched = |share| self.matched_by(at, similarity, share);
-        if matched(other) > matched(share) { other } else { share }
+        if other > share && matched(other) > matched(share) { other } else { share }
     }
 
     /// The match of a memory by itself, from its similarity.

@@ -10,8 +10,7 @@ use super::detection::{beginning, detect};
 
 /// The largest share of similarity, in hundredths: of a text in a covered language; in another one of a
 /// covered script, of which a model knows names and loan words; of a memory in such a one where it has
-/// no words of the query; in Han and Kana, of which it knows single
-/// characters.
+/// no words of the query; in Han and Kana, of which it knows single characters.
 pub(crate) const WHOLE: u8 = 100;
 const OTHER_LANGUAGE: u8 = 10;
 const WITHOUT_WORDS: u8 = 40;
