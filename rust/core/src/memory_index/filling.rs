@@ -1,7 +1,7 @@
 //! The ranked memories that a text of so many tokens may hold.
 
 use crate::Error;
-use crate::text::{duplicates, estimate_tokens, neutralise};
+use crate::text::{duplicates, estimate_tokens, head_of, neutralise};
 
 use super::MemoryIndex;
 
@@ -32,7 +32,7 @@ impl MemoryIndex {
         let columns = &snapshot.memories.columns;
         let content = |row: &i64| columns.docid_of(*row).and_then(|docid| columns.content(docid));
         let texts: Vec<&str> =
-            rows.iter().map(|row| beginning(content(row).unwrap_or(""))).collect();
+            rows.iter().map(|row| head_of(content(row).unwrap_or(""), BEGINNING)).collect();
         let originals = duplicates(&texts, None)?;
         let mut left = max_tokens.saturating_add(SPARE);
         let may_hold = |place: &usize| {
@@ -57,8 +57,4 @@ fn tokens_of_line(text: &str) -> usize {
         return estimate_tokens(text);
     }
     estimate_tokens(&neutralise(text))
-}
-
-fn beginning(text: &str) -> &str {
-    &text[..text.floor_char_boundary(BEGINNING)]
 }

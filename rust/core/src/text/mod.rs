@@ -48,6 +48,7 @@ pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fing
 pub use language::Language;
 pub use markdown::{Block, markdown_blocks};
 pub use neutralise::neutralise;
+pub(crate) use normalise::head_of;
 pub use normalise::{fold, normalise};
 pub use passage::{Passage, passage};
 pub use redaction::{PatternSource, RedactionCheck, Redactor, known_patterns};

@@ -69,7 +69,7 @@ pub(super) fn beginning_in<'buffer>(buffer: &'buffer mut String, text: &str) -> 
 }
 
 /// At most `length` bytes of the start of a text, whole characters.
-fn head_of(text: &str, length: usize) -> &str {
+pub(crate) fn head_of(text: &str, length: usize) -> &str {
     let fits = |&end: &usize| text.is_char_boundary(end);
     &text[..(0..=length.min(text.len())).rev().find(fits).unwrap_or(0)]
 }
