@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn work_does_not_grow_with_the_length_of_any_text() {
-        let letters = ('a'..='z').map(|one| format!("{one} ")).collect::<String>();
+        let letters = ('a'..='z').flat_map(|one| [one, ' ']).collect::<String>();
         let repeating = format!("{letters}. {}", "a. ".repeat(60));
         for unit in [
             "word boat key ",
@@ -387,8 +387,8 @@ mod tests {
 
     #[test]
     fn words_that_another_sentence_has_too_are_looked_at_once() {
-        let letters = ('a'..='y').map(|one| format!("{one} ")).collect::<String>();
-        let sentences = ('a'..='y').map(|one| format!("{one}. ")).collect::<String>();
+        let letters = ('a'..='y').flat_map(|one| [one, ' ']).collect::<String>();
+        let sentences = ('a'..='y').flat_map(|one| [one, '.', ' ']).collect::<String>();
         let text = format!("{letters}z. {sentences}{}", "a. ".repeat(20_000));
         assert!(work(&text, &format!("{letters}z"), 100_000) <= 6);
     }
