@@ -164,9 +164,8 @@ fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     for (at, shares) in &fused.shares {
         let upper = uppers.query.get(*at as usize).copied().unwrap_or(f32::NEG_INFINITY);
         let keyword = f64::from(value(keywords, *at));
-        let [one, other] = shares.map(|share| {
-            near(rescaling, share, f64::from(upper)) + (1.0 - share) * keyword
-        });
+        let [one, other] =
+            shares.map(|share| near(rescaling, share, f64::from(upper)) + (1.0 - share) * keyword);
         matched[*at as usize] = one.max(other);
     }
     matched
