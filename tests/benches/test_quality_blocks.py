@@ -21,8 +21,7 @@ QUESTION = Question(
 )
 
 
-def test_a_block_is_judged_by_its_memories_its_words_and_its_tokens(monkeypatch):
-    monkeypatch.setattr(blocks, "minilm", lambda: WordEmbedder(64))
+def test_a_block_is_judged_by_its_memories_its_words_and_its_tokens():
     collection = Collection(name="one", memories=MEMORIES, questions=[QUESTION])
     dataset = Dataset(name="set", sha256="", relevant_from=1, collections=[collection])
     ways = {
@@ -30,9 +29,10 @@ def test_a_block_is_judged_by_its_memories_its_words_and_its_tokens(monkeypatch)
         "both": blocks.by_context(limit=2, max_tokens=100),
         "none": blocks.by_context(max_tokens=1),
     }
-    rows = {way: found["one q"] for way, found in blocks.measured(dataset, ways, None).items()}
+    measured = blocks.measured(dataset, ways, None, WordEmbedder(64))
+    rows = {way: found["one q"] for way, found in measured.items()}
     assert (rows["one"][0], rows["both"][0], rows["none"][0]) == (0.5, 1.0, 0.0)
-    assert (rows["one"][2], rows["none"][2]) == (1.0, 0.0), "blue is in no evidence"
+    assert (rows["one"][3], rows["none"][3]) == (1.0, 0.0), "blue is in no evidence"
     assert rows["none"][1] == 0
     assert 0 < rows["one"][1] < rows["both"][1]
 
