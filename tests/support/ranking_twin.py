@@ -628,7 +628,7 @@ def _share(similarity, rows, rarity):
     mean = np.mean([len(words_of(row.entry.content)) for row in rows] or [0])
     growth = mean**3 / (mean**3 + similarity.length**3)
     share = similarity.short + (similarity.long - similarity.short) * growth
-    common = min(1.0, max(0.0, (0.55 - rarity) / 0.1))
+    common = min(1.0, max(0.0, (0.48 - rarity) / 0.1))
     return share + (similarity.long - share) * common
 
 

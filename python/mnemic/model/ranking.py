@@ -292,7 +292,7 @@ class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
 
     Where none of the memories that a search is over has a session, the share also grows with how
     common the words of the query are that any memory has, because many notes have them: to `long`,
-    in a straight line as their mean idf falls from .55 to .45 of that of a word of one memory.
+    in a straight line as their mean idf falls from .48 to .38 of that of a word of one memory.
 
     Attributes:
         short: Limit for short memories, from 0 to 1.

@@ -3,8 +3,8 @@
 use crate::rank::signals::{Recency, Salience};
 
 /// The rarity of a query's words from which on they are rare, and up to which they are common.
-const RARE: f64 = 0.55;
-const COMMON: f64 = 0.45;
+const RARE: f64 = 0.48;
+const COMMON: f64 = 0.38;
 
 /// All that a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
