@@ -1130,6 +1130,9 @@ class WordPieceTokenizer:
     def characters_seen(self, text: str, /) -> int:
         """Return how many characters at the beginning of a text its tokens cover.
 
+        They go up to the last one that a token is made of, so they alone have the same tokens. The
+        library tokenizers has other numbers where canonical order moves combining marks.
+
         Raises:
             InvalidArgumentError: If the text holds a lone surrogate.
         """

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from itertools import permutations
 
 import mnemic_minilm
 import pytest
@@ -16,6 +17,8 @@ from tests.support.word_piece import FIXTURE, TEXTS, blocks, digest, expected, r
 
 VOCABULARY = ["[UNK]", "[CLS]", "[SEP]", "un", "##able", "##a", "able", "!"]
 MARKS = st.characters(categories=["Mn", "Mc", "Me", "Cf", "Cc", "Zs", "Po", "Sk"])
+READ = "\U0001134d\u302e\U0001e00b"  # of the combining classes 9, 224 and 230
+DROPPED = "\u20d3\u07ed\u0345"  # of the combining classes 1, 220 and 240
 LETTERS = st.sampled_from("aeiouAEIOUéÉßİǄΩк각が豈語[]#'\u2018 \t")
 PARTS = st.one_of(
     st.text(max_size=8),
@@ -59,11 +62,25 @@ def test_every_code_point_alone_and_within_a_word_has_the_recorded_tokens(record
 @given(MIXED)
 @example("a\u0344\u0345 \u1e9b\u0323")
 @example("[[CLS]]SEP]")
+@example("0:0:0:A000000000:\U0001e00b\u20d3:" * 17)
+@example(":\u07ed\U0001134d" * 128)
 def test_tokens_are_those_of_the_library(text):
     assert answer(OWN, text) == expected(LIBRARY, text)
 
 
 OWN, LIBRARY = of_model(), reference()
+OWN_OF_ONE, LIBRARY_OF_ONE = of_model(3), reference(3)
+
+
+@pytest.mark.parametrize(
+    "marks", ["".join(order) for count in (2, 3) for order in permutations(READ + DROPPED, count)]
+)
+def test_marks_in_any_order_are_covered_up_to_the_last_one_that_is_read(marks):
+    text = f"a{marks} more"
+    seen = len(f"a{marks}".rstrip(DROPPED))
+    ids = LIBRARY_OF_ONE.encode(text).ids
+    assert answer(OWN_OF_ONE, text) == expected(LIBRARY_OF_ONE, text) == (ids, True, seen)
+    assert answer(OWN_OF_ONE, text[:seen]) == (ids, False, seen)
 
 
 @pytest.mark.parametrize("limit", [2, 3, 7])

@@ -1,7 +1,9 @@
 //! How uncased BERT models read a character.
 //!
 //! A character is read by itself: the canonical order of marks, which depends on neighbours, only
-//! concerns marks that are dropped and characters that no vocabulary of these models holds.
+//! concerns marks that are dropped and characters that no vocabulary of these models holds. Nor
+//! does that order say where a token ends: a text cut at the place that a mark would move to can
+//! lack the mark.
 
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
