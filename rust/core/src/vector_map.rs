@@ -72,7 +72,10 @@ impl Default for Search<'_> {
 const MAGIC: [u8; 8] = *b"mnemicvm";
 
 /// Of files; raised when their form changes.
-const FILE_VERSION: u64 = 1;
+const FILE_VERSION: u64 = 2;
+
+/// The version whose codes lay otherwise.
+const EARLIER: u64 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct MapDirectory {
@@ -131,12 +134,13 @@ impl VectorMap {
     /// When the file cannot be read, or is not a sound file of this version.
     pub fn load(path: &Path) -> Result<(Self, Vec<u8>), Error> {
         let kernel = simd::kernel()?;
-        let (file, directory) = DataFile::open::<MapDirectory>(path, MAGIC, FILE_VERSION)?;
+        let (file, directory) =
+            DataFile::open::<MapDirectory>(path, MAGIC, &[FILE_VERSION, EARLIER])?;
         let dim = directory.rows.dim();
         if !(1..=MAX_DIM).contains(&dim) {
             return Err(Error::SnapshotInvalid { problem: "its dimension is out of range" });
         }
-        let rows = vector_file::read(&file, dim, &directory.rows)?;
+        let rows = vector_file::read(kernel, &file, dim, &directory.rows, file.version == EARLIER)?;
         let label = file.section(&directory.label)?.to_vec();
         let store = SnapshotStore::of(kernel, dim, rows, MemoryState::default());
         Ok((Self { dim, metric: directory.metric, kernel, store }, label))
@@ -282,10 +286,13 @@ impl VectorMap {
         self.check_search(queries, search)?;
         self.check_memory(queries, &Search { k: 0, ..*search })?;
         let scope = self.scope(search)?;
-        let counts = self.counted(queries, search, &scope)?;
-        let queries = queries.chunks_exact(self.dim);
-        let found = queries.zip(counts).map(|(query, k)| {
-            let search = Search { k, ..*search };
+        let found = queries.chunks_exact(self.dim).map(|query| {
+            let all = Search { k: self.len(), ..*search };
+            // Hits are counted first where memory would not hold them if they were all rows.
+            let search = match self.check_memory(query, &all) {
+                Ok(()) => all,
+                Err(_) => Search { k: self.counted(query, search, &scope)?[0], ..*search },
+            };
             self.check_memory(query, &search)?;
             Ok(self.found(query, &search, &scope)?.into_iter().flatten().collect())
         });

@@ -1,6 +1,6 @@
 //! A fixed-capacity buffer that one writer fills while any number of readers use the filled part.
 //!
-//! This file and `row_blocks` hold the unsafe code outside `simd`: appending in place saves a write
+//! This file and `coded_rows` hold the unsafe code outside `simd`: appending in place saves a write
 //! from copying the map, and safe Rust has no slice that grows while it is shared.
 #![expect(unsafe_code, reason = "readers share the filled part while the writer extends it")]
 

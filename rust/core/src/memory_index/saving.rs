@@ -21,9 +21,12 @@ use crate::{Error, simd};
 const MAGIC: [u8; 8] = *b"mnemicix";
 
 /// Of files; raised when their form changes, other than that of the state.
-const FILE_VERSION: u64 = 1;
+const FILE_VERSION: u64 = 2;
 
 const VERSION: u64 = FILE_VERSION << 32 | STATE_VERSION as u64;
+
+/// The version whose codes lay otherwise.
+const EARLIER: u64 = 1 << 32 | STATE_VERSION as u64;
 
 #[derive(Serialize, Deserialize)]
 struct IndexDirectory {
@@ -63,9 +66,10 @@ impl MemoryIndex {
             return Err(Error::DimensionOutOfRange { found, max: MAX_DIM });
         }
         let kernel = simd::kernel()?;
-        let (file, directory) = DataFile::open::<IndexDirectory>(path, MAGIC, VERSION)?;
+        let (file, directory) = DataFile::open::<IndexDirectory>(path, MAGIC, &[VERSION, EARLIER])?;
         let of_rows = dim.unwrap_or(1);
-        let rows = vector_file::read(&file, of_rows, &directory.rows)?;
+        let rows =
+            vector_file::read(kernel, &file, of_rows, &directory.rows, file.version == EARLIER)?;
         let state = file.section(&directory.state)?;
         let state = MemoryState::from_bytes(state, analyser.into(), coverage, dim.is_some())?;
         let label = file.section(&directory.label)?.to_vec();

@@ -1,7 +1,7 @@
 //! Short codes of rows with certified bounds: scalar codes, sketches, and the contract of the
 //! kernels that compute over them.
 
+pub(crate) mod coded_rows;
 pub(crate) mod kernel;
-pub(crate) mod row_blocks;
 pub(crate) mod scalar;
 pub(crate) mod sketch;

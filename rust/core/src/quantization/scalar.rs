@@ -37,11 +37,12 @@ pub(crate) const LINE_COMPONENTS: usize = 2 * size_of::<Line>();
 /// Largest dimension: 2·255·64·32,768 < 2³¹, so that every doubled sum of products fits 32 bits.
 pub const MAX_DIM: usize = 32_768;
 
-/// Largest magnitude in the nibbles' plane.
-const NIBBLE_PLANE_MAX: f64 = 127.0;
+/// Largest magnitude in the plane of nibbles, and in that of bytes, where 255·64·2 stays below 2¹⁵,
+/// so that AVX2's 16-bit pair sums (`vpmaddubsw`) never saturate.
+pub(crate) const NIBBLE_PLANE_MAX: f64 = 127.0;
+pub(crate) const BYTE_PLANE_MAX: f64 = 64.0;
 
-/// Largest two-plane code, so that high planes end at ±64: 255·64·2 stays below 2¹⁵, and AVX2's
-/// 16-bit pair sums (`vpmaddubsw`) never saturate.
+/// Largest two-plane code, so that high planes end at ±64.
 const BYTE_PLANES_MAX: f64 = 8128.0;
 
 /// Relative slack that covers the rounding of bounds computed in f32 (at most five roundings of
@@ -65,7 +66,7 @@ const NORMAL_STEP: f32 = 0.335;
 
 /// The upper half of a float32 (bfloat16), rounded up: an eighth of a row's cache line holds all
 /// that its bounds need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Upper(u16);
 
@@ -83,7 +84,7 @@ impl Upper {
 }
 
 /// The numbers that bound one row beside one of its approximations `x̂`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RowBound {
     pub(crate) scale: Upper,
@@ -99,6 +100,12 @@ impl RowBound {
     /// Rules nothing out.
     pub(crate) const UNBOUNDED: Self =
         Self { scale: Upper(0), residual: Upper(0x7f80), norm: Upper(0), tail: Upper(0) };
+
+    /// Its bound is the middle alone.
+    #[cfg(test)]
+    pub(crate) const fn of_scale_one() -> Self {
+        Self { scale: Upper(0x3f80), residual: Upper(0), norm: Upper(0), tail: Upper(0) }
+    }
 
     fn new(scale: Upper, residual: f64, norm: f64) -> Self {
         let residual = Upper::at_least(rounded_up(residual).max(MIN_RESIDUAL));
@@ -319,13 +326,13 @@ impl Plane {
         Self { values, step: step as f32, sum: 0, error: 0.0, norm: with_slack(length), tail: 0.0 }
     }
 
-    /// A signed byte for each component of `values·power`, in steps that suit nibbles.
+    /// A whole number for each component of `values·power`, of magnitude `most` at most.
     ///
     /// Inlined, so that each kernel compiles it for its own instructions.
     #[inline]
-    pub(crate) fn signed_bytes(values: &[f32], power: f64) -> Self {
+    pub(crate) fn signed_bytes(values: &[f32], power: f64, most: f64) -> Self {
         let length = norm(values) * power;
-        let mut plane = Self::zero(values.len(), max_of(values, power) / NIBBLE_PLANE_MAX, length);
+        let mut plane = Self::zero(values.len(), max_of(values, power) / most, length);
         let inverse = inverse_of(plane.step, power);
         let mut left = [0.0_f64; LANES];
         let step = f64::from(plane.step);
@@ -522,7 +529,7 @@ mod tests {
                 let slack = residual * f64::from(plane.norm) + norm * f64::from(plane.error);
                 !slack.is_finite() || (exact - middle).abs() <= slack
             };
-            let plane = Plane::signed_bytes(&query, planes.power);
+            let plane = Plane::signed_bytes(&query, planes.power, NIBBLE_PLANE_MAX);
             prop_assert!(within(&plane, &|at| codes[at].0, bounds.nibbles));
             prop_assert!(within(&planes.high, &|at| codes[at].1, bounds.bytes));
         }
@@ -574,7 +581,7 @@ mod tests {
     #[test]
     fn query_planes_reach_their_ends_and_no_further() {
         let planes = QueryCodes::new(&[1.0, -1.0, 0.25], 0.5);
-        let plane = Plane::signed_bytes(&[1.0, -1.0, 0.25], planes.power);
+        let plane = Plane::signed_bytes(&[1.0, -1.0, 0.25], planes.power, NIBBLE_PLANE_MAX);
         assert_eq!((plane.values[..3].to_vec(), plane.sum), (vec![127, -127, 32], 32));
         assert_eq!(planes.high.values[..3], [64, -63, 16]);
         assert_eq!(planes.low.values[..3], [-64, -64, -16]);

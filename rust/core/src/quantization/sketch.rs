@@ -7,9 +7,11 @@
 //! proof.
 
 use crate::collections::append_buffer::{Filling, Line, RegionParts};
+use crate::quantization::coded_rows::{CodedRows, CodedRowsAppender, Packing};
 use crate::quantization::kernel::Kernel;
-use crate::quantization::row_blocks::{CodedRows, CodedRowsAppender, Packing};
-use crate::quantization::scalar::{LINE_COMPONENTS, Plane, RowBound, norm, row_stride};
+use crate::quantization::scalar::{
+    LINE_COMPONENTS, NIBBLE_PLANE_MAX, Plane, RowBound, norm, row_stride,
+};
 
 /// Directions of a sketch: as many as fill one cache line with nibbles.
 const DIRECTIONS: usize = LINE_COMPONENTS;
@@ -124,7 +126,11 @@ impl Basis {
         let length = norm(query) * power;
         let projection = self.project(kernel, wide, power);
         let tail = tail_of(length, &projection);
-        kernel.signed_bytes(&projection, 1.0).of_part(length, tail, RELATIVE_ERROR)
+        kernel.signed_bytes(&projection, 1.0, NIBBLE_PLANE_MAX).of_part(
+            length,
+            tail,
+            RELATIVE_ERROR,
+        )
     }
 
     /// Frobenius norm of `I − P·Pᵀ`, plus its rounding.
@@ -166,25 +172,25 @@ impl Sketch {
             for row in rows {
                 writer.append(kernel, basis, row);
             }
-            writer.sketch
+            writer.finish()
         });
         sketched.collect()
     }
 
     /// Bytes of the parts of the sketches of so many rows.
     pub(crate) fn sizes(rows: usize) -> [usize; 2] {
-        CodedRows::sizes(rows, 1)
+        CodedRows::sizes(Packing::Sketches, rows, 1)
     }
 
     /// Begin the sketches of so many rows.
     pub(crate) fn writer(parts: &mut RegionParts, rows: usize) -> SketchWriter {
-        let (codes, appender) = CodedRows::new(parts, Packing::Nibbles, rows, 1);
+        let (codes, appender) = CodedRows::new(parts, Packing::Sketches, rows, 1);
         SketchWriter { sketch: Self { codes }, appender }
     }
 
     /// The sketches of so many rows in a mapped file.
     pub(crate) fn mapped(parts: &mut RegionParts, rows: usize) -> Self {
-        Self { codes: CodedRows::full(parts, Packing::Nibbles, rows, 1) }
+        Self { codes: CodedRows::full(parts, Packing::Sketches, rows, 1) }
     }
 }
 
@@ -212,8 +218,13 @@ impl SketchWriter {
 
     /// Append the sketch that a row has in the same basis.
     pub(crate) fn append_from(&mut self, other: &Sketch, row: usize) {
-        let lines: Vec<Line> = other.codes.row(row).copied().collect();
-        self.appender.append(&lines, other.codes.bounds()[row]);
+        self.appender.append(&[other.codes.sketch(row)], other.codes.bounds()[row]);
+    }
+
+    /// The sketches, once all are there.
+    pub(crate) fn finish(self) -> Sketch {
+        self.appender.finish();
+        self.sketch
     }
 }
 
@@ -387,7 +398,7 @@ mod tests {
         wide.resize(row_stride(basis.dim), 0.0);
         let plane = basis.plane(kernel, query, &wide, power);
         for (at, (row, bound)) in rows.iter().zip(sketch.codes.bounds()).enumerate() {
-            let line = sketch.codes.row(at).next().expect("a sketch is one line");
+            let line = sketch.codes.sketch(at);
             let [scale, residual, norm, tail] =
                 [bound.scale, bound.residual, bound.norm, bound.tail]
                     .map(|upper| f64::from(upper.value()));

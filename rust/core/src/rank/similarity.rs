@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::bits::set_bits;
 use crate::deadline::{Deadline, SOME_ROWS};
 use crate::ids::{docid_of, vector_id};
-use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS, Tile};
-use crate::quantization::row_blocks::LONG_COMPONENTS;
+use crate::quantization::coded_rows::LONG_COMPONENTS;
+use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS};
 use crate::quantization::scalar::{norm, power_of_two_for, rounded_down};
 use crate::search::docid_set::DocidSet;
 use crate::search::prepared_query::{PreparedQuery, Stage};
@@ -59,9 +59,9 @@ impl<'a> Similarity<'a> {
         let is_long = !is_sparse && vectors.places.len() * dim >= LONG_COMPONENTS;
         let prepare = |query: &&[f32]| match (is_boundable, is_long) {
             (false, _) => PreparedQuery::for_scores(query),
-            (true, false) => PreparedQuery::new(kernel, query, power),
+            (true, false) => PreparedQuery::new(kernel, query, power).with_codes(kernel, query),
             (true, true) => {
-                PreparedQuery::for_long_scan(kernel, query, power, vectors.basis.as_deref())
+                PreparedQuery::for_long_scan(kernel, query, power, None).with_codes(kernel, query)
             }
         };
         let prepared_queries = queries.iter().map(prepare).collect();
@@ -94,7 +94,7 @@ impl<'a> Similarity<'a> {
     fn row_upper(&self, view: &SegmentView, row: usize, prepared: &PreparedQuery) -> f64 {
         let rows = &view.segment.bytes;
         let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
-        prepared.codes().range(rows.bounds()[row], sum).1 / prepared.codes().power
+        prepared.codes().range(rows.bounds()[row], sum).1 / prepared.power
     }
 
     /// [`exact`](Self::exact) of each of several memories.
@@ -113,7 +113,7 @@ impl<'a> Similarity<'a> {
         }
         self.best_of(
             docids,
-            |view, row| self.kernel.prefetch_row(&view.segment.bytes, row),
+            |view, row| self.kernel.prefetch(view.segment.bytes.row(row)),
             |view, row, prepared| self.row_upper(view, row, prepared),
         )
     }
@@ -151,8 +151,8 @@ impl<'a> Similarity<'a> {
             let rows = &view.segment.bytes;
             let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
             let range = prepared.codes().range(rows.bounds()[row], sum);
-            lower = lower.max(range.0 / prepared.codes().power);
-            upper = upper.max(range.1 / prepared.codes().power);
+            lower = lower.max(range.0 / prepared.power);
+            upper = upper.max(range.1 / prepared.power);
         });
         (lower, upper)
     }
@@ -237,16 +237,19 @@ impl<'a> Similarity<'a> {
         listed: &[u32],
         floor: f64,
     ) -> impl Iterator<Item = usize> {
+        let listed = &listed[..listed.len().min(TILE_ROWS)];
         if floor == f64::NEG_INFINITY {
-            return set_bits(u64::MAX >> (TILE_ROWS - listed.len().min(TILE_ROWS)));
+            return set_bits(u64::MAX >> (TILE_ROWS - listed.len()));
         }
         let bytes = &view.segment.bytes;
-        let mask = |prepared: &PreparedQuery| {
-            let min = rounded_down(floor * prepared.codes().power);
+        let mut reaching = Vec::with_capacity(TILE_ROWS);
+        for prepared in &self.prepared_queries {
+            let min = rounded_down(floor * prepared.power);
             let limit = Limit::new(bytes.packing, prepared.plane(Stage::Bytes), min, None);
-            self.kernel.bound_listed(bytes, listed, &limit, &mut [0.0; TILE_ROWS])
-        };
-        set_bits(self.prepared_queries.iter().map(mask).fold(0, |all, mask| all | mask))
+            let uppers = &mut [0.0; TILE_ROWS];
+            self.kernel.bound_listed(bytes, listed, &limit, uppers, &mut reaching);
+        }
+        set_bits(reaching.into_iter().fold(0, |mask, at| mask | 1 << at))
     }
 
     /// Bounds of one row's similarity from below and above.
@@ -255,7 +258,7 @@ impl<'a> Similarity<'a> {
         let of_prepared = |prepared: &PreparedQuery| {
             let sum = self.kernel.code_sum(bytes.row(row), prepared.codes());
             let (lower, upper) = prepared.codes().range(bytes.bounds()[row], sum);
-            (lower / prepared.codes().power, upper / prepared.codes().power)
+            (lower / prepared.power, upper / prepared.power)
         };
         let nothing = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         let larger =
@@ -336,12 +339,13 @@ impl<'a> Similarity<'a> {
     fn limit<'b>(&self, view: &SegmentView, prepared: &'b PreparedQuery) -> Limit<'b> {
         let stage = self.stage();
         let rows = stage.rows(view);
-        Limit::new(rows.packing, prepared.plane(stage), f32::NEG_INFINITY, None)
+        // All bounds are kept, so none is noted.
+        Limit::new(rows.packing, prepared.plane(stage), f32::NAN, None)
     }
 
     fn unscaled(prepared: &PreparedQuery, upper: f32) -> f32 {
         // A power of two: dividing by it loses nothing.
-        upper / prepared.codes().power as f32
+        upper / prepared.power as f32
     }
 
     /// Bound the rows of all segments in their order.
@@ -355,7 +359,7 @@ impl<'a> Similarity<'a> {
                 let ids = &ids[number * TILE_ROWS..][..count];
                 let wanted = wanted_of(ids, live, candidates);
                 if wanted != 0 {
-                    self.bound(view, Tile { number, wanted }, ids, candidates, uppers);
+                    self.bound(view, (number, wanted), ids, candidates, uppers);
                 }
             }
         }
@@ -364,7 +368,7 @@ impl<'a> Similarity<'a> {
     fn bound(
         &self,
         view: &SegmentView,
-        tile: Tile,
+        (number, wanted): (usize, u64),
         ids: &[i64],
         candidates: &DocidSet,
         uppers: &mut [f32],
@@ -373,10 +377,12 @@ impl<'a> Similarity<'a> {
         for prepared in &self.prepared_queries {
             if self.is_boundable {
                 let limit = self.limit(view, prepared);
-                self.kernel.bound(self.stage().rows(view), tile, &limit, &mut bounds);
+                let rows = self.stage().rows(view);
+                let first = number * TILE_ROWS;
+                self.kernel.bound(rows, first, &[wanted], &limit, &mut bounds, &mut Vec::new());
                 bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
             }
-            for bit in set_bits(tile.wanted) {
+            for bit in set_bits(wanted) {
                 let at = candidates.ordinal(docid_of(ids[bit])) as usize;
                 if bounds[bit] > uppers[at] {
                     uppers[at] = bounds[bit]; // in fewer steps than `max`, which heeds NaN
@@ -418,13 +424,15 @@ impl<'a> Similarity<'a> {
 
     fn bound_listed(&self, view: &SegmentView, rows: &[u32], ordinals: &[u32], uppers: &mut [f32]) {
         for first in (0..rows.len()).step_by(TILE_ROWS) {
-            let ordinals = &ordinals[first..rows.len().min(first + TILE_ROWS)];
+            let end = rows.len().min(first + TILE_ROWS);
+            let (rows, ordinals) = (&rows[first..end], &ordinals[first..end]);
             let mut bounds = [f32::INFINITY; TILE_ROWS];
             for prepared in &self.prepared_queries {
                 if self.is_boundable {
                     let limit = self.limit(view, prepared);
                     let coded = self.stage().rows(view);
-                    self.kernel.bound_listed(coded, &rows[first..], &limit, &mut bounds);
+                    let noted = &mut Vec::new();
+                    self.kernel.bound_listed(coded, rows, &limit, &mut bounds, noted);
                     bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
                 }
                 for (at, upper) in ordinals.iter().zip(bounds) {

@@ -1,29 +1,37 @@
 //! Coarse scan: every candidate row is bounded by its shortest codes, then rows pass on, best
 //! first.
 //!
-//! After each group of segments the frontier, the rows with the largest bounds so far, passes
-//! through all stages, so that the threshold is nearly final before any other row is bounded again:
-//! in the order of the scan more than twice as many rows would pass (`docs/lab/kernel.md`).
+//! After each group of segments the frontier, the rows with the largest bounds so far, is scored,
+//! so that the threshold is nearly final before any other row is bounded again: in the order of the
+//! scan more than twice as many rows would pass (`docs/lab/kernel.md`).
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use crate::bits::set_bits;
 use crate::deadline::Deadline;
-use crate::quantization::kernel::{EIGHT, Kernel, Limit, TILE_ROWS, Uppers};
-use crate::search::cascade::{Cascade, MIN_MANY, NO_UPPERS, ScannedSegment, tiles_of};
-use crate::search::prepared_query::{PreparedQuery, Stage};
+use crate::quantization::coded_rows::BLOCK_ROWS;
+use crate::quantization::kernel::{Kernel, TILE_ROWS};
+use crate::search::cascade::{BoundedRow, Cascade};
+use crate::search::formula::ScannedSegment;
+use crate::search::prepared_query::Stage;
 use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
 
 /// Size of the frontier: twice the limit, and at least this many rows in a short scan, whose bounds
 /// are tight, and in a long one (`docs/lab/kernel.md`).
-const MIN_FRONTIER: usize = 32;
+const MIN_FRONTIER: usize = 16;
 const MIN_FRONTIER_OF_LONG: usize = 64;
 
-/// Bounds of all answers after which the frontier passes on: as many as stay in the cache.
+/// Bounds of all answers after which the frontier is scored: as many as stay in the cache.
 const GROUP_BOUNDS: usize = 1 << 18;
+
+/// Buffers of bounds that are kept for later searches.
+const KEPT_BUFFERS: usize = 8;
+
+/// Most tiles bounded at a time, at first fewer, which tell what bounds are large: the codes of so
+/// many stay in the cache for other queries.
+const MOST_TILES: usize = 16;
 
 /// In place of the bound of a row that has been taken: it reaches no threshold, not even minus
 /// infinity.
@@ -50,27 +58,21 @@ struct Answer<'a> {
     uppers: Vec<f32>,
     positions: Vec<u32>,
     /// The rows of each piece that may be among the best.
-    kept: Vec<Vec<Kept>>,
-}
-
-/// A row that passes on if its bound reaches the threshold.
-#[derive(Clone, Copy)]
-struct Kept {
-    upper: f32,
-    row: u32,
+    kept: Vec<Vec<BoundedRow>>,
 }
 
 /// The candidate rows of a segment.
-struct Piece<'a> {
-    scanned: ScannedSegment<'a>,
-    stage: Stage,
+pub(crate) struct Piece<'a> {
+    pub(crate) scanned: ScannedSegment<'a>,
+    /// The first stage of its rows.
+    pub(crate) stage: Stage,
+    pub(crate) rows: Rows<'a>,
     /// Number of positions before it, in all and in its group.
     first: usize,
     at: usize,
-    rows: Rows<'a>,
 }
 
-enum Rows<'a> {
+pub(crate) enum Rows<'a> {
     /// Bounds are in the order of the rows; one mask for every 64 of them.
     InOrder(Vec<u64>),
     /// Bounds are in the order of this list.
@@ -78,15 +80,16 @@ enum Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn bounds(&self) -> usize {
+    /// Number of bounds, those of rows between the candidates included.
+    pub(crate) fn bounds(&self) -> usize {
         match self {
             Self::InOrder(words) => words.len() * TILE_ROWS,
-            Self::Listed(rows) => rows.len().next_multiple_of(EIGHT),
+            Self::Listed(rows) => rows.len().next_multiple_of(BLOCK_ROWS),
         }
     }
 
     /// The row of a bound, if it is a candidate.
-    fn row(&self, position: u32) -> Option<u32> {
+    pub(crate) fn row(&self, position: u32) -> Option<u32> {
         match self {
             Self::InOrder(words) => {
                 let word = words[position as usize / TILE_ROWS];
@@ -97,11 +100,35 @@ impl Rows<'_> {
     }
 }
 
+impl<'a> Piece<'a> {
+    /// The candidate rows of a segment; `None` where there are none.
+    pub(crate) fn of(
+        scanned: ScannedSegment<'a>,
+        allowed: Option<&'a SegmentRows>,
+        is_long: bool,
+    ) -> Option<Self> {
+        let view = scanned.view;
+        if allowed.map_or(view.live_count(), |rows| rows.count) == 0 {
+            return None;
+        }
+        let listed = allowed.and_then(|rows| rows.listed.as_deref());
+        let stage = match &view.sketch {
+            Some(_) if is_long && listed.is_none() => Stage::Sketch,
+            _ if is_long => Stage::Nibbles,
+            _ => Stage::Bytes,
+        };
+        let in_order = || Rows::InOrder(candidate_words(view, allowed).collect());
+        let rows = listed.map_or_else(in_order, Rows::Listed);
+        Some(Self { scanned, stage, rows, first: 0, at: 0 })
+    }
+}
+
 /// The frontier: rows with the largest bounds so far.
 struct Frontier {
     wanted: usize,
-    /// A bound in the upper half, as a number of the same order, and its place in the lower.
-    heap: BinaryHeap<Reverse<u64>>,
+    /// Up to twice as many: a bound in the upper half, as a number of the same order, and its place
+    /// in the lower.
+    entries: Vec<u64>,
     /// The bound that a row must reach to be among them.
     floor: f32,
 }
@@ -110,33 +137,37 @@ impl Frontier {
     fn of(k: usize, is_long: bool) -> Self {
         let min = if is_long { MIN_FRONTIER_OF_LONG } else { MIN_FRONTIER };
         let wanted = min.max(2 * k);
-        let heap = BinaryHeap::with_capacity(wanted.min(4096));
-        Self { wanted, heap, floor: f32::NEG_INFINITY }
+        Self { wanted, entries: Vec::with_capacity(2 * wanted), floor: f32::NEG_INFINITY }
     }
 
     fn offer(&mut self, upper: f32, place: usize) {
+        if upper < self.floor {
+            return;
+        }
         let bits = upper.to_bits();
         let ordered = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
-        let entry = Reverse(u64::from(ordered) << 32 | place as u64);
-        if self.heap.len() < self.wanted {
-            self.heap.push(entry);
-        } else if let Some(mut min) = self.heap.peek_mut()
-            && entry < *min
-        {
-            *min = entry;
-        }
-        if self.heap.len() == self.wanted
-            && let Some(Reverse(min)) = self.heap.peek()
-        {
-            let ordered = (min >> 32) as u32;
-            let bits = if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered };
-            self.floor = f32::from_bits(bits);
+        self.entries.push(u64::from(ordered) << 32 | place as u64);
+        if self.entries.len() == 2 * self.wanted {
+            self.cut();
         }
     }
 
-    /// Those of these rows whose place is `first` or later, as positions from there in their order.
-    fn since(&self, first: usize, positions: &mut Vec<u32>) {
-        let places = self.heap.iter().map(|Reverse(entry)| entry & u64::from(u32::MAX));
+    /// Keep the largest alone.
+    fn cut(&mut self) {
+        if self.entries.len() > self.wanted {
+            let at = self.wanted - 1;
+            let (_, min, _) = self.entries.select_nth_unstable_by_key(at, |entry| Reverse(*entry));
+            let ordered = (*min >> 32) as u32;
+            let bits = if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered };
+            self.floor = f32::from_bits(bits);
+            self.entries.truncate(self.wanted);
+        }
+    }
+
+    /// Those of the largest whose place is `first` or later, as positions from there in their order.
+    fn since(&mut self, first: usize, positions: &mut Vec<u32>) {
+        self.cut();
+        let places = self.entries.iter().map(|entry| entry & u64::from(u32::MAX));
         positions.clear();
         positions.extend(
             places.filter(|place| *place >= first as u64).map(|place| place as u32 - first as u32),
@@ -158,17 +189,18 @@ fn take_buffer() -> Vec<f32> {
 fn return_buffer(buffer: Vec<f32>) {
     BUFFERS.with_borrow_mut(|buffers| {
         // A group ends with the segment that fills it, so it may be larger by one segment.
-        if buffers.len() < EIGHT && buffer.len() <= GROUP_BOUNDS + SEGMENT_ROWS {
+        if buffers.len() < KEPT_BUFFERS && buffer.len() <= GROUP_BOUNDS + SEGMENT_ROWS {
             buffers.push(buffer);
         }
     });
 }
 
 impl<'a> CoarseScan<'a> {
+    /// A scan for answers of `k` rows each; without a limit where it is `None`.
     pub(crate) fn new(
         kernel: &'a dyn Kernel,
         cascades: Vec<Cascade<'a>>,
-        k: usize,
+        k: Option<usize>,
         is_long: bool,
     ) -> Self {
         let answers =
@@ -178,28 +210,14 @@ impl<'a> CoarseScan<'a> {
 
     /// Bound a segment's candidate rows by their shortest codes.
     pub(crate) fn scan(&mut self, scanned: ScannedSegment<'a>, allowed: Option<&'a SegmentRows>) {
-        let count = allowed.map_or(scanned.view.live_count(), |rows| rows.count);
-        if count == 0 {
-            return;
-        }
-        let rows = match allowed {
-            Some(SegmentRows { listed: Some(listed), .. }) => Rows::Listed(listed),
-            _ => Rows::InOrder(candidate_words(scanned.view, allowed).collect()),
-        };
-        let stage = self.first_stage(scanned.view);
-        let at = self.places - self.grouped;
-        let piece = Piece { scanned, stage, first: self.places, at, rows };
+        let Some(piece) = Piece::of(scanned, allowed, self.is_long) else { return };
+        let piece = Piece { first: self.places, at: self.places - self.grouped, ..piece };
         self.places += piece.rows.bounds();
         for answer in &mut self.answers {
             answer.reserve(self.places - self.grouped);
         }
         match &piece.rows {
-            Rows::InOrder(words) if self.is_many() => self.scan_for_many(&piece, words),
-            Rows::InOrder(words) => {
-                for answer in &mut self.answers {
-                    answer.scan(&piece, words);
-                }
-            }
+            Rows::InOrder(words) => self.scan_in_order(&piece, words),
             Rows::Listed(rows) => {
                 for answer in &mut self.answers {
                     answer.scan_listed(&piece, rows);
@@ -212,45 +230,27 @@ impl<'a> CoarseScan<'a> {
         }
     }
 
-    /// Take the leading rows of the pieces since the last group on, and keep those of the others
+    /// Bound some tiles at a time for all answers.
+    fn scan_in_order(&mut self, piece: &Piece<'a>, words: &[u64]) {
+        let mut first = 0;
+        while first < words.len() {
+            let tiles = (piece.first / TILE_ROWS + first).clamp(1, MOST_TILES);
+            let some = &words[first..words.len().min(first + tiles)];
+            for answer in &mut self.answers {
+                answer.scan(piece, first * TILE_ROWS, some);
+            }
+            first += some.len();
+        }
+    }
+
+    /// Score the leading rows of the pieces since the last group, and keep those of the others
     /// that may still be among the best.
     fn end_group(&mut self) {
         for answer in &mut self.answers {
-            answer.take_frontier(&self.pieces, self.grouped);
+            answer.score_frontier(&self.pieces, self.grouped);
             answer.keep_others(self.kernel, &self.pieces, self.grouped);
         }
         self.grouped = self.places;
-    }
-
-    fn first_stage(&self, view: &SegmentView) -> Stage {
-        match (self.is_long, &view.sketch) {
-            (true, Some(_)) => Stage::Sketch,
-            (true, None) => Stage::Nibbles,
-            (false, _) => Stage::Bytes,
-        }
-    }
-
-    fn is_many(&self) -> bool {
-        (MIN_MANY..=EIGHT).contains(&self.answers.len())
-            && self.answers.iter().all(|answer| answer.cascade.prepared_queries.len() == 1)
-    }
-
-    /// Bound each row for up to eight answers at once.
-    fn scan_for_many(&mut self, piece: &Piece<'a>, words: &[u64]) {
-        let rows = piece.stage.rows(piece.scanned.view);
-        for tile in tiles_of(words) {
-            let limit = |answer: &Answer<'a>| {
-                answer.limit(&answer.cascade.prepared_queries[0], piece.stage, &piece.scanned)
-            };
-            let count = self.answers.len();
-            let limits: [_; EIGHT] =
-                std::array::from_fn(|at| limit(&self.answers[at.min(count - 1)]));
-            let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
-            let masks = self.kernel.bound_many(rows, tile, &limits[..count], &mut uppers);
-            for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
-                answer.note(piece, tile.number * TILE_ROWS, uppers, mask);
-            }
-        }
     }
 
     /// Take the rows that may still be among the best on from stage to stage; the frontier alone after
@@ -274,8 +274,8 @@ impl<'a> CoarseScan<'a> {
 }
 
 impl<'a> Answer<'a> {
-    fn new(cascade: Cascade<'a>, k: usize, is_long: bool) -> Self {
-        let frontier = Frontier::of(k, is_long);
+    fn new(cascade: Cascade<'a>, k: Option<usize>, is_long: bool) -> Self {
+        let frontier = Frontier::of(k.unwrap_or(0), is_long);
         Self { cascade, frontier, uppers: take_buffer(), positions: Vec::new(), kept: Vec::new() }
     }
 
@@ -287,50 +287,35 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The bound that a row must reach to join the frontier.
-    fn limit<'b>(
-        &self,
-        prepared: &'b PreparedQuery,
-        stage: Stage,
-        scanned: &ScannedSegment<'b>,
-    ) -> Limit<'b>
-    where
-        'a: 'b,
-    {
-        self.cascade.limit(prepared, stage, scanned).raised_to(self.frontier.floor)
-    }
-
-    fn scan(&mut self, piece: &Piece<'a>, words: &[u64]) {
-        let (mut uppers, mut of_each) = ([0.0; TILE_ROWS], NO_UPPERS);
-        for tile in tiles_of(words) {
-            let (scanned, stage, floor) = (&piece.scanned, piece.stage, self.frontier.floor);
-            let mask = self.cascade.bound(scanned, stage, tile, floor, &mut uppers, &mut of_each);
-            self.note(piece, tile.number * TILE_ROWS, &uppers, mask);
-        }
+    fn scan(&mut self, piece: &Piece<'a>, first: usize, words: &[u64]) {
+        let (scanned, stage, floor) = (&piece.scanned, piece.stage, self.frontier.floor);
+        let uppers = &mut self.uppers[piece.at + first..][..words.len() * TILE_ROWS];
+        self.positions.clear();
+        self.cascade.bound(scanned, stage, (first, words), floor, uppers, &mut self.positions);
+        self.offer(piece, first);
     }
 
     fn scan_listed(&mut self, piece: &Piece<'a>, listed: &[u32]) {
-        for first in (0..listed.len()).step_by(TILE_ROWS) {
-            let mut uppers = [0.0; TILE_ROWS];
-            let (listed, floor) = (&listed[first..], self.frontier.floor);
-            let (scanned, stage) = (&piece.scanned, piece.stage);
-            let mask = self.cascade.bound_listed(scanned, stage, listed, floor, &mut uppers);
-            self.note(piece, first, &uppers, mask);
+        for (first, listed) in (0..).step_by(TILE_ROWS).zip(listed.chunks(TILE_ROWS)) {
+            let (scanned, stage, floor) = (&piece.scanned, piece.stage, self.frontier.floor);
+            let bounds = listed.len().next_multiple_of(BLOCK_ROWS);
+            let uppers = &mut self.uppers[piece.at + first..][..bounds];
+            self.positions.clear();
+            self.cascade.bound_listed(scanned, stage, listed, floor, uppers, &mut self.positions);
+            self.offer(piece, first);
         }
     }
 
-    /// Keep the bounds of rows from position `first` on, and the leading of them.
-    fn note(&mut self, piece: &Piece<'a>, first: usize, uppers: &Uppers, mask: u64) {
-        let target = &mut self.uppers[piece.at + first..];
-        let count = target.len().min(TILE_ROWS);
-        target[..count].copy_from_slice(&uppers[..count]);
-        for bit in set_bits(mask) {
-            self.frontier.offer(uppers[bit], piece.first + first + bit);
+    /// Offer the rows whose positions from `first` on are noted to the frontier.
+    fn offer(&mut self, piece: &Piece<'a>, first: usize) {
+        for position in &self.positions {
+            let at = first + *position as usize;
+            self.frontier.offer(self.uppers[piece.at + at], piece.first + at);
         }
     }
 
-    /// Take the leading rows of a group on to the end; it begins at place `first`.
-    fn take_frontier(&mut self, pieces: &[Piece<'a>], first: usize) {
+    /// Score the leading rows of a group; it begins at place `first`.
+    fn score_frontier(&mut self, pieces: &[Piece<'a>], first: usize) {
         self.frontier.since(first, &mut self.positions);
         let mut rest = self.positions.as_slice();
         for piece in pieces.iter().filter(|piece| piece.first >= first) {
@@ -341,8 +326,8 @@ impl<'a> Answer<'a> {
                 self.uppers[*place as usize] = DONE;
                 piece.rows.row(*place - piece.at as u32)
             };
-            let rows = of_piece.iter().filter_map(row).collect();
-            self.cascade.take(&piece.scanned, piece.stage, rows);
+            let rows: Vec<u32> = of_piece.iter().filter_map(row).collect();
+            self.cascade.score(&piece.scanned, &rows);
             rest = others;
         }
     }
@@ -350,14 +335,14 @@ impl<'a> Answer<'a> {
     /// Keep the other rows of a group that may be among the best for later.
     fn keep_others(&mut self, kernel: &dyn Kernel, pieces: &[Piece<'a>], first: usize) {
         self.cascade.adopt_threshold();
+        let min = self.cascade.min_upper();
         for piece in pieces.iter().filter(|piece| piece.first >= first) {
-            let min = self.cascade.min_upper(piece.stage, &piece.scanned);
             let uppers = &self.uppers[piece.at..][..piece.rows.bounds()];
             self.positions.clear();
             kernel.positions_reaching(uppers, min, &mut self.positions);
             let kept = |position: &u32| {
                 let row = piece.rows.row(*position)?;
-                Some(Kept { upper: uppers[*position as usize], row })
+                Some(BoundedRow { upper: uppers[*position as usize], row })
             };
             self.kept.push(self.positions.iter().filter_map(kept).collect());
         }
@@ -366,9 +351,9 @@ impl<'a> Answer<'a> {
     /// Take on the rows of piece number `at` that may still be among the best.
     fn resolve(&mut self, piece: &Piece<'a>, at: usize) {
         self.cascade.adopt_threshold();
-        let min = self.cascade.min_upper(piece.stage, &piece.scanned);
-        let reaching = self.kept[at].iter().filter(|kept| kept.upper >= min);
-        let rows = reaching.map(|kept| kept.row).collect();
+        let min = self.cascade.min_upper();
+        let mut rows = std::mem::take(&mut self.kept[at]);
+        rows.retain(|bounded| bounded.upper >= min);
         self.cascade.take(&piece.scanned, piece.stage, rows);
     }
 }

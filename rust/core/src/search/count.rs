@@ -1,16 +1,18 @@
 //! Exact number of rows that reach a score: bounds decide nearly all of them.
 
-use crate::bits::set_bits;
-use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS, Tile};
-use crate::quantization::row_blocks::{CodedRows, LONG_COMPONENTS};
+use crate::quantization::coded_rows::LONG_COMPONENTS;
+use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{norm, power_of_two_for};
-use crate::search::cascade::{Formula, ScannedSegment, Scorer};
-use crate::search::coarse_scan::candidate_words;
+use crate::search::cascade::{BoundedRow, Cascade, Scorer};
+use crate::search::coarse_scan::{Piece, Rows, candidate_rows};
+use crate::search::formula::{Formula, ScannedSegment};
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::scan::Scope;
+use crate::search::selection::SegmentRows;
 
-/// Up to so many wanted rows of a tile of 64 are read one by one instead of in whole blocks.
-const FEW_IN_TILE: usize = 12;
+/// If more than one row in this many may reach the score, their bounds from below are computed for
+/// whole blocks.
+const DENSE_SHARE: usize = 8;
 
 /// Count the rows in `scope` that score at least `min_score`.
 pub(crate) fn count(
@@ -25,88 +27,75 @@ pub(crate) fn count(
     let power = power_of_two_for(norm(query));
     let vectors = &scope.snapshot.vectors;
     let is_long = vectors.places.len() * query.len() >= LONG_COMPONENTS;
-    let (prepared, stages): (_, &[Stage]) = if is_long {
-        let prepared = PreparedQuery::for_long_scan(kernel, query, power, None);
-        (prepared, &[Stage::Nibbles, Stage::Bytes])
+    let prepared = [if is_long {
+        PreparedQuery::for_long_scan(kernel, query, power, vectors.basis.as_deref())
     } else {
-        (PreparedQuery::new(kernel, query, power), &[Stage::Bytes])
-    };
-    let prepared_queries = [prepared];
-    let negated = PreparedQuery::new(kernel, &negated, power);
-    let counting = Counting {
-        kernel,
-        formula,
-        scorer: Scorer::new(kernel, &prepared_queries, formula, 1, min_score),
-        prepared: &prepared_queries[0],
-        negated: &negated,
+        PreparedQuery::new(kernel, query, power)
+    }];
+    let negated = [PreparedQuery::new(kernel, &negated, power)];
+    let scorer = |queries| Scorer::new(kernel, queries, formula, 1, min_score);
+    let mut counting = Counting {
+        above: Cascade::new(scorer(&prepared), None),
+        below: Cascade::below(scorer(&negated)),
+        scorer: scorer(&prepared),
         min_score,
-        is_boundable: formula.is_boundable(&prepared_queries[0]),
-        stages,
+        is_boundable: formula.is_boundable(&prepared[0]),
+        is_long,
     };
     let views = vectors.segments.iter().enumerate();
-    let counts = views.map(|(position, view)| {
-        let scanned = ScannedSegment { position, view, priors: formula.priors(position) };
-        let allowed = scope.allowed.as_ref().map(|rows| rows.segment(position));
-        if allowed.is_some_and(|rows| rows.count == 0) {
-            return 0;
-        }
-        let words = candidate_words(view, allowed).enumerate();
-        words.map(|(at, word)| counting.in_tile(&scanned, at, word)).sum()
-    });
-    counts.sum()
+    views
+        .map(|(position, view)| {
+            let allowed = scope.allowed.as_ref().map(|rows| rows.segment(position));
+            counting.in_segment(formula.scanned(position, view), allowed)
+        })
+        .sum()
 }
 
 struct Counting<'a> {
-    kernel: &'a dyn Kernel,
-    formula: Formula<'a>,
+    above: Cascade<'a>,
+    below: Cascade<'a>,
     scorer: Scorer<'a>,
-    prepared: &'a PreparedQuery,
-    negated: &'a PreparedQuery,
     min_score: f64,
     is_boundable: bool,
-    /// The stages of upper bounds, one after the other.
-    stages: &'static [Stage],
+    is_long: bool,
 }
 
-impl Counting<'_> {
-    /// Count among the candidate rows of one tile.
-    fn in_tile(&self, scanned: &ScannedSegment<'_>, tile: usize, candidates: u64) -> usize {
-        if candidates == 0 {
-            return 0;
+impl<'a> Counting<'a> {
+    fn in_segment(
+        &mut self,
+        scanned: ScannedSegment<'a>,
+        allowed: Option<&'a SegmentRows>,
+    ) -> usize {
+        let Some(piece) = Piece::of(scanned, allowed, self.is_long) else { return 0 };
+        let reaches = |row: usize| self.scorer.score(&scanned, row) >= self.min_score;
+        if !self.is_boundable {
+            return candidate_rows(scanned.view, allowed).filter(|row| reaches(*row)).count();
         }
-        let (may_reach, may_miss) = if self.is_boundable {
-            self.masks(scanned, tile, candidates)
-        } else {
-            (candidates, candidates)
-        };
-        let certain = (may_reach & !may_miss).count_ones() as usize;
-        let reaches =
-            |bit: &usize| self.scorer.score(scanned, tile * TILE_ROWS + bit) >= self.min_score;
-        certain + set_bits(may_miss).filter(reaches).count()
+        let may_reach = first_bounded(&mut self.above, &piece);
+        let may_reach = self.above.passed(&scanned, piece.stage, may_reach);
+        let is_dense = may_reach.len() * DENSE_SHARE > scanned.view.len;
+        let may_miss = self.below.reaching(&scanned, Stage::Bytes, &may_reach, is_dense);
+        let certain = may_reach.len() - may_miss.len();
+        certain + may_miss.iter().filter(|bounded| reaches(bounded.row as usize)).count()
     }
+}
 
-    /// The rows that may reach the smallest score, and those of them that may miss it.
-    fn masks(&self, scanned: &ScannedSegment<'_>, number: usize, candidates: u64) -> (u64, u64) {
-        let may_reach = self.stages.iter().fold(candidates, |wanted, stage| {
-            let limit = self.formula.limit(self.prepared, *stage, scanned, self.min_score);
-            self.reaching(stage.rows(scanned.view), Tile { number, wanted }, &limit)
-        });
-        let (last, min) = (Stage::Bytes, self.min_score);
-        let limit = self.formula.negated_limit(self.negated, last, scanned, min);
-        let tile = Tile { number, wanted: may_reach };
-        (may_reach, self.reaching(last.rows(scanned.view), tile, &limit))
-    }
-
-    /// Which of the wanted rows reach a limit; few of them are read one by one.
-    fn reaching(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>) -> u64 {
-        let mut uppers = [0.0; TILE_ROWS];
-        if tile.wanted.count_ones() as usize > FEW_IN_TILE {
-            return self.kernel.bound(rows, tile, limit, &mut uppers);
+/// The rows of a piece that reach the threshold of a cascade at their first stage.
+fn first_bounded(cascade: &mut Cascade<'_>, piece: &Piece<'_>) -> Vec<BoundedRow> {
+    let mut uppers = vec![0.0; piece.rows.bounds()];
+    let mut reaching = Vec::new();
+    let (scanned, stage, floor) = (&piece.scanned, piece.stage, f32::NEG_INFINITY);
+    match &piece.rows {
+        Rows::InOrder(words) => {
+            cascade.bound(scanned, stage, (0, words), floor, &mut uppers, &mut reaching);
         }
-        let bits: Vec<usize> = set_bits(tile.wanted).collect();
-        let listed: Vec<u32> =
-            bits.iter().map(|bit| (tile.number * TILE_ROWS + bit) as u32).collect();
-        let mask = self.kernel.bound_listed(rows, &listed, limit, &mut uppers);
-        set_bits(mask).fold(0, |found, at| found | 1 << bits[at])
+        Rows::Listed(listed) => {
+            cascade.bound_listed(scanned, stage, listed, floor, &mut uppers, &mut reaching);
+        }
     }
+    let bounded = |at: &u32| {
+        let row = piece.rows.row(*at).expect("only candidates reach a threshold");
+        BoundedRow { upper: uppers[*at as usize], row }
+    };
+    reaching.iter().map(bounded).collect()
 }

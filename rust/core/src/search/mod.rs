@@ -4,6 +4,7 @@ pub(crate) mod cascade;
 pub(crate) mod coarse_scan;
 pub(crate) mod count;
 pub(crate) mod docid_set;
+pub(crate) mod formula;
 pub(crate) mod prepared_query;
 pub(crate) mod prior;
 pub(crate) mod scan;

@@ -1,8 +1,10 @@
 //! A query prepared for every stage of a scan.
 
+use crate::quantization::coded_rows::CodedRows;
 use crate::quantization::kernel::Kernel;
-use crate::quantization::row_blocks::CodedRows;
-use crate::quantization::scalar::{Plane, QueryCodes, row_stride};
+use crate::quantization::scalar::{
+    BYTE_PLANE_MAX, NIBBLE_PLANE_MAX, Plane, QueryCodes, row_stride,
+};
 use crate::quantization::sketch::Basis;
 use crate::storage::segment::SegmentView;
 
@@ -41,7 +43,10 @@ impl Stage {
 pub(crate) struct PreparedQuery {
     /// Padded, for float64 scores.
     pub(crate) query: Box<[f64]>,
+    /// Scores times this are in the units of the bounds.
+    pub(crate) power: f64,
     codes: Option<QueryCodes>,
+    bytes: Option<Plane>,
     nibbles: Option<Plane>,
     sketch: Option<Plane>,
 }
@@ -49,12 +54,14 @@ pub(crate) struct PreparedQuery {
 impl PreparedQuery {
     /// Prepare for float64 scores only.
     pub(crate) fn for_scores(query: &[f32]) -> Self {
-        Self { query: padded(query), codes: None, nibbles: None, sketch: None }
+        let query = padded(query);
+        Self { query, power: 1.0, codes: None, bytes: None, nibbles: None, sketch: None }
     }
 
     /// Prepare for bytes only; longer scans add planes.
     pub(crate) fn new(kernel: &dyn Kernel, query: &[f32], power: f64) -> Self {
-        Self { codes: Some(kernel.query_codes(query, power)), ..Self::for_scores(query) }
+        let bytes = Some(kernel.signed_bytes(query, power, BYTE_PLANE_MAX));
+        Self { power, bytes, ..Self::for_scores(query) }
     }
 
     /// Prepare for nibbles, and for sketches in `basis`.
@@ -65,20 +72,25 @@ impl PreparedQuery {
         basis: Option<&Basis>,
     ) -> Self {
         let prepared = Self::new(kernel, query, power);
-        let nibbles = Some(kernel.signed_bytes(query, power));
+        let nibbles = Some(kernel.signed_bytes(query, power, NIBBLE_PLANE_MAX));
         let sketch = basis.map(|basis| basis.plane(kernel, query, &prepared.query, power));
         Self { nibbles, sketch, ..prepared }
     }
 
+    /// The same, with the codes that bound single rows from both sides.
+    pub(crate) fn with_codes(self, kernel: &dyn Kernel, query: &[f32]) -> Self {
+        Self { codes: Some(kernel.query_codes(query, self.power)), ..self }
+    }
+
     pub(crate) fn codes(&self) -> &QueryCodes {
-        self.codes.as_ref().expect("a scan that bounds rows prepared for it")
+        self.codes.as_ref().expect("a scan that bounds rows from both sides prepared for it")
     }
 
     pub(crate) fn plane(&self, stage: Stage) -> &Plane {
         let plane = match stage {
             Stage::Sketch => self.sketch.as_ref(),
             Stage::Nibbles => self.nibbles.as_ref(),
-            Stage::Bytes => Some(&self.codes().high),
+            Stage::Bytes => self.bytes.as_ref(),
         };
         plane.expect("a scan asks only for the planes it prepared")
     }

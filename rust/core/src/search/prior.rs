@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::Error;
-use crate::quantization::kernel::EIGHT;
+use crate::quantization::coded_rows::BLOCK_ROWS;
 use crate::storage::id_cache::IdCache;
 use crate::storage::snapshot_store::{Snapshot, VectorRows};
 use crate::system::memory_budget::headroom;
@@ -70,8 +70,8 @@ impl PriorRows {
 }
 
 fn resolve(entries: &[(i64, f32)], vectors: &VectorRows) -> PriorRows {
-    // Rows are bounded eight at a time, so rows that a writer adds meanwhile are bounded too.
-    let empty = |rows: usize| vec![0.0; rows.next_multiple_of(EIGHT)].into();
+    // Rows are bounded a block at a time, so rows that a writer adds meanwhile are bounded too.
+    let empty = |rows: usize| vec![0.0; rows.next_multiple_of(BLOCK_ROWS)].into();
     let capacities = vectors.segments.iter().map(|view| view.segment.capacity());
     let mut segments: Vec<Box<[f32]>> = capacities.map(empty).collect();
     let mut max = 0.0_f32;

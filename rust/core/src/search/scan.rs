@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use crate::deadline::{Deadline, SOME_ROWS};
-use crate::quantization::kernel::{EIGHT, Kernel};
-use crate::quantization::row_blocks::LONG_COMPONENTS;
+use crate::quantization::coded_rows::LONG_COMPONENTS;
+use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{norm, power_of_two_for};
-use crate::search::cascade::{
-    Cascade, Formula, ScanResult, ScannedSegment, Scorer, SharedThreshold,
-};
+use crate::search::cascade::{Cascade, ScanResult, Scorer, SharedThreshold};
 use crate::search::coarse_scan::{CoarseScan, candidate_rows};
+use crate::search::formula::{Formula, ScannedSegment};
 use crate::search::prepared_query::PreparedQuery;
 use crate::search::prior::PriorRows;
 use crate::search::selection::{SegmentRows, SelectedRows};
@@ -34,7 +33,7 @@ const FEW_ROWS: usize = 6_000;
 const SCORE_ALL_SHARE: usize = 4;
 
 /// Queries in one pass over the rows.
-const PASS_QUERIES: usize = EIGHT;
+const PASS_QUERIES: usize = 8;
 
 /// Queries of one answer are bounded in one unit; queries this much shorter than the longest would
 /// approach the smallest floats.
@@ -89,7 +88,8 @@ fn answers(
     let rows = scope.allowed.as_ref().map_or(vectors.places.len(), |rows| rows.count());
     let k = request.k.min(rows);
     let is_long = vectors.places.len() * request.dim >= LONG_COMPONENTS && rows > FEW_ROWS;
-    let few = rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE;
+    let is_limited = k < rows / SCORE_ALL_SHARE;
+    let few = rows <= SCORE_ALL_ROWS || !is_limited && request.min_score == f64::NEG_INFINITY;
     let powers = queries.chunks(combined_by_max).map(common_power);
     let powers: Vec<Option<f64>> = powers.flat_map(|power| vec![power; combined_by_max]).collect();
     let few = few || powers.contains(&None);
@@ -108,6 +108,7 @@ fn answers(
         prepared_queries,
         combined_by_max,
         k,
+        is_limited,
         min_score,
         weight,
         is_long,
@@ -142,6 +143,8 @@ struct Search {
     /// Queries for each answer.
     combined_by_max: usize,
     k: usize,
+    /// Whether so few rows are wanted that the best of them raise the threshold.
+    is_limited: bool,
     min_score: f64,
     weight: f64,
     is_long: bool,
@@ -162,8 +165,7 @@ impl Search {
     }
 
     fn scanned(&self, position: usize) -> ScannedSegment<'_> {
-        let view = &self.vectors().segments[position];
-        ScannedSegment { position, view, priors: self.formula().priors(position) }
+        self.formula().scanned(position, &self.vectors().segments[position])
     }
 
     fn allowed(&self, position: usize) -> Option<&SegmentRows> {
@@ -210,12 +212,12 @@ impl Search {
     ) -> Vec<Cascade<'a>> {
         let cascade = |(at, prepared_queries)| {
             let threshold = thresholds.map(|all: &[SharedThreshold]| &all[at]);
-            let formula = self.formula();
-            Cascade::new(self.kernel, prepared_queries, formula, self.k, self.min_score, threshold)
+            Cascade::new(self.scorer(prepared_queries), threshold)
         };
         let cascades =
             self.prepared_queries.chunks(self.combined_by_max).enumerate().map(cascade).collect();
-        let mut coarse_scan = CoarseScan::new(self.kernel, cascades, self.k, self.is_long);
+        let k = self.is_limited.then_some(self.k);
+        let mut coarse_scan = CoarseScan::new(self.kernel, cascades, k, self.is_long);
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
             if position >= self.vectors().segments.len() || self.deadline.is_past() {
@@ -226,8 +228,7 @@ impl Search {
     }
 
     fn finish(&self, cascade: Cascade<'_>) -> Vec<Hit> {
-        let scorer = self.scorer(cascade.prepared_queries);
-        cascade.finish(self.vectors(), scorer, &self.deadline)
+        cascade.finish(self.vectors(), &self.deadline)
     }
 }
 
@@ -305,6 +306,7 @@ mod tests {
             prepared_queries,
             combined_by_max: 1,
             k: 5,
+            is_limited: true,
             min_score,
             weight,
             is_long: false,

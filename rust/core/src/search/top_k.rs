@@ -66,52 +66,6 @@ impl TopK {
     }
 }
 
-/// The k-th largest of a stream of numbers: a floor under the k-th best score.
-pub(crate) struct KthLargest {
-    k: usize,
-    heap: BinaryHeap<std::cmp::Reverse<TotalF64>>,
-}
-
-#[derive(PartialEq)]
-struct TotalF64(f64);
-
-impl Eq for TotalF64 {}
-
-impl Ord for TotalF64 {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for TotalF64 {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl KthLargest {
-    pub(crate) fn new(k: usize) -> Self {
-        Self { k, heap: BinaryHeap::with_capacity(k.min(4096) + 1) }
-    }
-
-    /// Take one number in; returns the new k-th largest where it rose. NaN counts as nothing.
-    pub(crate) fn offer(&mut self, value: f64) -> Option<f64> {
-        if value.is_nan() || self.k == 0 {
-            return None;
-        }
-        if self.heap.len() < self.k {
-            self.heap.push(std::cmp::Reverse(TotalF64(value)));
-        } else {
-            let mut smallest = self.heap.peek_mut()?;
-            if value <= smallest.0.0 {
-                return None;
-            }
-            smallest.0 = TotalF64(value);
-        }
-        (self.heap.len() == self.k).then(|| self.heap.peek().map(|min| min.0.0))?
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +88,6 @@ mod tests {
         let mut none = TopK::new(0);
         none.offer(Hit { score: 1.0, id: 1 });
         assert!(none.into_sorted().is_empty());
-        assert_eq!(KthLargest::new(0).offer(1.0), None);
     }
 
     proptest! {
@@ -150,18 +103,6 @@ mod tests {
             all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
             all.truncate(k);
             prop_assert_eq!(best.into_sorted(), all);
-        }
-
-        #[test]
-        fn the_kth_largest_is_that_of_the_sorted_list(values in prop::collection::vec(-9_i8..9, 1..60), k in 1_usize..20) {
-            let mut kth = KthLargest::new(k);
-            let mut floor = None;
-            for value in &values {
-                floor = kth.offer(f64::from(*value)).or(floor);
-            }
-            let mut sorted = values;
-            sorted.sort_unstable_by(|a, b| b.cmp(a));
-            prop_assert_eq!(floor, sorted.get(k - 1).map(|value| f64::from(*value)));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! AVX2 and FMA: eight rows at a time, 32 bytes of codes a step.
 #![expect(unsafe_code, reason = "vector loads, prefetches and calls of AVX2 functions")]
-#![expect(clippy::inline_always, reason = "as in `eights`")]
+#![expect(clippy::inline_always, reason = "as in `blocked`")]
 
 use std::arch::x86_64::*;
 
-use super::blocked::{self, Instructions};
-use super::{EIGHT, Kernel, Limit, Tile, Uppers};
+use super::blocked::{self, Ahead, Instructions, OfBlock};
+use super::{Kernel, Limit};
 use crate::collections::append_buffer::Line;
-use crate::quantization::row_blocks::{CodedRows, Packing, RowLines};
+use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, SideBySide, SketchBlock};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
@@ -39,19 +39,27 @@ impl Kernel for Avx2 {
         unsafe { query_codes(query, power) }
     }
 
-    fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
+    fn signed_bytes(&self, values: &[f32], power: f64, most: f64) -> Plane {
         // SAFETY: as in `dot`.
-        unsafe { signed_bytes(values, power) }
+        unsafe { signed_bytes(values, power, most) }
     }
 
-    fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
+    fn code_sum(&self, bytes: &[Line], query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
         unsafe { code_sum(bytes, query) }
     }
 
-    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        first: usize,
+        wanted: &[u64],
+        limit: &Limit<'_>,
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
         // SAFETY: as in `dot`.
-        unsafe { bound(rows, tile, limit, uppers) }
+        unsafe { bound(rows, first, wanted, limit, uppers, reaching) }
     }
 
     fn bound_listed(
@@ -59,21 +67,11 @@ impl Kernel for Avx2 {
         rows: &CodedRows,
         listed: &[u32],
         limit: &Limit<'_>,
-        uppers: &mut Uppers,
-    ) -> u64 {
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
         // SAFETY: as in `dot`.
-        unsafe { bound_listed(rows, listed, limit, uppers) }
-    }
-
-    fn bound_many(
-        &self,
-        rows: &CodedRows,
-        tile: Tile,
-        limits: &[Limit<'_>],
-        uppers: &mut [Uppers; EIGHT],
-    ) -> [u64; EIGHT] {
-        // SAFETY: as in `dot`.
-        unsafe { bound_many(rows, tile, limits, uppers) }
+        unsafe { bound_listed(rows, listed, limit, uppers, reaching) }
     }
 
     fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
@@ -86,30 +84,29 @@ impl Kernel for Avx2 {
             Instructions::prefetch(*self, line);
         }
     }
-
-    fn prefetch_row(&self, rows: &CodedRows, row: usize) {
-        blocked::prefetch_row(*self, rows, row);
-    }
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn bound(rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    blocked::bound(Avx2(()), rows, tile, limit, uppers)
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    blocked::bound_listed(Avx2(()), rows, listed, limit, uppers)
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn bound_many(
+fn bound(
     rows: &CodedRows,
-    tile: Tile,
-    limits: &[Limit<'_>],
-    uppers: &mut [Uppers; EIGHT],
-) -> [u64; EIGHT] {
-    blocked::bound_many(Avx2(()), rows, tile, limits, uppers)
+    first: usize,
+    wanted: &[u64],
+    limit: &Limit<'_>,
+    uppers: &mut [f32],
+    reaching: &mut Vec<u32>,
+) {
+    blocked::bound(Avx2(()), rows, first, wanted, limit, uppers, reaching);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn bound_listed(
+    rows: &CodedRows,
+    listed: &[u32],
+    limit: &Limit<'_>,
+    uppers: &mut [f32],
+    reaching: &mut Vec<u32>,
+) {
+    blocked::bound_listed(Avx2(()), rows, listed, limit, uppers, reaching);
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -118,107 +115,174 @@ fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) 
 }
 
 impl Instructions for Avx2 {
-    type Sum = __m256i;
-    type NibbleParts = [__m256i; 4];
-    type ByteParts = [__m256i; 2];
-    type Sums = __m256i;
-    type Bounds = Bounds;
+    /// The first eight rows, and the others.
+    type Totals = [__m256i; 2];
 
     #[inline(always)]
-    fn zero(self) -> __m256i {
-        // SAFETY: an `Avx2` exists only where `detect` found AVX2 and FMA; so in all that follow.
-        unsafe { zero() }
+    fn nibbles(self, rows: SideBySide<'_, BLOCK_ROWS>, plane: &[i8], ahead: Ahead) -> [__m256i; 2] {
+        let behind = ahead.map(|ahead| ahead.wrapping_add(8 * rows.lines()));
+        let [front, back] = rows.halves();
+        [(front, ahead), (back, behind)].map(|(rows, ahead)| {
+            if let Some(ahead) = ahead {
+                // SAFETY: an `Avx2` exists only where `detect` found AVX2 and FMA; so in all that follow.
+                unsafe { nibbles::<true>(rows, plane, ahead) }
+            } else {
+                // SAFETY: as in `nibbles`.
+                unsafe { nibbles::<false>(rows, plane, std::ptr::null()) }
+            }
+        })
     }
 
     #[inline(always)]
-    fn nibble_parts(self, parts: &[i8; LINE_COMPONENTS]) -> [__m256i; 4] {
-        // SAFETY: as in `zero`.
-        unsafe { nibble_parts(parts) }
+    fn bytes(self, rows: SideBySide<'_, BLOCK_ROWS>, plane: &[i8], ahead: Ahead) -> [__m256i; 2] {
+        let behind = ahead.map(|ahead| ahead.wrapping_add(8 * rows.lines()));
+        let [front, back] = rows.halves();
+        [(front, ahead), (back, behind)].map(|(rows, ahead)| {
+            if let Some(ahead) = ahead {
+                // SAFETY: as in `nibbles`.
+                unsafe { bytes::<true>(rows, plane, ahead) }
+            } else {
+                // SAFETY: as in `nibbles`.
+                unsafe { bytes::<false>(rows, plane, std::ptr::null()) }
+            }
+        })
     }
 
     #[inline(always)]
-    fn byte_parts(self, parts: &[i8; 64]) -> [__m256i; 2] {
-        // SAFETY: as in `zero`.
-        unsafe { byte_parts(parts) }
+    fn sketches(self, block: &SketchBlock, plane: &[i8]) -> [__m256i; 2] {
+        // SAFETY: as in `nibbles`.
+        unsafe { sketches(block, plane) }
     }
 
     #[inline(always)]
-    fn add_nibbles(self, sum: __m256i, line: &Line, parts: [__m256i; 4]) -> __m256i {
-        // SAFETY: as in `zero`.
-        unsafe { add_nibbles(sum, line, parts) }
-    }
-
-    #[inline(always)]
-    fn add_bytes(self, sum: __m256i, line: &Line, parts: [__m256i; 2]) -> __m256i {
-        // SAFETY: as in `zero`.
-        unsafe { add_bytes(sum, line, parts) }
-    }
-
-    #[inline(always)]
-    fn totals(self, sums: [__m256i; EIGHT]) -> __m256i {
-        // SAFETY: as in `zero`.
-        unsafe { totals(sums) }
-    }
-
-    #[inline(always)]
-    fn exchanged(self, totals: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
-        // SAFETY: as in `zero`.
-        unsafe { exchanged(totals) }
-    }
-
-    #[inline(always)]
-    fn add_by_plane(
+    fn reaching(
         self,
-        totals: &mut [__m256i; EIGHT],
-        packing: Packing,
-        block: &[Line],
-        planes: &[&[i8]],
-    ) -> bool {
-        // SAFETY: as in `zero`.
-        unsafe { add_by_plane(totals, packing, block, planes) };
-        true
-    }
-
-    #[inline(always)]
-    fn bounds(self, bounds: &[RowBound; EIGHT]) -> Bounds {
-        // SAFETY: as in `zero`.
-        unsafe { transposed(bounds) }
-    }
-
-    #[inline(always)]
-    fn rows_reaching(
-        self,
-        totals: __m256i,
-        bounds: &Bounds,
+        totals: [__m256i; 2],
+        bounds: &OfBlock<RowBound>,
         limit: &Limit<'_>,
-        priors: Option<&[f32; EIGHT]>,
-        uppers: &mut [f32; EIGHT],
-    ) -> u64 {
-        // SAFETY: as in `zero`.
-        unsafe { rows_reaching(totals, bounds, limit, priors, uppers) }
+        priors: Option<&OfBlock<f32>>,
+        uppers: &mut OfBlock<f32>,
+    ) -> u16 {
+        // SAFETY: as in `nibbles`.
+        unsafe { reaching(totals, bounds, limit, priors, uppers) }
     }
 
     #[inline(always)]
-    fn at_least(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
-        // SAFETY: as in `zero`.
+    fn at_least(self, uppers: &OfBlock<f32>, threshold: f32) -> u16 {
+        // SAFETY: as in `nibbles`.
         unsafe { at_least(uppers, threshold) }
     }
 
     #[inline(always)]
     fn prefetch(self, line: *const Line) {
-        // SAFETY: a prefetch is a hint and never faults, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+        prefetch(line);
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn zero() -> __m256i {
-    _mm256_setzero_si256()
+fn nibbles<const AHEAD: bool>(
+    rows: SideBySide<'_, 8>,
+    plane: &[i8],
+    mut ahead: *const Line,
+) -> __m256i {
+    let mut sums = [_mm256_setzero_si256(); 8];
+    for (lines, parts) in rows.zip(plane.as_chunks().0) {
+        let parts = nibble_parts(parts);
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            if AHEAD {
+                prefetch(ahead);
+                ahead = ahead.wrapping_add(1);
+            }
+            *sum = add_nibbles(*sum, line, parts);
+        }
+    }
+    totals(sums)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn bytes<const AHEAD: bool>(
+    rows: SideBySide<'_, 8>,
+    plane: &[i8],
+    mut ahead: *const Line,
+) -> __m256i {
+    let mut sums = [_mm256_setzero_si256(); 8];
+    for (lines, parts) in rows.zip(plane.as_chunks().0) {
+        let parts = byte_parts(parts);
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            if AHEAD {
+                prefetch(ahead);
+                ahead = ahead.wrapping_add(1);
+            }
+            *sum = add_bytes(*sum, line, parts);
+        }
+    }
+    totals(sums)
+}
+
+#[inline(always)]
+pub(super) fn prefetch(line: *const Line) {
+    // SAFETY: a prefetch is a hint and never faults, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+}
+
+/// A lane is a row, so that nothing is added across lanes. Eight products of pairs of nibbles are
+/// at most 8·2·15·127, below 2¹⁵.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn sketches(block: &SketchBlock, plane: &[i8]) -> [__m256i; 2] {
+    let words = plane.as_chunks::<4>().0;
+    let (firsts, seconds) = words.split_at(BLOCK_ROWS);
+    let low = _mm256_set1_epi8(15);
+    let ones = _mm256_set1_epi16(1);
+    let mut sums = [_mm256_setzero_si256(); 2];
+    let fours = firsts.as_chunks::<4>().0.iter().zip(seconds.as_chunks::<4>().0);
+    for (lines, (firsts, seconds)) in block.as_chunks::<4>().0.iter().zip(fours) {
+        let mut pairs = [_mm256_setzero_si256(); 2];
+        for (line, (first, second)) in lines.iter().zip(firsts.iter().zip(seconds)) {
+            let (first, second) = (repeated(*first), repeated(*second));
+            for (pairs, half) in pairs.iter_mut().zip(halves_u8(line)) {
+                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(half), low);
+                let lows = _mm256_maddubs_epi16(_mm256_and_si256(half, low), first);
+                let both = _mm256_add_epi16(lows, _mm256_maddubs_epi16(high, second));
+                *pairs = _mm256_add_epi16(*pairs, both);
+            }
+        }
+        for (sum, pairs) in sums.iter_mut().zip(pairs) {
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, ones));
+        }
+    }
+    sums
+}
+
+/// Four components of a plane, for each of eight rows.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn repeated(parts: [i8; 4]) -> __m256i {
+    _mm256_set1_epi32(bytemuck::cast::<_, i32>(parts))
+}
+
+/// The upper bounds of 16 rows, and which of them are not below the threshold.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn reaching(
+    totals: [__m256i; 2],
+    bounds: &OfBlock<RowBound>,
+    limit: &Limit<'_>,
+    priors: Option<&OfBlock<f32>>,
+    uppers: &mut OfBlock<f32>,
+) -> u16 {
+    let halves = uppers.as_chunks_mut().0.iter_mut().zip(bounds.as_chunks().0).zip(totals);
+    for (half, ((uppers, bounds), totals)) in halves.enumerate() {
+        let priors = priors.map(|priors| &priors.as_chunks().0[half]);
+        store_f32x8(uppers, uppers_of(totals, bounds, limit, priors));
+    }
+    at_least(uppers, limit.threshold)
 }
 
 /// The bounds of eight rows, one row a lane.
-pub(super) struct Bounds {
+struct Bounds {
     scale: __m256,
     residual: __m256,
     norm: __m256,
@@ -228,7 +292,7 @@ pub(super) struct Bounds {
 /// Read and transpose the bounds of eight rows.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn transposed(bounds: &[RowBound; EIGHT]) -> Bounds {
+fn transposed(bounds: &[RowBound; 8]) -> Bounds {
     let [first, second] = bytemuck::cast_ref::<_, [[u8; 32]; 2]>(bounds);
     let first = _mm256_castsi256_ps(load_u8x32(first));
     let second = _mm256_castsi256_ps(load_u8x32(second));
@@ -260,16 +324,16 @@ fn upper_half(pairs: __m256i) -> __m256 {
     _mm256_castsi256_ps(_mm256_and_si256(pairs, mask))
 }
 
-/// The upper bounds of eight rows, and which of them are not below the threshold.
+/// The upper bounds of eight rows.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn rows_reaching(
+fn uppers_of(
     totals: __m256i,
-    bounds: &Bounds,
+    bounds: &[RowBound; 8],
     limit: &Limit<'_>,
-    priors: Option<&[f32; EIGHT]>,
-    uppers: &mut [f32; EIGHT],
-) -> u64 {
+    priors: Option<&[f32; 8]>,
+) -> __m256 {
+    let bounds = transposed(bounds);
     let twice = _mm256_add_epi32(totals, totals);
     let centred = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
     let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(centred), _mm256_set1_ps(limit.factor));
@@ -280,8 +344,7 @@ pub(super) fn rows_reaching(
     if let (Some(values), Some(prior)) = (priors, limit.prior) {
         upper = _mm256_fmadd_ps(load_f32x8(values), _mm256_set1_ps(prior.factor), upper);
     }
-    store_f32x8(uppers, without_nan(upper));
-    at_least(uppers, limit.threshold)
+    without_nan(upper)
 }
 
 /// A bound that overflowed to NaN becomes infinite and so keeps its row: `min` returns its second
@@ -294,9 +357,14 @@ fn without_nan(upper: __m256) -> __m256 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn at_least(uppers: &[f32; EIGHT], threshold: f32) -> u64 {
-    let keep = _mm256_cmp_ps::<_CMP_GE_OQ>(load_f32x8(uppers), _mm256_set1_ps(threshold));
-    u64::from(_mm256_movemask_ps(keep).cast_unsigned())
+fn at_least(uppers: &OfBlock<f32>, threshold: f32) -> u16 {
+    let threshold = _mm256_set1_ps(threshold);
+    let mut bits = 0_u32;
+    for (half, uppers) in uppers.as_chunks().0.iter().enumerate() {
+        let keep = _mm256_cmp_ps::<_CMP_GE_OQ>(load_f32x8(uppers), threshold);
+        bits |= _mm256_movemask_ps(keep).cast_unsigned() << (8 * half);
+    }
+    bits as u16
 }
 
 /// Add one line's bytes times their parts of a plane. Pairs of products are at most 2·255·64 in
@@ -354,129 +422,13 @@ fn nibble_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m256i; 4] {
 /// Lane `i` of the result is the total of `sums[i]`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn totals(sums: [__m256i; EIGHT]) -> __m256i {
+fn totals(sums: [__m256i; 8]) -> __m256i {
     let [a, b, c, d, e, f, g, h] = sums;
     let front = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
     let back = _mm256_hadd_epi32(_mm256_hadd_epi32(e, f), _mm256_hadd_epi32(g, h));
     let low = _mm256_permute2x128_si256::<0x20>(front, back);
     let high = _mm256_permute2x128_si256::<0x31>(front, back);
     _mm256_add_epi32(low, high)
-}
-
-/// An 8 × 8 matrix of sums with rows and columns exchanged.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn exchanged(rows: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
-    let [a, b, c, d, e, f, g, h] = rows;
-    let [ab, cd] = [_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d)];
-    let [ef, gh] = [_mm256_unpacklo_epi32(e, f), _mm256_unpacklo_epi32(g, h)];
-    let [ab_high, cd_high] = [_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d)];
-    let [ef_high, gh_high] = [_mm256_unpackhi_epi32(e, f), _mm256_unpackhi_epi32(g, h)];
-    let fours = [
-        [_mm256_unpacklo_epi64(ab, cd), _mm256_unpacklo_epi64(ef, gh)],
-        [_mm256_unpackhi_epi64(ab, cd), _mm256_unpackhi_epi64(ef, gh)],
-        [_mm256_unpacklo_epi64(ab_high, cd_high), _mm256_unpacklo_epi64(ef_high, gh_high)],
-        [_mm256_unpackhi_epi64(ab_high, cd_high), _mm256_unpackhi_epi64(ef_high, gh_high)],
-    ];
-    let [first, second, third, fourth] = fours;
-    [
-        _mm256_permute2x128_si256::<0x20>(first[0], first[1]),
-        _mm256_permute2x128_si256::<0x20>(second[0], second[1]),
-        _mm256_permute2x128_si256::<0x20>(third[0], third[1]),
-        _mm256_permute2x128_si256::<0x20>(fourth[0], fourth[1]),
-        _mm256_permute2x128_si256::<0x31>(first[0], first[1]),
-        _mm256_permute2x128_si256::<0x31>(second[0], second[1]),
-        _mm256_permute2x128_si256::<0x31>(third[0], third[1]),
-        _mm256_permute2x128_si256::<0x31>(fourth[0], fourth[1]),
-    ]
-}
-
-/// Half of a line of each of eight rows: eight times four bytes of all rows.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn transposed_half(lines: &[Line; EIGHT], half: usize) -> [__m256i; EIGHT] {
-    let mut rows = [_mm256_setzero_si256(); EIGHT];
-    for (row, line) in rows.iter_mut().zip(lines) {
-        *row = load_u8x32(&line.0.as_chunks().0[half]);
-    }
-    exchanged(rows)
-}
-
-/// The low halves of all bytes, and the high halves.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn nibbles(bytes: [__m256i; EIGHT]) -> [[__m256i; EIGHT]; 2] {
-    let low = _mm256_set1_epi8(15);
-    let (mut lows, mut highs) = (bytes, bytes);
-    for at in 0..EIGHT {
-        lows[at] = _mm256_and_si256(bytes[at], low);
-        highs[at] = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes[at]), low);
-    }
-    [lows, highs]
-}
-
-/// Four components of a plane, for each of eight rows.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn repeated(parts: [i8; 4]) -> __m256i {
-    _mm256_set1_epi32(i32::from_ne_bytes(parts.map(i8::cast_unsigned)))
-}
-
-/// Add the totals of eight rows with each plane.
-///
-/// Four components of all rows share a register, so that no sum goes across lanes.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn add_by_plane(totals: &mut [__m256i; EIGHT], packing: Packing, block: &[Line], planes: &[&[i8]]) {
-    for (at, lines) in block.as_chunks().0.iter().enumerate() {
-        for half in 0..2 {
-            let fours = transposed_half(lines, half);
-            match packing {
-                Packing::Nibbles => {
-                    let [low, high] = nibbles(fours);
-                    let first = at * LINE_COMPONENTS + half * 32;
-                    for (total, plane) in totals.iter_mut().zip(planes) {
-                        let lows = nibble_products(&low, &plane[first..]);
-                        let highs = nibble_products(&high, &plane[first + 64..]);
-                        *total = _mm256_add_epi32(*total, _mm256_add_epi32(lows, highs));
-                    }
-                }
-                Packing::Bytes => {
-                    let first = at * 64 + half * 32;
-                    for (total, plane) in totals.iter_mut().zip(planes) {
-                        *total = add_byte_products(*total, &fours, &plane[first..]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The sums of eight times four nibbles of eight rows times components of a plane: pairs of
-/// products are at most 2·15·127, eight of them stay below 2¹⁵.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn nibble_products(fours: &[__m256i; EIGHT], parts: &[i8]) -> __m256i {
-    let parts: &[[i8; 4]; EIGHT] = parts.as_chunks().0.first_chunk().expect("32 components");
-    let mut pairs = _mm256_setzero_si256();
-    for (four, parts) in fours.iter().zip(parts) {
-        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(*four, repeated(*parts)));
-    }
-    _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
-}
-
-/// Add eight times four bytes of eight rows times components of a plane; see [`add_bytes`].
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn add_byte_products(sum: __m256i, fours: &[__m256i; EIGHT], parts: &[i8]) -> __m256i {
-    let parts: &[[i8; 4]; EIGHT] = parts.as_chunks().0.first_chunk().expect("32 components");
-    let ones = _mm256_set1_epi16(1);
-    let mut sum = sum;
-    for (four, parts) in fours.iter().zip(parts) {
-        let pairs = _mm256_maddubs_epi16(*four, repeated(*parts));
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
-    }
-    sum
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -490,15 +442,15 @@ fn query_codes(query: &[f32], power: f64) -> QueryCodes {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn signed_bytes(values: &[f32], power: f64) -> Plane {
-    Plane::signed_bytes(values, power)
+fn signed_bytes(values: &[f32], power: f64, most: f64) -> Plane {
+    Plane::signed_bytes(values, power, most)
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn code_sum(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
+fn code_sum(bytes: &[Line], query: &QueryCodes) -> i64 {
     let (high, low) = (query.high.values.as_chunks().0, query.low.values.as_chunks().0);
     let mut sums = [_mm256_setzero_si256(); 2];
-    for (line, (high, low)) in bytes.zip(high.iter().zip(low)) {
+    for (line, (high, low)) in bytes.iter().zip(high.iter().zip(low)) {
         sums[0] = add_bytes(sums[0], line, byte_parts(high));
         sums[1] = add_bytes(sums[1], line, byte_parts(low));
     }

@@ -1,15 +1,15 @@
-//! AVX-512 with VNNI: eight rows at a time, a cache line of codes a step.
+//! AVX-512 with VNNI: sixteen rows at a time, a cache line of codes a step.
 //!
 //! Without VNNI the AVX2 kernel is used: its byte products would be no faster in wider registers.
 #![expect(unsafe_code, reason = "vector loads, prefetches and calls of AVX-512 functions")]
-#![expect(clippy::inline_always, reason = "as in `eights`")]
+#![expect(clippy::inline_always, reason = "as in `blocked`")]
 
 use std::arch::x86_64::*;
 
-use super::blocked::{self, Instructions};
-use super::{EIGHT, Kernel, Limit, Tile, Uppers, avx2};
+use super::blocked::{self, Ahead, Instructions, OfBlock};
+use super::{Kernel, Limit, avx2};
 use crate::collections::append_buffer::Line;
-use crate::quantization::row_blocks::{CodedRows, Packing, RowLines};
+use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, SideBySide, SketchBlock};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 
 /// Exists only where AVX-512 F, BW, VL and VNNI do: `detect` alone makes one.
@@ -52,19 +52,27 @@ impl Kernel for Avx512Vnni {
         unsafe { query_codes(query, power) }
     }
 
-    fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
+    fn signed_bytes(&self, values: &[f32], power: f64, most: f64) -> Plane {
         // SAFETY: as in `dot`.
-        unsafe { signed_bytes(values, power) }
+        unsafe { signed_bytes(values, power, most) }
     }
 
-    fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
+    fn code_sum(&self, bytes: &[Line], query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
         unsafe { code_sum(bytes, query) }
     }
 
-    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        first: usize,
+        wanted: &[u64],
+        limit: &Limit<'_>,
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
         // SAFETY: as in `dot`.
-        unsafe { bound(rows, tile, limit, uppers) }
+        unsafe { bound(rows, first, wanted, limit, uppers, reaching) }
     }
 
     fn bound_listed(
@@ -72,21 +80,11 @@ impl Kernel for Avx512Vnni {
         rows: &CodedRows,
         listed: &[u32],
         limit: &Limit<'_>,
-        uppers: &mut Uppers,
-    ) -> u64 {
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
         // SAFETY: as in `dot`.
-        unsafe { bound_listed(rows, listed, limit, uppers) }
-    }
-
-    fn bound_many(
-        &self,
-        rows: &CodedRows,
-        tile: Tile,
-        limits: &[Limit<'_>],
-        uppers: &mut [Uppers; EIGHT],
-    ) -> [u64; EIGHT] {
-        // SAFETY: as in `dot`.
-        unsafe { bound_many(rows, tile, limits, uppers) }
+        unsafe { bound_listed(rows, listed, limit, uppers, reaching) }
     }
 
     fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
@@ -99,30 +97,29 @@ impl Kernel for Avx512Vnni {
             Instructions::prefetch(*self, line);
         }
     }
-
-    fn prefetch_row(&self, rows: &CodedRows, row: usize) {
-        blocked::prefetch_row(*self, rows, row);
-    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound(rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    blocked::bound(Avx512Vnni(()), rows, tile, limit, uppers)
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    blocked::bound_listed(Avx512Vnni(()), rows, listed, limit, uppers)
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound_many(
+fn bound(
     rows: &CodedRows,
-    tile: Tile,
-    limits: &[Limit<'_>],
-    uppers: &mut [Uppers; EIGHT],
-) -> [u64; EIGHT] {
-    blocked::bound_many(Avx512Vnni(()), rows, tile, limits, uppers)
+    first: usize,
+    wanted: &[u64],
+    limit: &Limit<'_>,
+    uppers: &mut [f32],
+    reaching: &mut Vec<u32>,
+) {
+    blocked::bound(Avx512Vnni(()), rows, first, wanted, limit, uppers, reaching);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn bound_listed(
+    rows: &CodedRows,
+    listed: &[u32],
+    limit: &Limit<'_>,
+    uppers: &mut [f32],
+    reaching: &mut Vec<u32>,
+) {
+    blocked::bound_listed(Avx512Vnni(()), rows, listed, limit, uppers, reaching);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -131,189 +128,242 @@ fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) 
 }
 
 impl Instructions for Avx512Vnni {
-    type Sum = __m512i;
-    type NibbleParts = [__m512i; 2];
-    type ByteParts = __m512i;
-    type Sums = __m256i;
-    type Bounds = avx2::Bounds;
+    type Totals = __m512i;
 
     #[inline(always)]
-    fn zero(self) -> __m512i {
-        // SAFETY: an `Avx512Vnni` exists only where `detect` found the features; so below.
-        unsafe { zero() }
+    fn nibbles(self, rows: SideBySide<'_, BLOCK_ROWS>, plane: &[i8], ahead: Ahead) -> __m512i {
+        if let Some(ahead) = ahead {
+            // SAFETY: an `Avx512Vnni` exists only where `detect` found the features; so below.
+            unsafe { nibbles::<true>(rows, plane, ahead) }
+        } else {
+            // SAFETY: as in `nibbles`.
+            unsafe { nibbles::<false>(rows, plane, std::ptr::null()) }
+        }
     }
 
     #[inline(always)]
-    fn nibble_parts(self, parts: &[i8; LINE_COMPONENTS]) -> [__m512i; 2] {
-        // SAFETY: as in `zero`.
-        unsafe { nibble_parts(parts) }
+    fn bytes(self, rows: SideBySide<'_, BLOCK_ROWS>, plane: &[i8], ahead: Ahead) -> __m512i {
+        if let Some(ahead) = ahead {
+            // SAFETY: as in `nibbles`.
+            unsafe { bytes::<true>(rows, plane, ahead) }
+        } else {
+            // SAFETY: as in `nibbles`.
+            unsafe { bytes::<false>(rows, plane, std::ptr::null()) }
+        }
     }
 
     #[inline(always)]
-    fn byte_parts(self, parts: &[i8; 64]) -> __m512i {
-        // SAFETY: as in `zero`.
-        unsafe { byte_parts(parts) }
+    fn sketches(self, block: &SketchBlock, plane: &[i8]) -> __m512i {
+        // SAFETY: as in `nibbles`.
+        unsafe { sketches(block, plane) }
     }
 
     #[inline(always)]
-    fn add_nibbles(self, sum: __m512i, line: &Line, parts: [__m512i; 2]) -> __m512i {
-        // SAFETY: as in `zero`.
-        unsafe { add_nibbles(sum, line, parts) }
-    }
-
-    #[inline(always)]
-    fn add_bytes(self, sum: __m512i, line: &Line, parts: __m512i) -> __m512i {
-        // SAFETY: as in `zero`.
-        unsafe { add_bytes(sum, line, parts) }
-    }
-
-    #[inline(always)]
-    fn totals(self, sums: [__m512i; EIGHT]) -> __m256i {
-        // SAFETY: as in `zero`.
-        unsafe { totals(&sums) }
-    }
-
-    #[inline(always)]
-    fn exchanged(self, totals: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
-        // SAFETY: as in `zero`.
-        unsafe { avx2::exchanged(totals) }
-    }
-
-    #[inline(always)]
-    fn add_by_plane(
+    fn reaching(
         self,
-        totals: &mut [__m256i; EIGHT],
-        packing: Packing,
-        block: &[Line],
-        planes: &[&[i8]],
-    ) -> bool {
-        // SAFETY: as in `zero`.
-        unsafe { add_by_plane(totals, packing, block, planes) };
-        true
-    }
-
-    #[inline(always)]
-    fn bounds(self, bounds: &[RowBound; EIGHT]) -> avx2::Bounds {
-        // SAFETY: as in `zero`.
-        unsafe { avx2::transposed(bounds) }
-    }
-
-    #[inline(always)]
-    fn rows_reaching(
-        self,
-        totals: __m256i,
-        bounds: &avx2::Bounds,
+        totals: __m512i,
+        bounds: &OfBlock<RowBound>,
         limit: &Limit<'_>,
-        priors: Option<&[f32; EIGHT]>,
-        uppers: &mut [f32; EIGHT],
-    ) -> u64 {
-        // SAFETY: as in `zero`.
-        unsafe { avx2::rows_reaching(totals, bounds, limit, priors, uppers) }
+        priors: Option<&OfBlock<f32>>,
+        uppers: &mut OfBlock<f32>,
+    ) -> u16 {
+        // SAFETY: as in `nibbles`.
+        unsafe { reaching(totals, bounds, limit, priors, uppers) }
     }
 
     #[inline(always)]
-    fn at_least(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
-        // SAFETY: as in `zero`.
-        unsafe { avx2::at_least(uppers, threshold) }
+    fn at_least(self, uppers: &OfBlock<f32>, threshold: f32) -> u16 {
+        // SAFETY: as in `nibbles`.
+        let uppers = unsafe { load_f32x16(uppers) };
+        // SAFETY: as in `nibbles`.
+        unsafe { at_least(uppers, threshold) }
+    }
+
+    #[inline(always)]
+    fn note(self, bits: u16, first: u32, positions: &mut Vec<u32>) {
+        // SAFETY: as in `nibbles`.
+        unsafe { note(bits, first, positions) };
     }
 
     #[inline(always)]
     fn prefetch(self, line: *const Line) {
-        // SAFETY: a prefetch is a hint and never faults, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+        avx2::prefetch(line);
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn zero() -> __m512i {
-    _mm512_setzero_si512()
+fn nibbles<const AHEAD: bool>(
+    rows: SideBySide<'_, BLOCK_ROWS>,
+    plane: &[i8],
+    mut ahead: *const Line,
+) -> __m512i {
+    let mut sums = [_mm512_setzero_si512(); BLOCK_ROWS];
+    for (lines, parts) in rows.zip(plane.as_chunks::<LINE_COMPONENTS>().0) {
+        let [first, second] = parts.as_chunks::<64>().0 else { unreachable!("twice 64 are 128") };
+        let (first, second) = (load_i8x64(first), load_i8x64(second));
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            if AHEAD {
+                avx2::prefetch(ahead);
+                ahead = ahead.wrapping_add(1);
+            }
+            let [low, high] = halves(load_u8x64(&line.0));
+            *sum = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(*sum, low, first), high, second);
+        }
+    }
+    totals(&sums)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn add_nibbles(sum: __m512i, line: &Line, [first, second]: [__m512i; 2]) -> __m512i {
+fn bytes<const AHEAD: bool>(
+    rows: SideBySide<'_, BLOCK_ROWS>,
+    plane: &[i8],
+    mut ahead: *const Line,
+) -> __m512i {
+    let mut sums = [_mm512_setzero_si512(); BLOCK_ROWS];
+    for (lines, parts) in rows.zip(plane.as_chunks::<64>().0) {
+        let parts = load_i8x64(parts);
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            if AHEAD {
+                avx2::prefetch(ahead);
+                ahead = ahead.wrapping_add(1);
+            }
+            *sum = _mm512_dpbusd_epi32(*sum, load_u8x64(&line.0), parts);
+        }
+    }
+    totals(&sums)
+}
+
+/// The low and the high halves of all bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn halves(bytes: __m512i) -> [__m512i; 2] {
     let low = _mm512_set1_epi8(15);
-    let line = load_u8x64(&line.0);
-    let high = _mm512_and_si512(_mm512_srli_epi16::<4>(line), low);
-    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(line, low), first);
-    _mm512_dpbusd_epi32(sum, high, second)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn add_bytes(sum: __m512i, line: &Line, parts: __m512i) -> __m512i {
-    _mm512_dpbusd_epi32(sum, load_u8x64(&line.0), parts)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn nibble_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m512i; 2] {
-    let [first, second] = parts.as_chunks::<64>().0 else { unreachable!("twice 64 are 128") };
-    [load_i8x64(first), load_i8x64(second)]
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn byte_parts(parts: &[i8; 64]) -> __m512i {
-    load_i8x64(parts)
+    [_mm512_and_si512(bytes, low), _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), low)]
 }
 
 /// Lane `i` of the result is the total of `sums[i]`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn totals(sums: &[__m512i; EIGHT]) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = *sums;
-    avx2::totals([fold(a), fold(b), fold(c), fold(d), fold(e), fold(f), fold(g), fold(h)])
+fn totals(sums: &[__m512i; BLOCK_ROWS]) -> __m512i {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *sums;
+    let [first, second] = [four_totals([a, b, c, d]), four_totals([e, f, g, h])];
+    let [third, fourth] = [four_totals([i, j, k, l]), four_totals([m, n, o, p])];
+    quarters_added(quarters_added(first, second), quarters_added(third, fourth))
 }
 
-/// Add the upper half to the lower.
+/// In every quarter, the totals of this quarter of four sums.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn fold(sum: __m512i) -> __m256i {
-    _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64::<1>(sum))
+fn four_totals([a, b, c, d]: [__m512i; 4]) -> __m512i {
+    let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))
 }
 
-/// Add the totals of eight rows with each plane.
-///
-/// Four components of all rows share a register, so that no sum goes across lanes.
+/// Each first and second quarter, and third and fourth, of two registers added.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn add_by_plane(totals: &mut [__m256i; EIGHT], packing: Packing, block: &[Line], planes: &[&[i8]]) {
-    for (at, lines) in block.as_chunks().0.iter().enumerate() {
-        for half in 0..2 {
-            let fours = avx2::transposed_half(lines, half);
-            match packing {
-                Packing::Nibbles => {
-                    let [low, high] = avx2::nibbles(fours);
-                    let first = at * LINE_COMPONENTS + half * 32;
-                    for (total, plane) in totals.iter_mut().zip(planes) {
-                        let lows = add_fours(*total, &low, &plane[first..]);
-                        let highs = add_fours(_mm256_setzero_si256(), &high, &plane[first + 64..]);
-                        *total = _mm256_add_epi32(lows, highs);
-                    }
-                }
-                Packing::Bytes => {
-                    let first = at * 64 + half * 32;
-                    for (total, plane) in totals.iter_mut().zip(planes) {
-                        *total = add_fours(*total, &fours, &plane[first..]);
-                    }
-                }
-            }
-        }
+fn quarters_added(one: __m512i, other: __m512i) -> __m512i {
+    _mm512_add_epi32(
+        _mm512_shuffle_i32x4::<0b10_00_10_00>(one, other),
+        _mm512_shuffle_i32x4::<0b11_01_11_01>(one, other),
+    )
+}
+
+/// A lane is a row, so that nothing is added across lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn sketches(block: &SketchBlock, plane: &[i8]) -> __m512i {
+    let (firsts, seconds) = plane.as_chunks::<8>().0.split_at(BLOCK_ROWS / 2);
+    let pairs = firsts.iter().zip(seconds);
+    let mut sums = [_mm512_setzero_si512(); 4];
+    for ([one, other], (first, second)) in block.as_chunks::<2>().0.iter().zip(pairs) {
+        let [low, high] = halves(load_u8x64(&one.0));
+        sums[0] = _mm512_dpbusd_epi32(sums[0], low, repeated(*first, 0));
+        sums[1] = _mm512_dpbusd_epi32(sums[1], high, repeated(*second, 0));
+        let [low, high] = halves(load_u8x64(&other.0));
+        sums[2] = _mm512_dpbusd_epi32(sums[2], low, repeated(*first, 1));
+        sums[3] = _mm512_dpbusd_epi32(sums[3], high, repeated(*second, 1));
     }
+    let [a, b, c, d] = sums;
+    _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(c, d))
 }
 
-/// Add eight times four components of eight rows times those of a plane.
+/// The first or the last four components of a plane's eight, for each of 16 rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn add_fours(sum: __m256i, fours: &[__m256i; EIGHT], parts: &[i8]) -> __m256i {
-    let parts: &[[i8; 4]; EIGHT] = parts.as_chunks().0.first_chunk().expect("32 components");
-    let mut sum = sum;
-    for (four, parts) in fours.iter().zip(parts) {
-        sum = _mm256_dpbusd_epi32(sum, *four, avx2::repeated(*parts));
+fn repeated(parts: [i8; 8], half: usize) -> __m512i {
+    _mm512_set1_epi32(bytemuck::cast::<_, [i32; 2]>(parts)[half])
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn reaching(
+    totals: __m512i,
+    bounds: &OfBlock<RowBound>,
+    limit: &Limit<'_>,
+    priors: Option<&OfBlock<f32>>,
+    uppers: &mut OfBlock<f32>,
+) -> u16 {
+    let [first, second] = bytemuck::cast_ref::<_, [[u8; 64]; 2]>(bounds);
+    let (first, second) = (load_u8x64(first), load_u8x64(second));
+    let evens = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    let odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
+    // Every row's scale and residual, its norm and tail.
+    let front = _mm512_permutex2var_epi32(first, evens, second);
+    let back = _mm512_permutex2var_epi32(first, odds, second);
+    let centred =
+        _mm512_sub_epi32(_mm512_add_epi32(totals, totals), _mm512_set1_epi32(limit.middle));
+    let middle = _mm512_mul_ps(_mm512_cvtepi32_ps(centred), _mm512_set1_ps(limit.factor));
+    let slack = _mm512_mul_ps(lower_half(back), _mm512_set1_ps(limit.plane.error));
+    let slack = _mm512_fmadd_ps(upper_half(back), _mm512_set1_ps(limit.plane.tail), slack);
+    let slack = _mm512_fmadd_ps(upper_half(front), _mm512_set1_ps(limit.plane.norm), slack);
+    let mut upper = _mm512_fmadd_ps(lower_half(front), middle, slack);
+    if let (Some(values), Some(prior)) = (priors, limit.prior) {
+        upper = _mm512_fmadd_ps(load_f32x16(values), _mm512_set1_ps(prior.factor), upper);
     }
-    sum
+    // `min` returns its second operand where the first is NaN, so such a bound becomes infinite.
+    let upper = _mm512_min_ps(upper, _mm512_set1_ps(f32::INFINITY));
+    store_f32x16(uppers, upper);
+    at_least(upper, limit.threshold)
+}
+
+/// Append the positions of the set bits without a branch, which would be taken by chance.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn note(bits: u16, first: u32, positions: &mut Vec<u32>) {
+    let all = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let all = _mm512_add_epi32(all, _mm512_set1_epi32(first.cast_signed()));
+    positions.reserve(BLOCK_ROWS);
+    let (end, len) = (positions.spare_capacity_mut().as_mut_ptr(), positions.len());
+    let all = _mm512_maskz_compress_epi32(bits, all);
+    // SAFETY: there is room for 16 numbers, and the store needs no alignment.
+    unsafe { _mm512_storeu_si512(end.cast(), all) };
+    // SAFETY: as many numbers as bits are set were written behind the others.
+    unsafe { positions.set_len(len + bits.count_ones() as usize) };
+}
+
+/// The floats whose upper halves are the lower halves of these lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn lower_half(pairs: __m512i) -> __m512 {
+    _mm512_castsi512_ps(_mm512_slli_epi32::<16>(pairs))
+}
+
+/// The floats whose upper halves are the upper halves of these lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn upper_half(pairs: __m512i) -> __m512 {
+    let mask = _mm512_set1_epi32(0xffff_0000_u32.cast_signed());
+    _mm512_castsi512_ps(_mm512_and_si512(pairs, mask))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn at_least(uppers: __m512, threshold: f32) -> u16 {
+    _mm512_cmp_ps_mask::<_CMP_GE_OQ>(uppers, _mm512_set1_ps(threshold))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -327,15 +377,15 @@ fn query_codes(query: &[f32], power: f64) -> QueryCodes {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn signed_bytes(values: &[f32], power: f64) -> Plane {
-    Plane::signed_bytes(values, power)
+fn signed_bytes(values: &[f32], power: f64, most: f64) -> Plane {
+    Plane::signed_bytes(values, power, most)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn code_sum(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
+fn code_sum(bytes: &[Line], query: &QueryCodes) -> i64 {
     let (high, low) = (query.high.values.as_chunks().0, query.low.values.as_chunks().0);
     let mut sums = [_mm512_setzero_si512(); 2];
-    for (line, (high, low)) in bytes.zip(high.iter().zip(low)) {
+    for (line, (high, low)) in bytes.iter().zip(high.iter().zip(low)) {
         let line = load_u8x64(&line.0);
         sums[0] = _mm512_dpbusd_epi32(sums[0], line, load_i8x64(high));
         sums[1] = _mm512_dpbusd_epi32(sums[1], line, load_i8x64(low));
@@ -427,4 +477,18 @@ fn load_f32x8(values: &[f32; 8]) -> __m256 {
 fn load_f64x8(values: &[f64; 8]) -> __m512d {
     // SAFETY: the reference covers the eight floats, and the load needs no alignment.
     unsafe { _mm512_loadu_pd(values.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_f32x16(values: &[f32; 16]) -> __m512 {
+    // SAFETY: the reference covers the 16 floats, and the load needs no alignment.
+    unsafe { _mm512_loadu_ps(values.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_f32x16(values: &mut [f32; 16], all: __m512) {
+    // SAFETY: the reference covers the 16 floats, and the store needs no alignment.
+    unsafe { _mm512_storeu_ps(values.as_mut_ptr(), all) };
 }

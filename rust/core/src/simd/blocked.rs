@@ -1,69 +1,57 @@
-//! The loops that all vector kernels share: eight rows against one limit, or one row against eight.
+//! Loops over blocks of 16 rows, for every instruction set.
 //!
-//! They are always inlined, so that each kernel compiles them for its own instructions.
-#![expect(
-    clippy::inline_always,
-    reason = "else they would be compiled without vector instructions"
-)]
+//! They are inlined into functions that are compiled for the instructions, because closures and
+//! functions of other crates are not.
+#![expect(clippy::inline_always, reason = "a call would leave the instruction set it is made for")]
 
-use super::{EIGHT, Limit, TILE_ROWS, Tile, Uppers, eight};
 use crate::bits::set_bits;
 use crate::collections::append_buffer::Line;
-use crate::quantization::row_blocks::{CodedRows, Packing, RowLines};
-use crate::quantization::scalar::{LINE_COMPONENTS, RowBound};
+use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, Packing, SideBySide, SketchBlock};
+use crate::quantization::kernel::{Limit, TILE_ROWS};
+use crate::quantization::scalar::RowBound;
 
-/// Number of cache lines that a scan prefetches, of codes and of bounds.
-const LINES_AHEAD: usize = 48;
+/// Number of cache lines from the last that are read to those that are prefetched.
+const LINES_AHEAD: usize = 64;
 
-/// How many rows ahead listed rows are fetched: enough to hide memory, few enough to stay in L1.
-const ROWS_AHEAD: usize = 16;
+/// The same of bounds.
+const BOUNDS_AHEAD: usize = 4 * BLOCK_ROWS;
 
-/// The operations of one instruction set on a line of codes and on eight bounds. A value exists
-/// only on CPUs with the instructions.
+/// Lines to prefetch meanwhile, one after the other, as many as are read.
+pub(super) type Ahead = Option<*const Line>;
+
+/// Sixteen values of the rows of a block.
+pub(super) type OfBlock<T> = [T; BLOCK_ROWS];
+
+/// The operations of one instruction set on the codes and bounds of a block. A value exists only
+/// on CPUs with the instructions.
 pub(super) trait Instructions: Copy {
-    /// Partial sums of one row's products.
-    type Sum: Copy;
-    /// The components of a plane that go with one line of nibbles, and of bytes.
-    type NibbleParts: Copy;
-    type ByteParts: Copy;
-    /// Eight sums.
-    type Sums: Copy;
-    /// The bounds of eight rows, side by side.
-    type Bounds;
+    /// Sixteen sums.
+    type Totals;
 
-    fn zero(self) -> Self::Sum;
-    fn nibble_parts(self, parts: &[i8; LINE_COMPONENTS]) -> Self::NibbleParts;
-    fn byte_parts(self, parts: &[i8; 64]) -> Self::ByteParts;
-    fn add_nibbles(self, sum: Self::Sum, line: &Line, parts: Self::NibbleParts) -> Self::Sum;
-    fn add_bytes(self, sum: Self::Sum, line: &Line, parts: Self::ByteParts) -> Self::Sum;
-    /// Lane `i` of the result is the total of `sums[i]`.
-    fn totals(self, sums: [Self::Sum; EIGHT]) -> Self::Sums;
-    /// The transposed matrix.
-    fn exchanged(self, totals: [Self::Sums; EIGHT]) -> [Self::Sums; EIGHT];
-    /// Add the totals of a block's eight rows with each of one to eight planes, by plane, and
-    /// return true; false if these instructions are no faster so than row by row.
-    #[inline(always)]
-    fn add_by_plane(
+    /// The products of a plane and the nibbles of each of 16 rows, added up.
+    fn nibbles(self, rows: SideBySide<'_, BLOCK_ROWS>, plane: &[i8], ahead: Ahead) -> Self::Totals;
+    /// The same of bytes.
+    fn bytes(self, rows: SideBySide<'_, BLOCK_ROWS>, plane: &[i8], ahead: Ahead) -> Self::Totals;
+    /// The same of sketches.
+    fn sketches(self, block: &SketchBlock, plane: &[i8]) -> Self::Totals;
+    /// Upper bounds of 16 rows, and which of them reach the limit.
+    fn reaching(
         self,
-        _totals: &mut [Self::Sums; EIGHT],
-        _packing: Packing,
-        _block: &[Line],
-        _planes: &[&[i8]],
-    ) -> bool {
-        false
-    }
-    fn bounds(self, bounds: &[RowBound; EIGHT]) -> Self::Bounds;
-    /// Upper bounds of eight rows, and which of them reach the limit.
-    fn rows_reaching(
-        self,
-        totals: Self::Sums,
-        bounds: &Self::Bounds,
+        totals: Self::Totals,
+        bounds: &OfBlock<RowBound>,
         limit: &Limit<'_>,
-        priors: Option<&[f32; EIGHT]>,
-        uppers: &mut [f32; EIGHT],
-    ) -> u64;
-    /// Which of eight bounds are at least a threshold; NaN is not.
-    fn at_least(self, uppers: &[f32; EIGHT], threshold: f32) -> u64;
+        priors: Option<&OfBlock<f32>>,
+        uppers: &mut OfBlock<f32>,
+    ) -> u16;
+    /// Which of 16 bounds are at least a threshold; NaN is not.
+    fn at_least(self, uppers: &OfBlock<f32>, threshold: f32) -> u16;
+    /// Append the positions of the set bits, counted from `first` on.
+    #[inline(always)]
+    fn note(self, bits: u16, first: u32, positions: &mut Vec<u32>) {
+        if bits != 0 {
+            positions.extend(set_bits(u64::from(bits)).map(|bit| first + bit as u32));
+        }
+    }
     fn prefetch(self, line: *const Line);
 }
 
@@ -72,29 +60,18 @@ pub(super) trait Instructions: Copy {
 pub(super) fn bound<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
-    tile: Tile,
+    first: usize,
+    wanted: &[u64],
     limit: &Limit<'_>,
-    uppers: &mut Uppers,
-) -> u64 {
-    let filled = rows.bounds().len();
-    let mut mask = 0;
-    for (block, uppers) in uppers.as_chunks_mut().0.iter_mut().enumerate() {
-        if tile.wanted_of(block) == 0 {
-            continue;
-        }
-        let start = tile.start_of(block);
-        // A row's codes are there before its bound, so a block may lack the last one's.
-        let bits = if start + EIGHT <= filled
-            && let Some(lines) = rows.block(start / EIGHT)
-        {
-            bound_block(cpu, rows, lines, start, limit, uppers)
-        } else {
-            let count = EIGHT.min(filled - start);
-            bound_picked::<true, _>(cpu, rows, eight_from(start, count), count, limit, uppers)
-        };
-        mask |= bits << (block * EIGHT);
+    uppers: &mut [f32],
+    reaching: &mut Vec<u32>,
+) {
+    let scan = Scan::new(cpu, rows, limit);
+    match rows.packing {
+        Packing::Sketches => scan.bound(Sketches, first, wanted, uppers, reaching),
+        Packing::Nibbles => scan.bound(Nibbles, first, wanted, uppers, reaching),
+        Packing::Bytes => scan.bound(Bytes, first, wanted, uppers, reaching),
     }
-    mask & tile.wanted
 }
 
 /// [`super::Kernel::bound_listed`].
@@ -104,94 +81,196 @@ pub(super) fn bound_listed<I: Instructions>(
     rows: &CodedRows,
     listed: &[u32],
     limit: &Limit<'_>,
-    uppers: &mut Uppers,
-) -> u64 {
-    let mut mask = 0;
-    let blocks = uppers.as_chunks_mut().0;
-    for (part, (here, uppers)) in listed.chunks(EIGHT).zip(blocks).enumerate() {
-        let ahead = listed.get(part * EIGHT + ROWS_AHEAD..).unwrap_or(&[]);
-        for row in ahead.iter().take(EIGHT) {
-            prefetch_row(cpu, rows, *row as usize);
-        }
-        let picked = eight(|at| here[at.min(here.len() - 1)] as usize);
-        let bits = bound_picked::<false, _>(cpu, rows, picked, here.len(), limit, uppers);
-        mask |= bits << (part * EIGHT);
+    uppers: &mut [f32],
+    reaching: &mut Vec<u32>,
+) {
+    let scan = Scan::new(cpu, rows, limit);
+    match rows.packing {
+        Packing::Nibbles => scan.bound_listed(Nibbles, listed, uppers, reaching),
+        Packing::Bytes => scan.bound_listed(Bytes, listed, uppers, reaching),
+        Packing::Sketches => unreachable!("sketches are read in blocks"),
     }
-    mask
 }
 
-/// [`super::Kernel::bound_many`]: codes are unpacked once for all limits.
-#[inline(always)]
-pub(super) fn bound_many<I: Instructions>(
+/// A way to add up the products of 16 rows, so that a loop is compiled for each.
+trait Codes: Copy {
+    /// Of a block; `picked` names its rows, the last filled one in place of those that follow.
+    fn of_block<I: Instructions>(
+        self,
+        scan: Scan<'_, I>,
+        start: usize,
+        picked: Option<&OfBlock<usize>>,
+    ) -> I::Totals;
+}
+
+#[derive(Clone, Copy)]
+struct Sketches;
+#[derive(Clone, Copy)]
+struct Nibbles;
+#[derive(Clone, Copy)]
+struct Bytes;
+
+impl Codes for Sketches {
+    #[inline(always)]
+    fn of_block<I: Instructions>(
+        self,
+        scan: Scan<'_, I>,
+        start: usize,
+        _picked: Option<&OfBlock<usize>>,
+    ) -> I::Totals {
+        let block = scan.rows.sketches(start / BLOCK_ROWS);
+        for line in block {
+            scan.cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
+        }
+        scan.cpu.sketches(block, scan.plane())
+    }
+}
+
+impl Codes for Nibbles {
+    #[inline(always)]
+    fn of_block<I: Instructions>(
+        self,
+        scan: Scan<'_, I>,
+        start: usize,
+        picked: Option<&OfBlock<usize>>,
+    ) -> I::Totals {
+        let (rows, ahead) = scan.side_by_side(start, picked);
+        scan.cpu.nibbles(rows, scan.plane(), ahead)
+    }
+}
+
+impl Codes for Bytes {
+    #[inline(always)]
+    fn of_block<I: Instructions>(
+        self,
+        scan: Scan<'_, I>,
+        start: usize,
+        picked: Option<&OfBlock<usize>>,
+    ) -> I::Totals {
+        let (rows, ahead) = scan.side_by_side(start, picked);
+        scan.cpu.bytes(rows, scan.plane(), ahead)
+    }
+}
+
+/// The rows and the limit at hand.
+#[derive(Clone, Copy)]
+struct Scan<'a, I> {
     cpu: I,
-    rows: &CodedRows,
-    tile: Tile,
-    limits: &[Limit<'_>],
-    uppers: &mut [Uppers; EIGHT],
-) -> [u64; EIGHT] {
-    let mut masks = [0; EIGHT];
-    let filled = rows.bounds().len();
-    let planes = eight(|query| &*limits[query.min(limits.len() - 1)].plane.values);
-    let planes = &planes[..limits.len()];
-    for block in 0..TILE_ROWS / EIGHT {
-        if tile.wanted_of(block) == 0 {
-            continue;
-        }
-        let start = tile.start_of(block);
-        let picked = eight_from(start, EIGHT.min(filled - start));
-        let whole = rows.block(start / EIGHT);
-        if let Some(lines) = whole {
-            fetch_ahead(cpu, lines, &rows.bounds()[start]);
-        }
-        let mut by_limit = [cpu.totals([cpu.zero(); EIGHT]); EIGHT];
-        if !whole.is_some_and(|lines| cpu.add_by_plane(&mut by_limit, rows.packing, lines, planes))
-        {
-            by_limit = totals_row_by_row(cpu, rows, picked, planes);
-        }
-        let bounds = cpu.bounds(&eight(|row| rows.bounds()[picked[row]]));
-        for (at, limit) in limits.iter().enumerate() {
-            let priors = limit.prior.map(|prior| eight(|row| prior.values[picked[row]]));
-            let uppers = &mut uppers[at].as_chunks_mut().0[block];
-            let bits = cpu.rows_reaching(by_limit[at], &bounds, limit, priors.as_ref(), uppers);
-            masks[at] |= bits << (block * EIGHT) & tile.wanted;
-        }
-    }
-    masks
+    rows: &'a CodedRows,
+    bounds: &'a [RowBound],
+    limit: &'a Limit<'a>,
+    /// Lines from those that are read to those that are prefetched, beyond those of the rows side by side.
+    ahead: usize,
 }
 
-/// The totals of eight rows with each plane, by plane, one row after the other.
-#[inline(always)]
-fn totals_row_by_row<I: Instructions>(
-    cpu: I,
-    rows: &CodedRows,
-    picked: [usize; EIGHT],
-    planes: &[&[i8]],
-) -> [I::Sums; EIGHT] {
-    let planes = eight(|query| planes[query.min(planes.len() - 1)]);
-    let mut by_row = [cpu.totals([cpu.zero(); EIGHT]); EIGHT];
-    for (totals, row) in by_row.iter_mut().zip(picked) {
-        *totals = match rows.packing {
-            Packing::Nibbles => nibble_totals_of_row(cpu, rows.row(row), &planes),
-            Packing::Bytes => byte_totals_of_row(cpu, rows.row(row), &planes),
-        };
+impl<'a, I: Instructions> Scan<'a, I> {
+    #[inline(always)]
+    fn new(cpu: I, rows: &'a CodedRows, limit: &'a Limit<'a>) -> Self {
+        let ahead = rows.window() + LINES_AHEAD;
+        Self { cpu, rows, bounds: rows.bounds(), limit, ahead }
     }
-    cpu.exchanged(by_row)
-}
 
-/// Prefetch the lines after a block, as the loops over one limit do line by line.
-#[inline(always)]
-fn fetch_ahead<I: Instructions>(cpu: I, block: &[Line], bound: &RowBound) {
-    fetch_bounds_ahead(cpu, block, bound);
-    for line in block {
-        cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
+    #[inline(always)]
+    fn plane(self) -> &'a [i8] {
+        &self.limit.plane.values
     }
-}
 
-/// Fetch the bounds of the rows whose codes are fetched next; those of a block fill a line.
-#[inline(always)]
-fn fetch_bounds_ahead<I: Instructions>(cpu: I, block: &[Line], bound: &RowBound) {
-    let blocks_ahead = LINES_AHEAD.div_ceil(block.len());
-    cpu.prefetch(std::ptr::from_ref(bound).wrapping_add(EIGHT * blocks_ahead).cast());
+    /// The lines of picked rows, or of a block and what to prefetch meanwhile.
+    #[inline(always)]
+    fn side_by_side(
+        self,
+        start: usize,
+        picked: Option<&OfBlock<usize>>,
+    ) -> (SideBySide<'a, BLOCK_ROWS>, Ahead) {
+        if let Some(picked) = picked {
+            // They are fetched before.
+            return (self.rows.side_by_side(picked), None);
+        }
+        let (rows, first) = self.rows.of_block(start);
+        (rows, Some(first.wrapping_add(self.ahead)))
+    }
+
+    #[inline(always)]
+    fn bound(
+        self,
+        codes: impl Codes,
+        first: usize,
+        wanted: &[u64],
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
+        let tiles = wanted.iter().zip(uppers.as_chunks_mut::<TILE_ROWS>().0).enumerate();
+        for (tile, (wanted, uppers)) in tiles {
+            for (part, uppers) in uppers.as_chunks_mut().0.iter_mut().enumerate() {
+                let wanted = (wanted >> (part * BLOCK_ROWS)) as u16;
+                if wanted == 0 {
+                    continue;
+                }
+                let position = tile * TILE_ROWS + part * BLOCK_ROWS;
+                let found = self.bound_block(codes, first + position, uppers) & wanted;
+                self.cpu.note(found, position as u32, reaching);
+            }
+        }
+    }
+
+    /// Bound the rows of one block.
+    #[inline(always)]
+    fn bound_block(self, codes: impl Codes, start: usize, uppers: &mut OfBlock<f32>) -> u16 {
+        self.prefetch_bounds(start);
+        let bounds = &self.bounds[start..];
+        let values = self.limit.prior.map(|prior| &prior.values[start..]);
+        let priors = values.map(|values| values.first_chunk().expect("whole blocks have priors"));
+        if let Some(bounds) = bounds.first_chunk() {
+            let totals = codes.of_block(self, start, None);
+            return self.cpu.reaching(totals, bounds, self.limit, priors, uppers);
+        }
+        let last = bounds.len() - 1;
+        let totals = codes.of_block(self, start, Some(&sixteen(|at| start + at.min(last))));
+        let bounds = sixteen(|at| bounds[at.min(last)]);
+        self.cpu.reaching(totals, &bounds, self.limit, priors, uppers)
+    }
+
+    /// Prefetch the bounds of a block a little ahead of the one at hand.
+    #[inline(always)]
+    fn prefetch_bounds(self, start: usize) {
+        let bounds = self.bounds.as_ptr().wrapping_add(start + BOUNDS_AHEAD);
+        self.cpu.prefetch(bounds.cast());
+        self.cpu.prefetch(bounds.wrapping_add(BLOCK_ROWS / 2).cast());
+    }
+
+    #[inline(always)]
+    fn bound_listed(
+        self,
+        codes: impl Codes,
+        listed: &[u32],
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
+        self.prefetch_rows(listed);
+        let blocks = listed.chunks(BLOCK_ROWS).zip(uppers.as_chunks_mut().0);
+        for (block, (part, uppers)) in blocks.enumerate() {
+            let position = block * BLOCK_ROWS;
+            self.prefetch_rows(listed.get(position + BLOCK_ROWS..).unwrap_or(&[]));
+            let picked = sixteen(|at| part[at.min(part.len() - 1)] as usize);
+            let bounds = sixteen(|at| self.bounds[picked[at]]);
+            let priors = self.limit.prior.map(|prior| sixteen(|at| prior.values[picked[at]]));
+            let totals = codes.of_block(self, 0, Some(&picked));
+            let found = self.cpu.reaching(totals, &bounds, self.limit, priors.as_ref(), uppers);
+            let found = found & u16::MAX >> (BLOCK_ROWS - part.len());
+            self.cpu.note(found, position as u32, reaching);
+        }
+    }
+
+    /// Prefetch the next block of listed rows.
+    #[inline(always)]
+    fn prefetch_rows(self, listed: &[u32]) {
+        for row in listed.iter().take(BLOCK_ROWS) {
+            self.cpu.prefetch(self.bounds.as_ptr().wrapping_add(*row as usize).cast());
+            for line in self.rows.lines_of(*row as usize) {
+                self.cpu.prefetch(line);
+            }
+        }
+    }
 }
 
 /// [`super::Kernel::positions_reaching`].
@@ -202,159 +281,17 @@ pub(super) fn positions_reaching<I: Instructions>(
     threshold: f32,
     positions: &mut Vec<u32>,
 ) {
-    for (at, eight) in uppers.as_chunks().0.iter().enumerate() {
-        let bits = cpu.at_least(eight, threshold);
-        if bits != 0 {
-            positions.extend(set_bits(bits).map(|bit| (at * EIGHT + bit) as u32));
-        }
+    for (block, uppers) in uppers.as_chunks().0.iter().enumerate() {
+        cpu.note(cpu.at_least(uppers, threshold), (block * BLOCK_ROWS) as u32, positions);
     }
 }
 
-/// [`super::Kernel::prefetch_row`].
+/// Sixteen values, written in a loop because array closures are not inlined into vector functions.
 #[inline(always)]
-pub(super) fn prefetch_row<I: Instructions>(cpu: I, rows: &CodedRows, row: usize) {
-    cpu.prefetch(rows.bounds().as_ptr().wrapping_add(row).cast());
-    for line in rows.addresses(row) {
-        cpu.prefetch(line);
+fn sixteen<T: Copy + Default>(of: impl Fn(usize) -> T) -> OfBlock<T> {
+    let mut values = [T::default(); BLOCK_ROWS];
+    for (at, value) in values.iter_mut().enumerate() {
+        *value = of(at);
     }
-}
-
-/// Eight consecutive row numbers, repeating the last where fewer are wanted.
-#[inline(always)]
-fn eight_from(first: usize, count: usize) -> [usize; EIGHT] {
-    eight(|at| first + at.min(count - 1))
-}
-
-#[inline(always)]
-fn bound_block<I: Instructions>(
-    cpu: I,
-    rows: &CodedRows,
-    block: &[Line],
-    start: usize,
-    limit: &Limit<'_>,
-    uppers: &mut [f32; EIGHT],
-) -> u64 {
-    let lines = BlockLines(block.as_chunks().0.iter());
-    let bounds: &[RowBound; EIGHT] =
-        rows.bounds()[start..].first_chunk().expect("a whole block has eight bounds");
-    fetch_bounds_ahead(cpu, block, &bounds[0]);
-    let priors = limit
-        .prior
-        .map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
-    let totals = totals::<true, _>(cpu, rows.packing, lines, limit);
-    cpu.rows_reaching(totals, &cpu.bounds(bounds), limit, priors, uppers)
-}
-
-/// Bound the first `count` of eight rows named by number; with `AHEAD` the rows after them are
-/// prefetched.
-#[inline(always)]
-fn bound_picked<const AHEAD: bool, I: Instructions>(
-    cpu: I,
-    rows: &CodedRows,
-    picked: [usize; EIGHT],
-    count: usize,
-    limit: &Limit<'_>,
-    uppers: &mut [f32; EIGHT],
-) -> u64 {
-    let lines = rows.eight(picked);
-    let bounds = rows.bounds();
-    let bounds = eight(|at| bounds[picked[at]]);
-    let priors = limit.prior.map(|prior| eight(|at| prior.values[picked[at]]));
-    let totals = totals::<AHEAD, _>(cpu, rows.packing, lines, limit);
-    let bits = cpu.rows_reaching(totals, &cpu.bounds(&bounds), limit, priors.as_ref(), uppers);
-    bits & (u64::MAX >> (TILE_ROWS - count))
-}
-
-#[inline(always)]
-fn totals<'a, const AHEAD: bool, I: Instructions>(
-    cpu: I,
-    packing: Packing,
-    lines: impl Iterator<Item = [&'a Line; EIGHT]>,
-    limit: &Limit<'_>,
-) -> I::Sums {
-    match packing {
-        Packing::Nibbles => nibble_totals::<AHEAD, _>(cpu, lines, &limit.plane.values),
-        Packing::Bytes => byte_totals::<AHEAD, _>(cpu, lines, &limit.plane.values),
-    }
-}
-
-#[inline(always)]
-fn nibble_totals<'a, const AHEAD: bool, I: Instructions>(
-    cpu: I,
-    lines: impl Iterator<Item = [&'a Line; EIGHT]>,
-    plane: &[i8],
-) -> I::Sums {
-    let mut sums = [cpu.zero(); EIGHT];
-    for (lines, parts) in lines.zip(plane.as_chunks().0) {
-        let parts = cpu.nibble_parts(parts);
-        for (sum, line) in sums.iter_mut().zip(lines) {
-            if AHEAD {
-                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
-            }
-            *sum = cpu.add_nibbles(*sum, line, parts);
-        }
-    }
-    cpu.totals(sums)
-}
-
-#[inline(always)]
-fn byte_totals<'a, const AHEAD: bool, I: Instructions>(
-    cpu: I,
-    lines: impl Iterator<Item = [&'a Line; EIGHT]>,
-    plane: &[i8],
-) -> I::Sums {
-    let mut sums = [cpu.zero(); EIGHT];
-    for (lines, parts) in lines.zip(plane.as_chunks().0) {
-        let parts = cpu.byte_parts(parts);
-        for (sum, line) in sums.iter_mut().zip(lines) {
-            if AHEAD {
-                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
-            }
-            *sum = cpu.add_bytes(*sum, line, parts);
-        }
-    }
-    cpu.totals(sums)
-}
-
-#[inline(always)]
-fn nibble_totals_of_row<I: Instructions>(
-    cpu: I,
-    lines: RowLines<'_>,
-    planes: &[&[i8]; EIGHT],
-) -> I::Sums {
-    let planes = eight(|query| planes[query].as_chunks().0);
-    let mut sums = [cpu.zero(); EIGHT];
-    for (at, line) in lines.enumerate() {
-        let parts = eight(|query| &planes[query][at]);
-        sums = eight(|query| cpu.add_nibbles(sums[query], line, cpu.nibble_parts(parts[query])));
-    }
-    cpu.totals(sums)
-}
-
-#[inline(always)]
-fn byte_totals_of_row<I: Instructions>(
-    cpu: I,
-    lines: RowLines<'_>,
-    planes: &[&[i8]; EIGHT],
-) -> I::Sums {
-    let planes = eight(|query| planes[query].as_chunks().0);
-    let mut sums = [cpu.zero(); EIGHT];
-    for (at, line) in lines.enumerate() {
-        let parts = eight(|query| &planes[query][at]);
-        sums = eight(|query| cpu.add_bytes(sums[query], line, cpu.byte_parts(parts[query])));
-    }
-    cpu.totals(sums)
-}
-
-/// The lines of a whole block, eight rows a step. An iterator of its own, because closures inside
-/// vector functions are not inlined into the adaptors they are given to.
-struct BlockLines<'a>(std::slice::Iter<'a, [Line; EIGHT]>);
-
-impl<'a> Iterator for BlockLines<'a> {
-    type Item = [&'a Line; EIGHT];
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(<[Line; EIGHT]>::each_ref)
-    }
+    values
 }

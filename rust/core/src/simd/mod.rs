@@ -16,15 +16,9 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::quantization::kernel::{EIGHT, Kernel, Limit, TILE_ROWS, Tile, Uppers};
-use crate::quantization::row_blocks::CodedRows;
+use crate::quantization::coded_rows::CodedRows;
+use crate::quantization::kernel::{Kernel, Limit};
 use crate::quantization::scalar::LANES;
-
-/// Eight values, written out because array closures are not inlined into vector functions.
-#[inline]
-fn eight<T>(of: impl Fn(usize) -> T) -> [T; EIGHT] {
-    [of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)]
-}
 
 /// Add eight lanes in the one fixed order.
 fn add_lanes(lanes: [f64; LANES]) -> f64 {

@@ -1,9 +1,9 @@
 //! Plain Rust: the reference for the other kernels, and the kernel of CPUs without any of them.
 
-use super::{CodedRows, EIGHT, Kernel, LANES, Limit, TILE_ROWS, Tile, Uppers, add_lanes};
-use crate::bits::set_bits;
+use super::{CodedRows, Kernel, LANES, Limit, add_lanes};
+use crate::bits::rows_of;
 use crate::collections::append_buffer::Line;
-use crate::quantization::row_blocks::{Packing, RowLines};
+use crate::quantization::coded_rows::Packing;
 use crate::quantization::scalar::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
 
 pub(crate) struct Portable;
@@ -31,21 +31,30 @@ impl Kernel for Portable {
         QueryCodes::new(query, power)
     }
 
-    fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
-        Plane::signed_bytes(values, power)
+    fn signed_bytes(&self, values: &[f32], power: f64, most: f64) -> Plane {
+        Plane::signed_bytes(values, power, most)
     }
 
-    fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
-        let (high, low) = (&query.high.values, &query.low.values);
-        query.code_sum(byte_sum(bytes.clone(), high), byte_sum(bytes, low))
+    fn code_sum(&self, bytes: &[Line], query: &QueryCodes) -> i64 {
+        query.code_sum(byte_sum(bytes, &query.high.values), byte_sum(bytes, &query.low.values))
     }
 
-    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-        let reaches = |bit: &usize| {
-            uppers[*bit] = upper_of(rows, tile.number * TILE_ROWS + bit, limit);
-            uppers[*bit] >= limit.threshold
-        };
-        set_bits(tile.wanted).filter(reaches).fold(0, |mask, bit| mask | 1 << bit)
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        first: usize,
+        wanted: &[u64],
+        limit: &Limit<'_>,
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
+        for position in rows_of(wanted) {
+            let upper = upper_of(rows, first + position as usize, limit);
+            uppers[position as usize] = upper;
+            if upper >= limit.threshold {
+                reaching.push(position);
+            }
+        }
     }
 
     fn bound_listed(
@@ -53,27 +62,15 @@ impl Kernel for Portable {
         rows: &CodedRows,
         listed: &[u32],
         limit: &Limit<'_>,
-        uppers: &mut Uppers,
-    ) -> u64 {
-        let bits = listed.iter().zip(uppers).map(|(row, upper)| {
+        uppers: &mut [f32],
+        reaching: &mut Vec<u32>,
+    ) {
+        for (position, (row, upper)) in (0..).zip(listed.iter().zip(uppers)) {
             *upper = upper_of(rows, *row as usize, limit);
-            *upper >= limit.threshold
-        });
-        bits.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at)
-    }
-
-    fn bound_many(
-        &self,
-        rows: &CodedRows,
-        tile: Tile,
-        limits: &[Limit<'_>],
-        uppers: &mut [Uppers; EIGHT],
-    ) -> [u64; EIGHT] {
-        let mut masks = [0; EIGHT];
-        for ((limit, uppers), found) in limits.iter().zip(uppers).zip(&mut masks) {
-            *found = self.bound(rows, tile, limit, uppers);
+            if *upper >= limit.threshold {
+                reaching.push(position);
+            }
         }
-        masks
     }
 
     fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
@@ -82,8 +79,6 @@ impl Kernel for Portable {
     }
 
     fn prefetch(&self, _lines: &[Line]) {}
-
-    fn prefetch_row(&self, _rows: &CodedRows, _row: usize) {}
 }
 
 /// A bound that overflows to NaN is infinite, so that it keeps its row.
@@ -100,13 +95,14 @@ fn upper_of(rows: &CodedRows, row: usize, limit: &Limit<'_>) -> f32 {
 
 fn sum_of(rows: &CodedRows, row: usize, plane: &Plane) -> i32 {
     match rows.packing {
-        Packing::Nibbles => nibble_sum(rows.row(row), &plane.values),
+        Packing::Sketches => nibble_sum(std::iter::once(&rows.sketch(row)), &plane.values),
+        Packing::Nibbles => nibble_sum(rows.lines_of(row), &plane.values),
         Packing::Bytes => byte_sum(rows.row(row), &plane.values),
     }
 }
 
 /// The sum of stored nibbles times a plane.
-fn nibble_sum(lines: RowLines<'_>, plane: &[i8]) -> i32 {
+fn nibble_sum<'a>(lines: impl Iterator<Item = &'a Line>, plane: &[i8]) -> i32 {
     let mut sum = 0;
     for (line, parts) in lines.zip(plane.as_chunks::<LINE_COMPONENTS>().0) {
         for at in 0..64 {
@@ -117,7 +113,7 @@ fn nibble_sum(lines: RowLines<'_>, plane: &[i8]) -> i32 {
     sum
 }
 
-fn byte_sum(lines: RowLines<'_>, plane: &[i8]) -> i32 {
+fn byte_sum(lines: &[Line], plane: &[i8]) -> i32 {
     let products = |(line, parts): (&Line, &[i8; 64])| {
         line.0
             .iter()
@@ -125,5 +121,5 @@ fn byte_sum(lines: RowLines<'_>, plane: &[i8]) -> i32 {
             .map(|(code, part)| i32::from(*code) * i32::from(*part))
             .sum::<i32>()
     };
-    lines.zip(plane.as_chunks().0).map(products).sum()
+    lines.iter().zip(plane.as_chunks().0).map(products).sum()
 }

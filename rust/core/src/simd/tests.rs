@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::collections::append_buffer::{Filling, Line, RegionParts};
-use crate::quantization::kernel::Prior;
-use crate::quantization::row_blocks::{CodedRowsAppender, Packing};
+use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRowsAppender, Packing};
+use crate::quantization::kernel::{Prior, TILE_ROWS};
 use crate::quantization::scalar::{
-    MAX_DIM, Plane, QueryCodes, RowBound, byte_stride, encode, nibble_stride, norm,
-    power_of_two_for, rounded_down, row_stride,
+    MAX_DIM, NIBBLE_PLANE_MAX, Plane, QueryCodes, RowBound, byte_stride, encode, nibble_stride,
+    norm, power_of_two_for, rounded_down, row_stride,
 };
 
 /// Deterministic numbers in −1..1, some of them large or tiny (`SplitMix64`).
@@ -31,10 +31,18 @@ impl Numbers {
         row.resize(row_stride(dim), 0.0);
         row
     }
+
+    /// Of magnitudes so different that every sum of their products is rounded.
+    fn uneven(&mut self, dim: usize) -> Vec<f32> {
+        self.padded(dim).into_iter().map(|value| value.powi(9)).collect()
+    }
 }
 
 const DIMS: [usize; 22] =
     [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 384, 1000, 1536, 4096];
+
+/// Its scale is 1, and nothing is added to its bound.
+const UNSLACKENED: RowBound = RowBound::of_scale_one();
 
 fn power_of(query: &[f32]) -> f64 {
     power_of_two_for(norm(query))
@@ -44,14 +52,33 @@ fn codes_of(query: &[f32]) -> QueryCodes {
     QueryCodes::new(query, power_of(query))
 }
 
+/// Rows from 64 times a number on of which some are wanted.
+#[derive(Clone, Copy)]
+struct Tile {
+    number: usize,
+    wanted: u64,
+}
+
 /// The rows that reach the limit; checks that bounds and bits agree.
 fn reaching(kernel: &dyn Kernel, rows: &CodedRows, tile: Tile, limit: &Limit<'_>) -> u64 {
     let mut uppers = [f32::NEG_INFINITY; TILE_ROWS];
-    let mask = kernel.bound(rows, tile, limit, &mut uppers);
+    let mut found = Vec::new();
+    let first = tile.number * TILE_ROWS;
+    kernel.bound(rows, first, &[tile.wanted], limit, &mut uppers, &mut found);
+    let mask = mask_of(&found);
     let reaches = uppers.iter().map(|upper| *upper >= limit.threshold);
     let all = reaches.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at);
     assert_eq!(mask, all & tile.wanted);
+    let mut positions = Vec::new();
+    kernel.positions_reaching(&uppers, limit.threshold, &mut positions);
+    assert_eq!(mask_of(&positions), all);
     mask
+}
+
+/// Positions that ascend as the bits of a word.
+fn mask_of(positions: &[u32]) -> u64 {
+    assert!(positions.is_sorted_by(|one, next| one < next), "{positions:?}");
+    positions.iter().fold(0, |mask, at| mask | 1 << at)
 }
 
 fn reaching_listed(
@@ -61,7 +88,9 @@ fn reaching_listed(
     limit: &Limit<'_>,
 ) -> u64 {
     let mut uppers = [0.0; TILE_ROWS];
-    let mask = kernel.bound_listed(rows, listed, limit, &mut uppers);
+    let mut found = Vec::new();
+    kernel.bound_listed(rows, listed, limit, &mut uppers, &mut found);
+    let mask = mask_of(&found);
     for (at, upper) in uppers.iter().enumerate().take(listed.len()) {
         assert_eq!(mask >> at & 1 == 1, *upper >= limit.threshold);
     }
@@ -81,8 +110,8 @@ fn exact_in_lanes(row: &[f32], query: &[f64]) -> f64 {
 fn dot_products_are_the_same_bits_in_every_kernel() {
     let mut numbers = Numbers(1);
     for dim in DIMS {
-        let row = numbers.padded(dim);
-        let query: Vec<f64> = numbers.padded(dim).into_iter().map(f64::from).collect();
+        let row = numbers.uneven(dim);
+        let query: Vec<f64> = numbers.uneven(dim).into_iter().map(f64::from).collect();
         for kernel in supported() {
             let found = kernel.dot(&row, &query);
             let wanted = exact_in_lanes(&row, &query);
@@ -95,9 +124,9 @@ fn dot_products_are_the_same_bits_in_every_kernel() {
 fn products_of_several_rows_are_those_of_each_alone() {
     let mut numbers = Numbers(8);
     for dim in DIMS {
-        let query: Vec<f64> = numbers.padded(dim).into_iter().map(f64::from).collect();
+        let query: Vec<f64> = numbers.uneven(dim).into_iter().map(f64::from).collect();
         for count in [0, 1, 3, 4, 5, 8, 11] {
-            let rows: Vec<f32> = (0..count).flat_map(|_| numbers.padded(dim)).collect();
+            let rows: Vec<f32> = (0..count).flat_map(|_| numbers.uneven(dim)).collect();
             for kernel in supported() {
                 let mut products = vec![0.0; count];
                 kernel.dots(&rows, &query, &mut products);
@@ -148,7 +177,8 @@ fn check_code_sums(bytes: &[u8], query: &QueryCodes) {
 }
 
 fn coded_of(packing: Packing, rows: usize, lines: usize) -> (CodedRows, CodedRowsAppender) {
-    let mut parts = RegionParts::of(&CodedRows::sizes(rows, lines), Filling::AtOnce);
+    let sizes = CodedRows::sizes(packing, rows, lines);
+    let mut parts = RegionParts::of(&sizes, Filling::AtOnce);
     CodedRows::new(&mut parts, packing, rows, lines)
 }
 
@@ -176,6 +206,8 @@ struct Rows {
     vectors: Vec<Vec<f32>>,
     nibbles: CodedRows,
     bytes: CodedRows,
+    /// The nibbles as sketches, where they fill one line.
+    sketches: Option<CodedRows>,
 }
 
 /// A stage: the codes, and the plane of a query for them.
@@ -187,19 +219,30 @@ impl Rows {
         let coded = |packing, lines| coded_of(packing, vectors.len(), lines);
         let (nibbles, mut nibbles_appender) = coded(Packing::Nibbles, stride / 64);
         let (bytes, mut bytes_appender) = coded(Packing::Bytes, byte_stride(dim) / 64);
+        let mut sketches = (stride == 64).then(|| coded_of(Packing::Sketches, vectors.len(), 1));
         for vector in &vectors {
             let (mut byte_row, mut nibble_row) = (vec![0; 2 * stride], vec![0; stride]);
             let bounds = encode(&vector[..dim], &mut byte_row, &mut nibble_row);
             nibbles_appender.append(&lines_of(&nibble_row), bounds.nibbles);
             bytes_appender.append(&lines_of(&byte_row[..byte_stride(dim)]), bounds.bytes);
+            if let Some((_, appender)) = &mut sketches {
+                appender.append(&lines_of(&nibble_row), bounds.nibbles);
+            }
         }
-        Self { vectors, nibbles, bytes }
+        let sketches = sketches.map(|(rows, appender)| {
+            appender.finish();
+            rows
+        });
+        Self { vectors, nibbles, bytes, sketches }
     }
 
-    fn stages(&self, query: &[f32]) -> [Stage<'_>; 2] {
+    fn stages(&self, query: &[f32]) -> Vec<Stage<'_>> {
         let codes = QueryCodes::new(query, power_of(query));
-        let plane = Plane::signed_bytes(query, codes.power);
-        [(&self.nibbles, plane), (&self.bytes, codes.high)]
+        let plane = || Plane::signed_bytes(query, codes.power, NIBBLE_PLANE_MAX);
+        let nibbles = self.sketches.iter().chain([&self.nibbles]).map(|rows| (rows, plane()));
+        let mut stages: Vec<_> = nibbles.collect();
+        stages.push((&self.bytes, codes.high));
+        stages
     }
 
     fn scores(&self, query: &[f32], power: f64) -> Vec<f64> {
@@ -258,7 +301,10 @@ fn check_reaching(
     for tile in RUNS {
         let run = reaching(kernel, rows, tile, limit);
         check_mask(kernel, run, &rows_of(tile), scores, threshold);
-        for count in [1, 7, 8, 9, 63, 64] {
+        if rows.packing == Packing::Sketches {
+            continue;
+        }
+        for count in [1, 7, 8, 9, 15, 16, 17, 63, 64] {
             let listed: Vec<u32> = (0..count).map(|at| at * 11 % 70).collect();
             let picked = reaching_listed(kernel, rows, &listed, limit);
             let named: Vec<_> = listed.into_iter().map(Some).collect();
@@ -267,59 +313,54 @@ fn check_reaching(
     }
 }
 
+/// Bounds that are twice the sums of products less their middle: a scale of 1 and no slack.
+fn sums(kernel: &dyn Kernel, rows: &CodedRows, plane: &Plane, count: usize) -> Vec<f32> {
+    let limit = Limit { factor: 1.0, ..Limit::new(rows.packing, plane, 0.0, None) };
+    let words = vec![u64::MAX; count.div_ceil(TILE_ROWS)];
+    let wanted = words.iter().enumerate().map(|(word, all)| {
+        let left = count - word * TILE_ROWS;
+        if left < TILE_ROWS { all >> (TILE_ROWS - left) } else { *all }
+    });
+    let wanted: Vec<u64> = wanted.collect();
+    let mut uppers = vec![0.0; wanted.len() * TILE_ROWS];
+    kernel.bound(rows, 0, &wanted, &limit, &mut uppers, &mut Vec::new());
+    uppers.truncate(count);
+    uppers
+}
+
 #[test]
-fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
-    let mut numbers = Numbers(6);
-    for dim in DIMS {
-        let rows = Rows::new(dim, (0..70).map(|_| numbers.padded(dim)).collect());
-        let queries: Vec<Vec<f32>> = (0..8).map(|_| numbers.vector(dim)).collect();
-        let stages: Vec<_> = queries.iter().map(|query| rows.stages(query)).collect();
-        let scores: Vec<Vec<f64>> = queries
-            .iter()
-            .map(|query| rows.scores(query, QueryCodes::new(query, power_of(query)).power))
-            .collect();
-        for (stage, (coded, _)) in stages[0].iter().enumerate() {
-            let limit = |at: usize| {
-                let plane = &stages[at][stage].1;
-                Limit::new(coded.packing, plane, rounded_down(scores[at][at]), None)
+fn sums_are_the_same_integers_in_every_kernel() {
+    let mut numbers = Numbers(9);
+    for count in [1, 15, 16, 17, 31, 32, 33, 130] {
+        for (packing, lines) in [
+            (Packing::Sketches, 1),
+            (Packing::Nibbles, 1),
+            (Packing::Nibbles, 3),
+            (Packing::Bytes, 1),
+            (Packing::Bytes, 6),
+        ] {
+            let (rows, mut appender) = coded_of(packing, count, lines);
+            let mut row = |at: usize| -> Vec<Line> {
+                let ends = [0, 0xff, 0x0f, 0xf0];
+                let mut byte = || ends.get(at).copied().unwrap_or(numbers.bits() as u8);
+                (0..lines).map(|_| Line(std::array::from_fn(|_| byte()))).collect()
             };
-            let limits: Vec<Limit<'_>> = (0..8).map(limit).collect();
-            for (count, limits) in [(8, &limits[..]), (3, &limits[..3]), (1, &limits[..1])] {
-                check_many(coded, limits, &scores[..count]);
+            (0..count).for_each(|at| appender.append(&row(at), UNSLACKENED));
+            if packing == Packing::Sketches {
+                appender.finish();
             }
-        }
-    }
-}
-
-#[test]
-fn many_limits_in_one_pass_do_not_saturate_at_the_extremes() {
-    for dim in [128, 384, 4096] {
-        let ends = |at: usize| vec![if at.is_multiple_of(2) { 1.0 } else { -1.0 }; dim];
-        let rows = Rows::new(dim, (0..70).map(ends).collect());
-        for queries in [[ends(0), ends(0), ends(0)], [ends(0), ends(1), ends(0)]] {
-            let stages: Vec<_> = queries.iter().map(|query| rows.stages(query)).collect();
-            let scores: Vec<Vec<f64>> =
-                queries.iter().map(|query| rows.scores(query, power_of(query))).collect();
-            for (stage, (coded, _)) in stages[0].iter().enumerate() {
-                let limits: Vec<Limit<'_>> = (0..3)
-                    .map(|at| (&stages[at][stage].1, rounded_down(scores[at][at])))
-                    .map(|(plane, threshold)| Limit::new(coded.packing, plane, threshold, None))
-                    .collect();
-                check_many(coded, &limits, &scores);
-            }
-        }
-    }
-}
-
-fn check_many(rows: &CodedRows, limits: &[Limit<'_>], scores: &[Vec<f64>]) {
-    for kernel in supported() {
-        for tile in RUNS {
-            let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
-            let masks = kernel.bound_many(rows, tile, limits, &mut uppers);
-            for (at, limit) in limits.iter().enumerate() {
-                check_mask(kernel, masks[at], &rows_of(tile), &scores[at], scores[at][at]);
-                let alone = reaching(kernel, rows, tile, limit);
-                assert_eq!(masks[at], alone, "{}: the same bits, fused alike", kernel.name());
+            let dim = lines * if packing == Packing::Bytes { 64 } else { 128 };
+            for sign in [1.0, -1.0, 0.0] {
+                let query = if sign == 0.0 { numbers.vector(dim) } else { vec![sign; dim] };
+                let plane = match packing {
+                    Packing::Bytes => codes_of(&query).high,
+                    _ => Plane::signed_bytes(&query, power_of(&query), NIBBLE_PLANE_MAX),
+                };
+                let wanted = sums(&portable::Portable, &rows, &plane, count);
+                for kernel in supported() {
+                    let found = sums(kernel, &rows, &plane, count);
+                    assert_eq!(found, wanted, "{} {packing:?} {count}", kernel.name());
+                }
             }
         }
     }
@@ -330,7 +371,7 @@ fn priors_count_row_by_row() {
     let mut numbers = Numbers(7);
     let rows = Rows::new(200, (0..70).map(|_| numbers.padded(200)).collect());
     let query = numbers.vector(200);
-    let mut values = vec![-1e6; 70];
+    let mut values = vec![-1e6; 70_usize.next_multiple_of(BLOCK_ROWS)];
     for row in [0, 13, 69] {
         values[row] = 1e6;
     }
@@ -379,9 +420,6 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
             assert_eq!(reaching(kernel, coded, all, &limit), 1 << 7, "{}", kernel.name());
             let picked = reaching_listed(kernel, coded, &[3, 7, 9], &limit);
             assert_eq!(picked, 1 << 1, "{}", kernel.name());
-            let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
-            let many = kernel.bound_many(coded, all, &[limit; 8], &mut uppers);
-            assert_eq!(many, [1 << 7; EIGHT], "{}", kernel.name());
         }
     }
 }
@@ -399,11 +437,18 @@ fn a_bound_that_overflows_keeps_its_row() {
             for kernel in supported() {
                 assert_eq!(reaching(kernel, coded, nine, &limit), 0x1ff);
                 assert_eq!(reaching_listed(kernel, coded, &[8, 0], &limit), 3);
-                let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
-                let many = kernel.bound_many(coded, nine, &[limit; 8], &mut uppers);
-                assert_eq!(many, [0x1ff; EIGHT]);
             }
         }
+    }
+}
+
+#[test]
+fn a_bound_that_equals_the_threshold_is_not_below_it() {
+    let uppers: [f32; BLOCK_ROWS] = std::array::from_fn(|at| if at % 3 == 0 { 0.5 } else { 0.25 });
+    for kernel in supported() {
+        let mut positions = Vec::new();
+        kernel.positions_reaching(&uppers, 0.5, &mut positions);
+        assert_eq!(positions, [0, 3, 6, 9, 12, 15], "{}", kernel.name());
     }
 }
 

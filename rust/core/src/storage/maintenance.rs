@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
-use crate::quantization::row_blocks::LONG_COMPONENTS;
+use crate::quantization::coded_rows::LONG_COMPONENTS;
 use crate::quantization::sketch::{Basis, Sketch};
 use crate::storage::compaction::Compaction;
 use crate::storage::segment::SegmentView;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::collections::append_buffer::{AppendBuffer, Appender, Filling, Line, RegionParts};
+use crate::quantization::coded_rows::{CodedRows, CodedRowsAppender, Packing};
 use crate::quantization::kernel::{Kernel, TILE_ROWS};
-use crate::quantization::row_blocks::{CodedRows, CodedRowsAppender, Packing, RowLines};
 use crate::quantization::scalar::{byte_stride, nibble_stride, row_stride};
 use crate::quantization::sketch::Sketch;
 use crate::storage::row_checks::RowChecks;
@@ -49,8 +49,8 @@ impl SegmentLayout {
         let rows = self.rows;
         let vectors = rows * self.row_lines * size_of::<Line>();
         let parts = [
-            &CodedRows::sizes(rows, self.nibble_lines)[..],
-            &CodedRows::sizes(rows, self.byte_lines),
+            &CodedRows::sizes(Packing::Nibbles, rows, self.nibble_lines)[..],
+            &CodedRows::sizes(Packing::Bytes, rows, self.byte_lines),
             &[rows * size_of::<i64>(), vectors],
         ];
         parts.concat().into_iter().map(|size| size.next_multiple_of(size_of::<Line>())).collect()
@@ -220,11 +220,11 @@ impl SegmentWriter {
 
     /// Append a row of another segment under another id.
     pub(crate) fn append_renamed(&mut self, other: &Segment, row: usize, id: i64) {
-        copy_lines(other.nibbles.row(row), &mut self.nibble_row);
-        copy_lines(other.bytes.row(row), &mut self.byte_row);
         self.vectors.append(bytemuck::cast_slice(other.vector(row)));
+        let nibbles = other.nibbles.lines_of(row);
+        self.nibble_row.iter_mut().zip(nibbles).for_each(|(to, from)| *to = *from);
         self.nibbles.append(&self.nibble_row, other.nibbles.bounds()[row]);
-        self.bytes.append(&self.byte_row[..self.byte_lines], other.bytes.bounds()[row]);
+        self.bytes.append(other.bytes.row(row), other.bytes.bounds()[row]);
         self.append_id(id);
     }
 
@@ -232,10 +232,6 @@ impl SegmentWriter {
         self.ids.append(&[id]);
         self.len += 1;
     }
-}
-
-fn copy_lines(lines: RowLines<'_>, row: &mut [Line]) {
-    row.iter_mut().zip(lines).for_each(|(to, from)| *to = *from);
 }
 
 /// Whether a row of these segments was read that was not as it had been written.

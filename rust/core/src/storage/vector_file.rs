@@ -152,27 +152,31 @@ impl Writing<'_> {
                 None => copy.append(self.kernel, basis, view.segment.vector(source.row)),
             }
         }
-        drop(copy);
+        drop(copy.finish());
         let region = parts.into_region().expect("the only writer is gone");
         file.append(self.path, region.bytes()).map(Some)
     }
 }
 
-/// The rows of a file, mapped.
+/// The rows of a file, mapped; those of an earlier form, whose codes lie otherwise, are coded anew.
 ///
 /// # Errors
 ///
 /// When the file does not hold what its directory says.
 pub(crate) fn read(
+    kernel: &'static dyn Kernel,
     file: &DataFile,
     dim: usize,
     directory: &RowsDirectory,
+    is_earlier: bool,
 ) -> Result<VectorRows, Error> {
     let misfit = Error::SnapshotInvalid { problem: "its vectors have another dimension" };
     if directory.dim != dim as u64 {
         return Err(misfit);
     }
-    let mut rows = VectorRows { basis: basis_of(file, dim, directory)?, ..VectorRows::default() };
+    // Sketches in the basis of an earlier form are made anew too, with a basis of their own.
+    let basis = if is_earlier { None } else { basis_of(file, dim, directory)? };
+    let mut rows = VectorRows { basis, ..VectorRows::default() };
     headroom(CALL.saturating_add(directory.rows().saturating_mul(BYTES_PER_PLACE)))?;
     let mut places = Vec::new();
     let mut end = 0;
@@ -185,12 +189,18 @@ pub(crate) fn read(
         // So no more ids are read than the file has capacity for.
         let range = entry.section.range().filter(|range| range.start >= end);
         end = range.ok_or(Error::SnapshotInvalid { problem: "its segments overlap" })?.end;
-        let segment = Arc::new(segment_of(file, dim, count, entry)?);
+        let segment = if is_earlier {
+            recoded(kernel, file, dim, count, entry)?
+        } else {
+            Arc::new(segment_of(file, dim, count, entry)?)
+        };
         let number = rows.add(&segment, count);
         let ids = segment.ids().iter().zip(0..);
         places.extend(ids.map(|(id, row)| (*id, Place::new(number, row))));
-        let sketch = sketch_of(file, count, entry, rows.basis.is_some())?;
-        rows.segments.last_mut().expect("just added").sketch = sketch;
+        if !is_earlier {
+            let sketch = sketch_of(file, count, entry, rows.basis.is_some())?;
+            rows.segments.last_mut().expect("just added").sketch = sketch;
+        }
     }
     if !places.is_sorted_by_key(|(id, _)| *id) {
         places.sort_unstable_by_key(|(id, _)| *id);
@@ -227,6 +237,34 @@ fn segment_of(
         entry.vector_sums.clone(),
     );
     Ok(Segment::mapped(&mut RegionParts::within(region), dim, rows, checks))
+}
+
+/// A segment of the ids and vectors of an earlier form, which its codes do not lie behind.
+fn recoded(
+    kernel: &'static dyn Kernel,
+    file: &DataFile,
+    dim: usize,
+    rows: usize,
+    entry: &SegmentEntry,
+) -> Result<Arc<Segment>, Error> {
+    let damaged = || Error::SnapshotInvalid { problem: "a segment of it is damaged" };
+    let row_bytes = row_stride(dim) * size_of::<f32>();
+    headroom(CALL.saturating_add(rows.saturating_mul(2 * row_bytes + 1024)))?;
+    let bytes = entry.section.range().and_then(|range| file.map.get(range)).ok_or(damaged())?;
+    let id_bytes = (rows * size_of::<i64>()).next_multiple_of(size_of::<Line>());
+    let vectors = bytes.len().checked_sub(rows * row_bytes).ok_or(damaged())?;
+    let ids = &bytes[vectors.checked_sub(id_bytes).ok_or(damaged())?..vectors];
+    let vectors = &bytes[vectors..];
+    if xxh3_64(ids) != entry.id_sum || vector_sums(vectors, row_bytes) != entry.vector_sums {
+        return Err(damaged());
+    }
+    let vectors: &[f32] = bytemuck::try_cast_slice(vectors).map_err(|_| damaged())?;
+    let mut writer = SegmentWriter::new(kernel, dim, rows, Filling::AtOnce);
+    let ids = ids.as_chunks().0.iter().map(|id| i64::from_ne_bytes(*id)).take(rows);
+    for (id, vector) in ids.zip(vectors.chunks_exact(row_stride(dim))) {
+        writer.append(id, |row| row.copy_from_slice(vector));
+    }
+    Ok(Arc::clone(writer.segment()))
 }
 
 fn sketch_of(

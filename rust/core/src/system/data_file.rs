@@ -145,6 +145,8 @@ fn errno_of(error: &std::io::Error) -> Option<i32> {
 /// A file that is complete, mapped.
 pub(crate) struct DataFile {
     pub(crate) map: Arc<Mmap>,
+    /// One of those that may be opened.
+    pub(crate) version: u64,
 }
 
 impl DataFile {
@@ -157,7 +159,7 @@ impl DataFile {
     pub(crate) fn open<Directory: DeserializeOwned>(
         path: &Path,
         magic: [u8; 8],
-        version: u64,
+        versions: &[u64],
     ) -> Result<(Self, Directory), Error> {
         let unreadable = |error| unread(path, &error);
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -170,10 +172,10 @@ impl DataFile {
         // with any mapped library.
         let map = unsafe { Mmap::map(&file) }.map_err(|error| unmapped(path, &file, &error))?;
         let map = Arc::new(map);
-        let directory = directory_of(&map, magic, version)?;
+        let (version, directory) = directory_of(&map, magic, versions)?;
         let directory = postcard::from_bytes(directory)
             .map_err(|_| Error::SnapshotInvalid { problem: "its directory cannot be read" })?;
-        Ok((Self { map }, directory))
+        Ok((Self { map, version }, directory))
     }
 
     /// The bytes of a section, compared with their checksum.
@@ -185,14 +187,19 @@ impl DataFile {
     }
 }
 
-fn directory_of(map: &[u8], magic: [u8; 8], wanted: u64) -> Result<&[u8], Error> {
+/// The version and the bytes of a directory.
+fn directory_of<'a>(
+    map: &'a [u8],
+    magic: [u8; 8],
+    wanted: &[u64],
+) -> Result<(u64, &'a [u8]), Error> {
     let invalid = |problem| Error::SnapshotInvalid { problem };
     let header = map.get(..HEADER).ok_or(invalid("it is too short"))?;
     if header[..8] != magic {
         return Err(invalid("it is another kind of file"));
     }
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| header[8 * at + byte]));
-    if number(1) != wanted {
+    if !wanted.contains(&number(1)) {
         return Err(invalid("it is of another version of mnemic"));
     }
     if xxh3_64(&header[..HEADER - 8]) != number(5) {
@@ -200,5 +207,6 @@ fn directory_of(map: &[u8], magic: [u8; 8], wanted: u64) -> Result<&[u8], Error>
     }
     let section = Section { first: number(2), size: number(3), sum: number(4) };
     let bytes = section.range().and_then(|range| map.get(range));
-    bytes.filter(|bytes| xxh3_64(bytes) == section.sum).ok_or(invalid("its directory is damaged"))
+    let bytes = bytes.filter(|bytes| xxh3_64(bytes) == section.sum);
+    Ok((number(1), bytes.ok_or(invalid("its directory is damaged"))?))
 }
