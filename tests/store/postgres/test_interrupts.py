@@ -11,13 +11,14 @@ from itertools import count
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Encryption, Memory
 from mnemic.errors import BusyThreadError
-from mnemic.store.postgres import positions
+from mnemic.store.postgres import agent_keys, positions
 from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.target import target_of
 from mnemic.store.values import LogPosition
 from tests.support.interrupts import interrupted_at
+from tests.support.keys import KEY, OTHER_KEY
 from tests.support.processes import ENVIRONMENT
 
 PROGRAM = """
@@ -123,3 +124,22 @@ def test_a_search_in_the_midst_of_a_question_of_its_own_thread_is_refused_at_onc
         monkeypatch.setattr(positions, "_await_socket", interrupted)
         assert memory.search("first").stale_since is None
     assert refused
+
+
+def test_a_call_in_the_midst_of_a_read_of_keys_is_refused_at_once(database, monkeypatch):
+    """As that of a signal handler, which would wait for the one connection that reads them."""
+    stored_keys, refused = agent_keys.stored_keys, []
+
+    def interrupted(*args):
+        with pytest.raises(BusyThreadError):
+            memory.rotate_key(OTHER_KEY)
+        refused.append(1)
+        return stored_keys(*args)
+
+    with Memory(database, embedder=None, encryption=Encryption(KEY)) as memory:
+        memory.add("first", sensitive=True)
+        monkeypatch.setattr(agent_keys, "stored_keys", interrupted)
+        memory.rotate_key(OTHER_KEY)
+        monkeypatch.undo()
+        assert refused
+        assert [entry.content for entry in memory.list()] == ["first"]

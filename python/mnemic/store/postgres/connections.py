@@ -4,7 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Generator, Hashable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Final, TypeVar
 
@@ -215,6 +215,8 @@ class Connections:
 
         def once() -> Result:
             with (
+                # A signal handler would wait for the one connection apart that its thread has.
+                settling() if apart else nullcontext(),
                 _leased(pool, _seconds_until(deadline)) as connection,
                 cancelled_with_task(connection),
             ):
