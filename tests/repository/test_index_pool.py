@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from mnemic import Memory
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.errors import BusyThreadError, InvalidArgumentError, InvalidEntryError
 from mnemic.repository import index_pool
 from mnemic.repository.index_pool import indexes_of
 from mnemic.vectors import IndexPool
@@ -167,3 +167,34 @@ def test_a_budget_is_a_whole_number_above_zero(wrong):
 def test_a_pool_must_be_one(tmp_path):
     with pytest.raises(InvalidArgumentError, match="index_pool must be an IndexPool"):
         opened(tmp_path, "a", index_pool=1 << 30)
+
+
+def test_a_call_in_the_midst_of_a_load_is_refused_while_another_thread_waits_to_load_too(tmp_path):
+    """As that of a signal handler: neither thread would ever go on."""
+    outcomes, pool = [], IndexPool()
+
+    def search_the_other(*_):
+        if searching.ident is None:
+            searching.start()
+            searching.join(0.2)  # it waits for this load
+            with pytest.raises(BusyThreadError):
+                other.search("fig")
+            outcomes.append("refused")
+
+    def load():
+        outcomes.append(len(memory.search("fig")))
+
+    for name in ("one", "other"):
+        with Memory(tmp_path / "a.db", name, embedder=None) as filled:
+            fill(filled)
+    options = {"embedder": None, "index_pool": pool}
+    memory = Memory(tmp_path / "a.db", "one", progress=search_the_other, **options)
+    other = Memory(tmp_path / "a.db", "other", **options)
+    searching = threading.Thread(target=lambda: other.search("fig"), daemon=True)
+    loading = threading.Thread(target=load, daemon=True)
+    loading.start()
+    loading.join(20)
+    assert outcomes == ["refused", 10]
+    searching.join()
+    memory.close()
+    other.close()

@@ -668,7 +668,7 @@ class IndexSync:
                 "this thread is loading the memory: a progress function or a signal handler "
                 "cannot search it meanwhile"
             )
-        with self._catching_up, self._turn_to_load():
+        with self._turn_to_load(), self._catching_up:
             while not self._is_current():
                 # Once is enough: later writes of others are not awaited.
                 if self._read_since(self._index.seq, deadline):

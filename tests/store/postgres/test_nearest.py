@@ -1,6 +1,7 @@
 """Searches of agents whose index is not in memory: the database selects, the core ranks."""
 
 import random
+import threading
 import time
 from datetime import timedelta
 
@@ -192,6 +193,35 @@ def test_a_large_agent_is_searched_in_the_database_until_loading_pays(database, 
         memory.repository.finder._active._loading.join()
         found = memory.search("bale", **ask)
         assert (answer(found), found.searched_in) == (expected, "memory")
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_a_call_that_needs_the_index_waits_for_its_load_in_the_background(database, monkeypatch):
+    begun, ended = threading.Event(), []
+
+    def rows_since(*args, **options):
+        if threading.current_thread().name.startswith("mnemic-load"):
+            begun.set()
+            suggesting.join(0.2)
+        return read(*args, **options)
+
+    def suggest():
+        begun.wait()
+        ended.append(memory.suggest("bale"))
+
+    with filled(opened(database, "auto", index_pool=IndexPool(1 << 28))) as memory:
+        memory.close()
+    monkeypatch.setattr(database_search, "_LOADED_PER_SECOND", 1e9)
+    memory = opened(database, "auto", index_pool=IndexPool(1 << 28))
+    read = memory.repository._store.rows_since
+    monkeypatch.setattr(memory.repository._store, "rows_since", rows_since)
+    suggesting = threading.Thread(target=suggest, daemon=True)
+    suggesting.start()
+    for _ in range(2):
+        memory.search("bale", user_id="ann", search_type="semantic", limit=3)
+    suggesting.join(20)
+    assert len(ended) == 1
+    memory.close()
 
 
 @pytest.mark.usefixtures("small_limits")
