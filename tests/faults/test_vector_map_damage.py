@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mnemic import VectorMap, errors
+from tests.support.file_formats import VECTOR_MAP, kept_map
 from tests.support.processes import ENVIRONMENT
 from tests.support.vector_files import (
     answers,
@@ -116,7 +117,7 @@ def test_files_of_another_kind_or_version_are_refused(tmp_path):
     others = {
         "magic": sealed(sections_of(file), directory, tmp_path, magic=b"mnemicxx"),
         "older": sealed(sections_of(file), directory, tmp_path, version=0),
-        "newer": sealed(sections_of(file), directory, tmp_path, version=2),
+        "newer": sealed(sections_of(file), directory, tmp_path, version=3),
         "nothing": b"",
         "zeros": bytes(100_000),
         "database": b"SQLite format 3\0" + bytes(100_000),
@@ -128,6 +129,22 @@ def test_files_of_another_kind_or_version_are_refused(tmp_path):
             VectorMap.load(path)
     path.write_bytes(sealed(sections_of(file), directory, tmp_path))
     assert path.read_bytes() == file
+
+
+def test_a_damaged_file_of_the_earlier_form_is_refused_or_answers_as_it_did(tmp_path):
+    kept, path = VECTOR_MAP.read_bytes(), tmp_path / "map"
+    wanted, refused = answers(kept_map()), 0
+    for at in range(0, len(kept), 101):
+        damaged = bytearray(kept)
+        damaged[at] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            found = VectorMap.load(path)
+        except errors.VectorFileDamagedError:
+            refused += 1
+        else:
+            assert answers(found) == wanted, at
+    assert refused > 60, "ids and vectors are a third of it"
 
 
 READING = """
@@ -251,7 +268,7 @@ def test_sketches_without_their_basis_are_refused(tmp_path):
     file = path.read_bytes()
     given, sections = directory_of(file), sections_of(file)
     place = len(sections)
-    sections += bytes(8104 * 64 + 64_832)
+    sections += bytes(8112 * 64 + 64_832)
     sketch = [place, len(sections) - place, checksum(sections[place:], tmp_path)]
     path.write_bytes(sealed(sections, with_segment(given, sketch=sketch), tmp_path))
     read([path])

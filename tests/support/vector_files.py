@@ -115,7 +115,7 @@ def _numbers_in(directory):
     yield from directory["label"]
 
 
-def sealed(sections, directory, folder, version=1, magic=MAGIC):
+def sealed(sections, directory, folder, version=2, magic=MAGIC):
     """Return a file of these sections and this directory, with sound checksums."""
     if isinstance(directory, dict):
         directory = b"".join(map(_encoded, _numbers_in(directory)))
