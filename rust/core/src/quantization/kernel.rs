@@ -80,9 +80,9 @@ pub(crate) trait Kernel: Sync {
     fn code_sum(&self, bytes: &[Line], query: &QueryCodes) -> i64;
 
     /// Write upper bounds of scores, in the units of the limit: `uppers[at]` for row `first + at`,
-    /// where it or one of its block is wanted; and append to `reaching` the positions of wanted
-    /// rows that are not certainly below the limit, in their order. `first` is a multiple of
-    /// [`TILE_ROWS`], and there is a word of wanted rows for so many bounds. Wanted rows are there.
+    /// where it or one of its block is wanted; and into `reaching`, as bits, which wanted rows are
+    /// not certainly below the limit. `first` is a multiple of [`TILE_ROWS`], and there is a word of
+    /// each for so many bounds. Wanted rows are there.
     fn bound(
         &self,
         rows: &CodedRows,
@@ -90,22 +90,23 @@ pub(crate) trait Kernel: Sync {
         wanted: &[u64],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     );
 
     /// As [`Kernel::bound`] for a list of rows, which are no sketches; room is for whole blocks of
-    /// bounds. Rows that follow are fetched into the cache meanwhile.
+    /// bounds, and bits beyond the list are not set. Rows that follow are fetched into the cache
+    /// meanwhile.
     fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     );
 
-    /// Append the positions of those of whole blocks of bounds that are not below `threshold`.
-    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>);
+    /// Which of whole blocks of bounds are not below `threshold`, as bits; NaN is.
+    fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]);
 
     /// Start fetching lines that will be read soon.
     fn prefetch(&self, lines: &[Line]);

@@ -242,14 +242,15 @@ impl<'a> Similarity<'a> {
             return set_bits(u64::MAX >> (TILE_ROWS - listed.len()));
         }
         let bytes = &view.segment.bytes;
-        let mut reaching = Vec::with_capacity(TILE_ROWS);
+        let mut reaching = 0;
         for prepared in &self.prepared_queries {
             let min = rounded_down(floor * prepared.power);
             let limit = Limit::new(bytes.packing, prepared.plane(Stage::Bytes), min, None);
-            let uppers = &mut [0.0; TILE_ROWS];
-            self.kernel.bound_listed(bytes, listed, &limit, uppers, &mut reaching);
+            let (uppers, words) = (&mut [0.0; TILE_ROWS], &mut [0]);
+            self.kernel.bound_listed(bytes, listed, &limit, uppers, words);
+            reaching |= words[0];
         }
-        set_bits(reaching.into_iter().fold(0, |mask, at| mask | 1 << at))
+        set_bits(reaching)
     }
 
     /// Bounds of one row's similarity from below and above.
@@ -339,7 +340,6 @@ impl<'a> Similarity<'a> {
     fn limit<'b>(&self, view: &SegmentView, prepared: &'b PreparedQuery) -> Limit<'b> {
         let stage = self.stage();
         let rows = stage.rows(view);
-        // All bounds are kept, so none is noted.
         Limit::new(rows.packing, prepared.plane(stage), f32::NAN, None)
     }
 
@@ -379,7 +379,7 @@ impl<'a> Similarity<'a> {
                 let limit = self.limit(view, prepared);
                 let rows = self.stage().rows(view);
                 let first = number * TILE_ROWS;
-                self.kernel.bound(rows, first, &[wanted], &limit, &mut bounds, &mut Vec::new());
+                self.kernel.bound(rows, first, &[wanted], &limit, &mut bounds, &mut [0]);
                 bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
             }
             for bit in set_bits(wanted) {
@@ -431,8 +431,7 @@ impl<'a> Similarity<'a> {
                 if self.is_boundable {
                     let limit = self.limit(view, prepared);
                     let coded = self.stage().rows(view);
-                    let noted = &mut Vec::new();
-                    self.kernel.bound_listed(coded, rows, &limit, &mut bounds, noted);
+                    self.kernel.bound_listed(coded, rows, &limit, &mut bounds, &mut [0]);
                     bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
                 }
                 for (at, upper) in ordinals.iter().zip(bounds) {

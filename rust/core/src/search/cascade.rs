@@ -1,9 +1,11 @@
 //! The cascade of bounds of one answer: rows pass from stage to stage until few are left to score.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::bits::rows_of;
 use crate::deadline::{Deadline, SOME_ROWS};
-use crate::quantization::coded_rows::BLOCK_ROWS;
+use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows};
 use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS};
 use crate::search::formula::{Formula, ScannedSegment, Side};
 use crate::search::prepared_query::{PreparedQuery, Stage};
@@ -66,13 +68,58 @@ pub(crate) struct ScanResult {
     hits: Vec<Hit>,
 }
 
-/// Buffers of a cascade.
-#[derive(Default)]
-struct Buffers {
-    uppers: Vec<f32>,
-    of_one: Vec<f32>,
-    reaching: Vec<u32>,
+/// Rows of a segment, in the order of their bounds.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows<'a> {
+    /// One mask for every 64 rows from the first on, which is a multiple of so many.
+    InOrder { first: usize, wanted: &'a [u64] },
+    Listed(&'a [u32]),
 }
+
+impl Rows<'_> {
+    /// Number of bounds, those between the wanted rows included.
+    pub(crate) fn bounds(self) -> usize {
+        match self {
+            Self::InOrder { wanted, .. } => wanted.len() * TILE_ROWS,
+            Self::Listed(rows) => rows.len().next_multiple_of(BLOCK_ROWS),
+        }
+    }
+
+    /// The row of a bound.
+    pub(crate) fn row(self, position: usize) -> u32 {
+        match self {
+            Self::InOrder { first, .. } => (first + position) as u32,
+            Self::Listed(rows) => rows[position],
+        }
+    }
+
+    /// Which of 64 bounds from `64·tile` on are of wanted rows.
+    pub(crate) fn wanted(self, tile: usize) -> u64 {
+        match self {
+            Self::InOrder { wanted, .. } => wanted[tile],
+            Self::Listed(rows) => match rows.len() - tile * TILE_ROWS {
+                left @ ..TILE_ROWS => (1 << left) - 1,
+                _ => u64::MAX,
+            },
+        }
+    }
+
+    /// Those of some tiles.
+    pub(crate) fn tiles(self, tiles: Range<usize>) -> Self {
+        match self {
+            Self::InOrder { first, wanted } => {
+                Self::InOrder { first: first + tiles.start * TILE_ROWS, wanted: &wanted[tiles] }
+            }
+            Self::Listed(rows) => {
+                let end = rows.len().min(tiles.end * TILE_ROWS);
+                Self::Listed(&rows[tiles.start * TILE_ROWS..end])
+            }
+        }
+    }
+}
+
+/// Bounds, and as bits, which of them reach a limit.
+type Bounds = (Vec<f32>, Vec<u64>);
 
 /// The rows that may be an answer to some queries, of which the best counts.
 pub(crate) struct Cascade<'a> {
@@ -85,7 +132,9 @@ pub(crate) struct Cascade<'a> {
     shared: Option<&'a SharedThreshold>,
     candidates: Vec<Candidate>,
     scorer: Scorer<'a>,
-    buffers: Buffers,
+    /// Buffers: of some rows, and of one query of several.
+    bounds: Bounds,
+    of_one: Bounds,
 }
 
 impl<'a> Cascade<'a> {
@@ -99,7 +148,8 @@ impl<'a> Cascade<'a> {
             shared,
             candidates: Vec::new(),
             scorer,
-            buffers: Buffers::default(),
+            bounds: Bounds::default(),
+            of_one: Bounds::default(),
         }
     }
 
@@ -125,67 +175,48 @@ impl<'a> Cascade<'a> {
         self.formula.min_upper(&self.prepared_queries[0], self.side, self.threshold)
     }
 
-    /// Bound the wanted rows from row `first` on for each query; the largest bound counts.
-    /// Positions are appended to `reaching` as in [`Kernel::bound`] of rows that reach the
-    /// threshold and `floor`.
+    /// Bound some rows for each query; the largest bound counts. Bits are set in `reaching` as by
+    /// [`Kernel::bound`], of rows that reach the threshold and `floor`.
     pub(crate) fn bound(
         &mut self,
         scanned: &ScannedSegment<'_>,
         stage: Stage,
-        (first, wanted): (usize, &[u64]),
+        rows: Rows<'_>,
         floor: f32,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
-        let rows = stage.rows(scanned.view);
-        if let [prepared] = self.prepared_queries {
-            let limit = self.limit(prepared, stage, scanned).raised_to(floor);
-            self.kernel.bound(rows, first, wanted, &limit, uppers, reaching);
-            return;
+        let [first, others @ ..] = self.prepared_queries else { return };
+        let limit = self.limit(first, stage, scanned).raised_to(floor);
+        self.bound_one(stage.rows(scanned.view), rows, &limit, uppers, reaching);
+        let (mut of_one, mut reaching_one) = std::mem::take(&mut self.of_one);
+        for other in others {
+            of_one.resize(uppers.len(), 0.0);
+            reaching_one.resize(reaching.len(), 0);
+            let limit = self.limit(other, stage, scanned).raised_to(floor);
+            self.bound_one(stage.rows(scanned.view), rows, &limit, &mut of_one, &mut reaching_one);
+            uppers.iter_mut().zip(&of_one).for_each(|(upper, other)| *upper = upper.max(*other));
+            reaching.iter_mut().zip(&reaching_one).for_each(|(word, other)| *word |= other);
         }
-        let mut of_one = std::mem::take(&mut self.buffers.of_one);
-        of_one.resize(uppers.len(), 0.0);
-        uppers.fill(f32::NEG_INFINITY);
-        for prepared in self.prepared_queries {
-            let limit = self.limit(prepared, stage, scanned);
-            self.kernel.bound(rows, first, wanted, &limit, &mut of_one, reaching);
-            raise(uppers, &of_one);
-        }
-        reaching.clear();
-        self.kernel.positions_reaching(uppers, self.min_upper().max(floor), reaching);
-        let is_wanted = |at: &u32| wanted[*at as usize / TILE_ROWS] >> (at % 64) & 1 == 1;
-        reaching.retain(is_wanted);
-        self.buffers.of_one = of_one;
+        self.of_one = (of_one, reaching_one);
     }
 
-    /// As [`Cascade::bound`] for a list of rows.
-    pub(crate) fn bound_listed(
-        &mut self,
-        scanned: &ScannedSegment<'_>,
-        stage: Stage,
-        listed: &[u32],
-        floor: f32,
+    fn bound_one(
+        &self,
+        codes: &CodedRows,
+        rows: Rows<'_>,
+        limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
-        let rows = stage.rows(scanned.view);
-        if let [prepared] = self.prepared_queries {
-            let limit = self.limit(prepared, stage, scanned).raised_to(floor);
-            self.kernel.bound_listed(rows, listed, &limit, uppers, reaching);
-            return;
+        match rows {
+            Rows::InOrder { first, wanted } => {
+                self.kernel.bound(codes, first, wanted, limit, uppers, reaching);
+            }
+            Rows::Listed(listed) => {
+                self.kernel.bound_listed(codes, listed, limit, uppers, reaching);
+            }
         }
-        let mut of_one = std::mem::take(&mut self.buffers.of_one);
-        of_one.resize(uppers.len(), 0.0);
-        uppers.fill(f32::NEG_INFINITY);
-        for prepared in self.prepared_queries {
-            let limit = self.limit(prepared, stage, scanned);
-            self.kernel.bound_listed(rows, listed, &limit, &mut of_one, reaching);
-            raise(uppers, &of_one);
-        }
-        reaching.clear();
-        self.kernel.positions_reaching(uppers, self.min_upper().max(floor), reaching);
-        reaching.retain(|at| (*at as usize) < listed.len());
-        self.buffers.of_one = of_one;
     }
 
     /// Which rows that reach the threshold at `stage` do so to the last one.
@@ -213,30 +244,33 @@ impl<'a> Cascade<'a> {
         rows: &[BoundedRow],
         is_dense: bool,
     ) -> Vec<BoundedRow> {
-        let Buffers { mut uppers, mut reaching, .. } = std::mem::take(&mut self.buffers);
-        let floor = f32::NEG_INFINITY;
-        reaching.clear();
-        let found = if is_dense {
-            let mut words = vec![0_u64; scanned.view.len.div_ceil(TILE_ROWS)];
-            for BoundedRow { row, .. } in rows {
-                words[*row as usize / TILE_ROWS] |= 1 << (*row as usize % TILE_ROWS);
-            }
-            uppers.resize(words.len() * TILE_ROWS, 0.0);
-            self.bound(scanned, stage, (0, &words), floor, &mut uppers, &mut reaching);
-            reaching
-                .iter()
-                .map(|row| BoundedRow { upper: uppers[*row as usize], row: *row })
-                .collect()
-        } else {
-            let listed: Vec<u32> = rows.iter().map(|bounded| bounded.row).collect();
-            uppers.resize(listed.len().next_multiple_of(BLOCK_ROWS), 0.0);
-            self.bound_listed(scanned, stage, &listed, floor, &mut uppers, &mut reaching);
-            let bounded =
-                |at: &u32| BoundedRow { upper: uppers[*at as usize], row: listed[*at as usize] };
-            reaching.iter().map(bounded).collect()
-        };
-        self.buffers.uppers = uppers;
-        self.buffers.reaching = reaching;
+        let rows = rows.iter().map(|bounded| bounded.row);
+        if !is_dense {
+            let listed: Vec<u32> = rows.collect();
+            return self.all_reaching(scanned, stage, Rows::Listed(&listed));
+        }
+        let mut wanted = vec![0_u64; scanned.view.len.div_ceil(TILE_ROWS)];
+        for row in rows {
+            wanted[row as usize / TILE_ROWS] |= 1 << (row as usize % TILE_ROWS);
+        }
+        self.all_reaching(scanned, stage, Rows::InOrder { first: 0, wanted: &wanted })
+    }
+
+    /// Which rows reach the threshold at a stage, in the order they have here.
+    pub(crate) fn all_reaching(
+        &mut self,
+        scanned: &ScannedSegment<'_>,
+        stage: Stage,
+        rows: Rows<'_>,
+    ) -> Vec<BoundedRow> {
+        let (mut uppers, mut reaching) = std::mem::take(&mut self.bounds);
+        uppers.resize(rows.bounds(), 0.0);
+        reaching.resize(uppers.len().div_ceil(TILE_ROWS), 0);
+        self.bound(scanned, stage, rows, f32::NEG_INFINITY, &mut uppers, &mut reaching);
+        let bounded =
+            |at: u32| BoundedRow { upper: uppers[at as usize], row: rows.row(at as usize) };
+        let found = rows_of(&reaching).map(bounded).collect();
+        self.bounds = (uppers, reaching);
         found
     }
 
@@ -325,11 +359,6 @@ impl<'a> Cascade<'a> {
         }
         self.scorer.into_sorted()
     }
-}
-
-/// Take the larger of two bounds, row by row.
-fn raise(uppers: &mut [f32], others: &[f32]) {
-    uppers.iter_mut().zip(others).for_each(|(upper, other)| *upper = upper.max(*other));
 }
 
 /// Scores rows in float64 and keeps the best.

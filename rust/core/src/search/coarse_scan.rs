@@ -7,12 +7,12 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::ops::Range;
 
-use crate::bits::set_bits;
+use crate::bits::{rows_of, set_bits};
 use crate::deadline::Deadline;
-use crate::quantization::coded_rows::BLOCK_ROWS;
 use crate::quantization::kernel::{Kernel, TILE_ROWS};
-use crate::search::cascade::{BoundedRow, Cascade};
+use crate::search::cascade::{BoundedRow, Cascade, Rows};
 use crate::search::formula::ScannedSegment;
 use crate::search::prepared_query::Stage;
 use crate::search::selection::SegmentRows;
@@ -54,8 +54,10 @@ pub(crate) struct CoarseScan<'a> {
 struct Answer<'a> {
     cascade: Cascade<'a>,
     frontier: Frontier,
-    /// The bounds of the group of pieces at hand, and a buffer of positions among them.
+    /// The bounds of the group of pieces at hand, and buffers: which of them reach a limit, as
+    /// bits, and positions among them.
     uppers: Vec<f32>,
+    reaching: Vec<u64>,
     positions: Vec<u32>,
     /// The rows of each piece that may be among the best.
     kept: Vec<Vec<BoundedRow>>,
@@ -66,38 +68,12 @@ pub(crate) struct Piece<'a> {
     pub(crate) scanned: ScannedSegment<'a>,
     /// The first stage of its rows.
     pub(crate) stage: Stage,
-    pub(crate) rows: Rows<'a>,
+    listed: Option<&'a [u32]>,
+    /// One mask for every 64 rows, where they are not listed.
+    words: Vec<u64>,
     /// Number of positions before it, in all and in its group.
     first: usize,
     at: usize,
-}
-
-pub(crate) enum Rows<'a> {
-    /// Bounds are in the order of the rows; one mask for every 64 of them.
-    InOrder(Vec<u64>),
-    /// Bounds are in the order of this list.
-    Listed(&'a [u32]),
-}
-
-impl Rows<'_> {
-    /// Number of bounds, those of rows between the candidates included.
-    pub(crate) fn bounds(&self) -> usize {
-        match self {
-            Self::InOrder(words) => words.len() * TILE_ROWS,
-            Self::Listed(rows) => rows.len().next_multiple_of(BLOCK_ROWS),
-        }
-    }
-
-    /// The row of a bound, if it is a candidate.
-    pub(crate) fn row(&self, position: u32) -> Option<u32> {
-        match self {
-            Self::InOrder(words) => {
-                let word = words[position as usize / TILE_ROWS];
-                (word >> (position as usize % TILE_ROWS) & 1 == 1).then_some(position)
-            }
-            Self::Listed(rows) => rows.get(position as usize).copied(),
-        }
-    }
 }
 
 impl<'a> Piece<'a> {
@@ -117,9 +93,15 @@ impl<'a> Piece<'a> {
             _ if is_long => Stage::Nibbles,
             _ => Stage::Bytes,
         };
-        let in_order = || Rows::InOrder(candidate_words(view, allowed).collect());
-        let rows = listed.map_or_else(in_order, Rows::Listed);
-        Some(Self { scanned, stage, rows, first: 0, at: 0 })
+        let words = match listed {
+            Some(_) => Vec::new(),
+            None => candidate_words(view, allowed).collect(),
+        };
+        Some(Self { scanned, stage, listed, words, first: 0, at: 0 })
+    }
+
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        self.listed.map_or(Rows::InOrder { first: 0, wanted: &self.words }, Rows::Listed)
     }
 }
 
@@ -212,34 +194,24 @@ impl<'a> CoarseScan<'a> {
     pub(crate) fn scan(&mut self, scanned: ScannedSegment<'a>, allowed: Option<&'a SegmentRows>) {
         let Some(piece) = Piece::of(scanned, allowed, self.is_long) else { return };
         let piece = Piece { first: self.places, at: self.places - self.grouped, ..piece };
-        self.places += piece.rows.bounds();
+        let bounds = piece.rows().bounds();
+        self.places += bounds;
         for answer in &mut self.answers {
             answer.reserve(self.places - self.grouped);
         }
-        match &piece.rows {
-            Rows::InOrder(words) => self.scan_in_order(&piece, words),
-            Rows::Listed(rows) => {
-                for answer in &mut self.answers {
-                    answer.scan_listed(&piece, rows);
-                }
+        let tiles = bounds.div_ceil(TILE_ROWS);
+        let mut first = 0;
+        while first < tiles {
+            let some = (piece.first / TILE_ROWS + first).clamp(1, MOST_TILES);
+            let end = tiles.min(first + some);
+            for answer in &mut self.answers {
+                answer.scan(&piece, first..end);
             }
+            first = end;
         }
         self.pieces.push(piece);
         if (self.places - self.grouped) * self.answers.len() >= GROUP_BOUNDS {
             self.end_group();
-        }
-    }
-
-    /// Bound some tiles at a time for all answers.
-    fn scan_in_order(&mut self, piece: &Piece<'a>, words: &[u64]) {
-        let mut first = 0;
-        while first < words.len() {
-            let tiles = (piece.first / TILE_ROWS + first).clamp(1, MOST_TILES);
-            let some = &words[first..words.len().min(first + tiles)];
-            for answer in &mut self.answers {
-                answer.scan(piece, first * TILE_ROWS, some);
-            }
-            first += some.len();
         }
     }
 
@@ -276,7 +248,7 @@ impl<'a> CoarseScan<'a> {
 impl<'a> Answer<'a> {
     fn new(cascade: Cascade<'a>, k: Option<usize>, is_long: bool) -> Self {
         let frontier = Frontier::of(k.unwrap_or(0), is_long);
-        Self { cascade, frontier, uppers: take_buffer(), positions: Vec::new(), kept: Vec::new() }
+        Self { cascade, frontier, uppers: take_buffer(), reaching: Vec::new(), positions: Vec::new(), kept: Vec::new() }
     }
 
     /// Reserve so many bounds. Bounds of an earlier group are never read: only those of
@@ -287,30 +259,16 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn scan(&mut self, piece: &Piece<'a>, first: usize, words: &[u64]) {
-        let (scanned, stage, floor) = (&piece.scanned, piece.stage, self.frontier.floor);
-        let uppers = &mut self.uppers[piece.at + first..][..words.len() * TILE_ROWS];
-        self.positions.clear();
-        self.cascade.bound(scanned, stage, (first, words), floor, uppers, &mut self.positions);
-        self.offer(piece, first);
-    }
-
-    fn scan_listed(&mut self, piece: &Piece<'a>, listed: &[u32]) {
-        for (first, listed) in (0..).step_by(TILE_ROWS).zip(listed.chunks(TILE_ROWS)) {
-            let (scanned, stage, floor) = (&piece.scanned, piece.stage, self.frontier.floor);
-            let bounds = listed.len().next_multiple_of(BLOCK_ROWS);
-            let uppers = &mut self.uppers[piece.at + first..][..bounds];
-            self.positions.clear();
-            self.cascade.bound_listed(scanned, stage, listed, floor, uppers, &mut self.positions);
-            self.offer(piece, first);
-        }
-    }
-
-    /// Offer the rows whose positions from `first` on are noted to the frontier.
-    fn offer(&mut self, piece: &Piece<'a>, first: usize) {
-        for position in &self.positions {
-            let at = first + *position as usize;
-            self.frontier.offer(self.uppers[piece.at + at], piece.first + at);
+    /// Bound some tiles, and offer those of their rows that reach it to the frontier.
+    fn scan(&mut self, piece: &Piece<'a>, tiles: Range<usize>) {
+        let first = tiles.start * TILE_ROWS;
+        let rows = piece.rows().tiles(tiles);
+        let uppers = &mut self.uppers[piece.at + first..][..rows.bounds()];
+        self.reaching.resize(uppers.len().div_ceil(TILE_ROWS), 0);
+        let floor = self.frontier.floor;
+        self.cascade.bound(&piece.scanned, piece.stage, rows, floor, uppers, &mut self.reaching);
+        for at in rows_of(&self.reaching) {
+            self.frontier.offer(uppers[at as usize], piece.first + first + at as usize);
         }
     }
 
@@ -319,14 +277,15 @@ impl<'a> Answer<'a> {
         self.frontier.since(first, &mut self.positions);
         let mut rest = self.positions.as_slice();
         for piece in pieces.iter().filter(|piece| piece.first >= first) {
-            let end = piece.at + piece.rows.bounds();
+            let all = piece.rows();
+            let end = piece.at + all.bounds();
             let (of_piece, others) =
                 rest.split_at(rest.partition_point(|place| (*place as usize) < end));
             let row = |place: &u32| {
                 self.uppers[*place as usize] = DONE;
-                piece.rows.row(*place - piece.at as u32)
+                all.row(*place as usize - piece.at)
             };
-            let rows: Vec<u32> = of_piece.iter().filter_map(row).collect();
+            let rows: Vec<u32> = of_piece.iter().map(row).collect();
             self.cascade.score(&piece.scanned, &rows);
             rest = others;
         }
@@ -337,14 +296,14 @@ impl<'a> Answer<'a> {
         self.cascade.adopt_threshold();
         let min = self.cascade.min_upper();
         for piece in pieces.iter().filter(|piece| piece.first >= first) {
-            let uppers = &self.uppers[piece.at..][..piece.rows.bounds()];
-            self.positions.clear();
-            kernel.positions_reaching(uppers, min, &mut self.positions);
-            let kept = |position: &u32| {
-                let row = piece.rows.row(*position)?;
-                Some(BoundedRow { upper: uppers[*position as usize], row })
-            };
-            self.kept.push(self.positions.iter().filter_map(kept).collect());
+            let rows = piece.rows();
+            let uppers = &self.uppers[piece.at..][..rows.bounds()];
+            self.reaching.resize(uppers.len().div_ceil(TILE_ROWS), 0);
+            kernel.at_least(uppers, min, &mut self.reaching);
+            let tiles = self.reaching.iter_mut().enumerate();
+            tiles.for_each(|(tile, word)| *word &= rows.wanted(tile));
+            let kept = |at: u32| BoundedRow { upper: uppers[at as usize], row: rows.row(at as usize) };
+            self.kept.push(rows_of(&self.reaching).map(kept).collect());
         }
     }
 

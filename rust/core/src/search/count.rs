@@ -3,8 +3,8 @@
 use crate::quantization::coded_rows::LONG_COMPONENTS;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{norm, power_of_two_for};
-use crate::search::cascade::{BoundedRow, Cascade, Scorer};
-use crate::search::coarse_scan::{Piece, Rows, candidate_rows};
+use crate::search::cascade::{Cascade, Scorer};
+use crate::search::coarse_scan::{Piece, candidate_rows};
 use crate::search::formula::{Formula, ScannedSegment};
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::scan::Scope;
@@ -71,31 +71,11 @@ impl<'a> Counting<'a> {
         if !self.is_boundable {
             return candidate_rows(scanned.view, allowed).filter(|row| reaches(*row)).count();
         }
-        let may_reach = first_bounded(&mut self.above, &piece);
+        let may_reach = self.above.all_reaching(&scanned, piece.stage, piece.rows());
         let may_reach = self.above.passed(&scanned, piece.stage, may_reach);
         let is_dense = may_reach.len() * DENSE_SHARE > scanned.view.len;
         let may_miss = self.below.reaching(&scanned, Stage::Bytes, &may_reach, is_dense);
         let certain = may_reach.len() - may_miss.len();
         certain + may_miss.iter().filter(|bounded| reaches(bounded.row as usize)).count()
     }
-}
-
-/// The rows of a piece that reach the threshold of a cascade at their first stage.
-fn first_bounded(cascade: &mut Cascade<'_>, piece: &Piece<'_>) -> Vec<BoundedRow> {
-    let mut uppers = vec![0.0; piece.rows.bounds()];
-    let mut reaching = Vec::new();
-    let (scanned, stage, floor) = (&piece.scanned, piece.stage, f32::NEG_INFINITY);
-    match &piece.rows {
-        Rows::InOrder(words) => {
-            cascade.bound(scanned, stage, (0, words), floor, &mut uppers, &mut reaching);
-        }
-        Rows::Listed(listed) => {
-            cascade.bound_listed(scanned, stage, listed, floor, &mut uppers, &mut reaching);
-        }
-    }
-    let bounded = |at: &u32| {
-        let row = piece.rows.row(*at).expect("only candidates reach a threshold");
-        BoundedRow { upper: uppers[*at as usize], row }
-    };
-    reaching.iter().map(bounded).collect()
 }

@@ -56,7 +56,7 @@ impl Kernel for Avx2 {
         wanted: &[u64],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
         // SAFETY: as in `dot`.
         unsafe { bound(rows, first, wanted, limit, uppers, reaching) }
@@ -68,15 +68,15 @@ impl Kernel for Avx2 {
         listed: &[u32],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
         // SAFETY: as in `dot`.
         unsafe { bound_listed(rows, listed, limit, uppers, reaching) }
     }
 
-    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+    fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
         // SAFETY: as in `dot`.
-        unsafe { positions_reaching(uppers, threshold, positions) }
+        unsafe { all_at_least(uppers, threshold, reaching) }
     }
 
     fn prefetch(&self, lines: &[Line]) {
@@ -93,7 +93,7 @@ fn bound(
     wanted: &[u64],
     limit: &Limit<'_>,
     uppers: &mut [f32],
-    reaching: &mut Vec<u32>,
+    reaching: &mut [u64],
 ) {
     blocked::bound(Avx2(()), rows, first, wanted, limit, uppers, reaching);
 }
@@ -104,14 +104,14 @@ fn bound_listed(
     listed: &[u32],
     limit: &Limit<'_>,
     uppers: &mut [f32],
-    reaching: &mut Vec<u32>,
+    reaching: &mut [u64],
 ) {
     blocked::bound_listed(Avx2(()), rows, listed, limit, uppers, reaching);
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
-    blocked::positions_reaching(Avx2(()), uppers, threshold, positions);
+fn all_at_least(uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
+    blocked::at_least(Avx2(()), uppers, threshold, reaching);
 }
 
 impl Instructions for Avx2 {

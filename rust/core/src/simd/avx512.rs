@@ -69,7 +69,7 @@ impl Kernel for Avx512Vnni {
         wanted: &[u64],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
         // SAFETY: as in `dot`.
         unsafe { bound(rows, first, wanted, limit, uppers, reaching) }
@@ -81,15 +81,15 @@ impl Kernel for Avx512Vnni {
         listed: &[u32],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
         // SAFETY: as in `dot`.
         unsafe { bound_listed(rows, listed, limit, uppers, reaching) }
     }
 
-    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+    fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
         // SAFETY: as in `dot`.
-        unsafe { positions_reaching(uppers, threshold, positions) }
+        unsafe { all_at_least(uppers, threshold, reaching) }
     }
 
     fn prefetch(&self, lines: &[Line]) {
@@ -106,7 +106,7 @@ fn bound(
     wanted: &[u64],
     limit: &Limit<'_>,
     uppers: &mut [f32],
-    reaching: &mut Vec<u32>,
+    reaching: &mut [u64],
 ) {
     blocked::bound(Avx512Vnni(()), rows, first, wanted, limit, uppers, reaching);
 }
@@ -117,14 +117,14 @@ fn bound_listed(
     listed: &[u32],
     limit: &Limit<'_>,
     uppers: &mut [f32],
-    reaching: &mut Vec<u32>,
+    reaching: &mut [u64],
 ) {
     blocked::bound_listed(Avx512Vnni(()), rows, listed, limit, uppers, reaching);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
-    blocked::positions_reaching(Avx512Vnni(()), uppers, threshold, positions);
+fn all_at_least(uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
+    blocked::at_least(Avx512Vnni(()), uppers, threshold, reaching);
 }
 
 impl Instructions for Avx512Vnni {
@@ -177,12 +177,6 @@ impl Instructions for Avx512Vnni {
         let uppers = unsafe { load_f32x16(uppers) };
         // SAFETY: as in `nibbles`.
         unsafe { at_least(uppers, threshold) }
-    }
-
-    #[inline(always)]
-    fn note(self, bits: u16, first: u32, positions: &mut Vec<u32>) {
-        // SAFETY: as in `nibbles`.
-        unsafe { note(bits, first, positions) };
     }
 
     #[inline(always)]
@@ -276,26 +270,28 @@ fn quarters_added(one: __m512i, other: __m512i) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn sketches(block: &SketchBlock, plane: &[i8]) -> __m512i {
-    let (firsts, seconds) = plane.as_chunks::<8>().0.split_at(BLOCK_ROWS / 2);
-    let pairs = firsts.iter().zip(seconds);
+    // Of a known length, and operands are broadcast from memory.
+    let words: &[[i8; 4]; 2 * BLOCK_ROWS] =
+        plane.as_chunks().0.first_chunk().expect("a plane of 128 directions");
     let mut sums = [_mm512_setzero_si512(); 4];
-    for ([one, other], (first, second)) in block.as_chunks::<2>().0.iter().zip(pairs) {
-        let [low, high] = halves(load_u8x64(&one.0));
-        sums[0] = _mm512_dpbusd_epi32(sums[0], low, repeated(*first, 0));
-        sums[1] = _mm512_dpbusd_epi32(sums[1], high, repeated(*second, 0));
-        let [low, high] = halves(load_u8x64(&other.0));
-        sums[2] = _mm512_dpbusd_epi32(sums[2], low, repeated(*first, 1));
-        sums[3] = _mm512_dpbusd_epi32(sums[3], high, repeated(*second, 1));
+    for pair in 0..BLOCK_ROWS / 2 {
+        let (one, other) = (2 * pair, 2 * pair + 1);
+        let [low, high] = halves(load_u8x64(&block[one].0));
+        sums[0] = _mm512_dpbusd_epi32(sums[0], low, repeated(words[one]));
+        sums[1] = _mm512_dpbusd_epi32(sums[1], high, repeated(words[BLOCK_ROWS + one]));
+        let [low, high] = halves(load_u8x64(&block[other].0));
+        sums[2] = _mm512_dpbusd_epi32(sums[2], low, repeated(words[other]));
+        sums[3] = _mm512_dpbusd_epi32(sums[3], high, repeated(words[BLOCK_ROWS + other]));
     }
     let [a, b, c, d] = sums;
     _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(c, d))
 }
 
-/// The first or the last four components of a plane's eight, for each of 16 rows.
+/// Four components, for each of 16 rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn repeated(parts: [i8; 8], half: usize) -> __m512i {
-    _mm512_set1_epi32(bytemuck::cast::<_, [i32; 2]>(parts)[half])
+fn repeated(word: [i8; 4]) -> __m512i {
+    _mm512_set1_epi32(bytemuck::cast(word))
 }
 
 #[inline]
@@ -328,21 +324,6 @@ fn reaching(
     let upper = _mm512_min_ps(upper, _mm512_set1_ps(f32::INFINITY));
     store_f32x16(uppers, upper);
     at_least(upper, limit.threshold)
-}
-
-/// Append the positions of the set bits without a branch, which would be taken by chance.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn note(bits: u16, first: u32, positions: &mut Vec<u32>) {
-    let all = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    let all = _mm512_add_epi32(all, _mm512_set1_epi32(first.cast_signed()));
-    positions.reserve(BLOCK_ROWS);
-    let (end, len) = (positions.spare_capacity_mut().as_mut_ptr(), positions.len());
-    let all = _mm512_maskz_compress_epi32(bits, all);
-    // SAFETY: there is room for 16 numbers, and the store needs no alignment.
-    unsafe { _mm512_storeu_si512(end.cast(), all) };
-    // SAFETY: as many numbers as bits are set were written behind the others.
-    unsafe { positions.set_len(len + bits.count_ones() as usize) };
 }
 
 /// The floats whose upper halves are the lower halves of these lanes.

@@ -4,11 +4,13 @@
 //! functions of other crates are not.
 #![expect(clippy::inline_always, reason = "a call would leave the instruction set it is made for")]
 
-use crate::bits::set_bits;
 use crate::collections::append_buffer::Line;
 use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, Packing, SideBySide, SketchBlock};
 use crate::quantization::kernel::{Limit, TILE_ROWS};
 use crate::quantization::scalar::RowBound;
+
+/// Blocks of a word of wanted rows.
+const TILE_BLOCKS: usize = TILE_ROWS / BLOCK_ROWS;
 
 /// Number of cache lines from the last that are read to those that are prefetched.
 const LINES_AHEAD: usize = 64;
@@ -45,13 +47,6 @@ pub(super) trait Instructions: Copy {
     ) -> u16;
     /// Which of 16 bounds are at least a threshold; NaN is not.
     fn at_least(self, uppers: &OfBlock<f32>, threshold: f32) -> u16;
-    /// Append the positions of the set bits, counted from `first` on.
-    #[inline(always)]
-    fn note(self, bits: u16, first: u32, positions: &mut Vec<u32>) {
-        if bits != 0 {
-            positions.extend(set_bits(u64::from(bits)).map(|bit| first + bit as u32));
-        }
-    }
     fn prefetch(self, line: *const Line);
 }
 
@@ -64,7 +59,7 @@ pub(super) fn bound<I: Instructions>(
     wanted: &[u64],
     limit: &Limit<'_>,
     uppers: &mut [f32],
-    reaching: &mut Vec<u32>,
+    reaching: &mut [u64],
 ) {
     let scan = Scan::new(cpu, rows, limit);
     match rows.packing {
@@ -82,7 +77,7 @@ pub(super) fn bound_listed<I: Instructions>(
     listed: &[u32],
     limit: &Limit<'_>,
     uppers: &mut [f32],
-    reaching: &mut Vec<u32>,
+    reaching: &mut [u64],
 ) {
     let scan = Scan::new(cpu, rows, limit);
     match rows.packing {
@@ -197,37 +192,50 @@ impl<'a, I: Instructions> Scan<'a, I> {
         first: usize,
         wanted: &[u64],
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
-        let tiles = wanted.iter().zip(uppers.as_chunks_mut::<TILE_ROWS>().0).enumerate();
-        for (tile, (wanted, uppers)) in tiles {
-            for (part, uppers) in uppers.as_chunks_mut().0.iter_mut().enumerate() {
-                let wanted = (wanted >> (part * BLOCK_ROWS)) as u16;
-                if wanted == 0 {
-                    continue;
+        let (whole, rest) = self.bounds[first..].as_chunks();
+        for (tile, (wanted, reaching)) in wanted.iter().zip(&mut *reaching).enumerate() {
+            *reaching = 0;
+            for (part, bounds) in whole.iter().skip(tile * TILE_BLOCKS).take(TILE_BLOCKS).enumerate()
+            {
+                let shift = part * BLOCK_ROWS;
+                if (wanted >> shift) as u16 != 0 {
+                    let position = tile * TILE_ROWS + shift;
+                    self.prefetch_bounds(first + position);
+                    let totals = codes.of_block(self, first + position, None);
+                    let found = self.reaching(totals, first, position, bounds, uppers);
+                    *reaching |= u64::from(found) << shift & wanted;
                 }
-                let position = tile * TILE_ROWS + part * BLOCK_ROWS;
-                let found = self.bound_block(codes, first + position, uppers) & wanted;
-                self.cpu.note(found, position as u32, reaching);
             }
+        }
+        let position = whole.len() * BLOCK_ROWS;
+        let wanted = wanted.get(position / TILE_ROWS).map_or(0, |word| word >> (position % TILE_ROWS));
+        if wanted != 0 {
+            // The last row stands in place of those that follow.
+            let last = rest.len() - 1;
+            let picked = sixteen(|at| first + position + at.min(last));
+            let totals = codes.of_block(self, first + position, Some(&picked));
+            let bounds = &sixteen(|at| rest[at.min(last)]);
+            let found = u64::from(self.reaching(totals, first, position, bounds, uppers));
+            reaching[position / TILE_ROWS] |= (found & wanted) << (position % TILE_ROWS);
         }
     }
 
-    /// Bound the rows of one block.
+    /// Upper bounds of the rows of a block at a position, counted from row `first` on.
     #[inline(always)]
-    fn bound_block(self, codes: impl Codes, start: usize, uppers: &mut OfBlock<f32>) -> u16 {
-        self.prefetch_bounds(start);
-        let bounds = &self.bounds[start..];
-        let values = self.limit.prior.map(|prior| &prior.values[start..]);
+    fn reaching(
+        self,
+        totals: I::Totals,
+        first: usize,
+        position: usize,
+        bounds: &OfBlock<RowBound>,
+        uppers: &mut [f32],
+    ) -> u16 {
+        let values = self.limit.prior.map(|prior| &prior.values[first + position..]);
         let priors = values.map(|values| values.first_chunk().expect("whole blocks have priors"));
-        if let Some(bounds) = bounds.first_chunk() {
-            let totals = codes.of_block(self, start, None);
-            return self.cpu.reaching(totals, bounds, self.limit, priors, uppers);
-        }
-        let last = bounds.len() - 1;
-        let totals = codes.of_block(self, start, Some(&sixteen(|at| start + at.min(last))));
-        let bounds = sixteen(|at| bounds[at.min(last)]);
-        self.cpu.reaching(totals, &bounds, self.limit, priors, uppers)
+        let uppers = uppers[position..].first_chunk_mut().expect("room for whole blocks");
+        self.cpu.reaching(totals, bounds, self.limit, priors, uppers)
     }
 
     /// Prefetch the bounds of a block a little ahead of the one at hand.
@@ -244,8 +252,9 @@ impl<'a, I: Instructions> Scan<'a, I> {
         codes: impl Codes,
         listed: &[u32],
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
+        reaching.fill(0);
         self.prefetch_rows(listed);
         let blocks = listed.chunks(BLOCK_ROWS).zip(uppers.as_chunks_mut().0);
         for (block, (part, uppers)) in blocks.enumerate() {
@@ -256,8 +265,8 @@ impl<'a, I: Instructions> Scan<'a, I> {
             let priors = self.limit.prior.map(|prior| sixteen(|at| prior.values[picked[at]]));
             let totals = codes.of_block(self, 0, Some(&picked));
             let found = self.cpu.reaching(totals, &bounds, self.limit, priors.as_ref(), uppers);
-            let found = found & u16::MAX >> (BLOCK_ROWS - part.len());
-            self.cpu.note(found, position as u32, reaching);
+            let found = u64::from(found & u16::MAX >> (BLOCK_ROWS - part.len()));
+            reaching[position / TILE_ROWS] |= found << (position % TILE_ROWS);
         }
     }
 
@@ -273,16 +282,19 @@ impl<'a, I: Instructions> Scan<'a, I> {
     }
 }
 
-/// [`super::Kernel::positions_reaching`].
+/// [`super::Kernel::at_least`].
 #[inline(always)]
-pub(super) fn positions_reaching<I: Instructions>(
+pub(super) fn at_least<I: Instructions>(
     cpu: I,
     uppers: &[f32],
     threshold: f32,
-    positions: &mut Vec<u32>,
+    reaching: &mut [u64],
 ) {
-    for (block, uppers) in uppers.as_chunks().0.iter().enumerate() {
-        cpu.note(cpu.at_least(uppers, threshold), (block * BLOCK_ROWS) as u32, positions);
+    for (word, uppers) in reaching.iter_mut().zip(uppers.chunks(TILE_ROWS)) {
+        *word = 0;
+        for (part, uppers) in uppers.as_chunks().0.iter().enumerate() {
+            *word |= u64::from(cpu.at_least(uppers, threshold)) << (part * BLOCK_ROWS);
+        }
     }
 }
 

@@ -65,7 +65,7 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         wanted: &[u64],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
         blocked::bound(*self, rows, first, wanted, limit, uppers, reaching);
     }
@@ -76,13 +76,13 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         listed: &[u32],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
         blocked::bound_listed(*self, rows, listed, limit, uppers, reaching);
     }
 
-    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
-        blocked::positions_reaching(*self, uppers, threshold, positions);
+    fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
+        blocked::at_least(*self, uppers, threshold, reaching);
     }
 
     fn prefetch(&self, lines: &[Line]) {

@@ -4,6 +4,7 @@ use super::{CodedRows, Kernel, LANES, Limit, add_lanes};
 use crate::bits::rows_of;
 use crate::collections::append_buffer::Line;
 use crate::quantization::coded_rows::Packing;
+use crate::quantization::kernel::TILE_ROWS;
 use crate::quantization::scalar::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
 
 pub(crate) struct Portable;
@@ -46,14 +47,14 @@ impl Kernel for Portable {
         wanted: &[u64],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
-        for position in rows_of(wanted) {
-            let upper = upper_of(rows, first + position as usize, limit);
-            uppers[position as usize] = upper;
-            if upper >= limit.threshold {
-                reaching.push(position);
-            }
+        reaching.fill(0);
+        for position in rows_of(wanted).map(|position| position as usize) {
+            let upper = upper_of(rows, first + position, limit);
+            uppers[position] = upper;
+            let reaches = u64::from(upper >= limit.threshold);
+            reaching[position / TILE_ROWS] |= reaches << (position % TILE_ROWS);
         }
     }
 
@@ -63,19 +64,19 @@ impl Kernel for Portable {
         listed: &[u32],
         limit: &Limit<'_>,
         uppers: &mut [f32],
-        reaching: &mut Vec<u32>,
+        reaching: &mut [u64],
     ) {
-        for (position, (row, upper)) in (0..).zip(listed.iter().zip(uppers)) {
+        for (upper, row) in uppers.iter_mut().zip(listed) {
             *upper = upper_of(rows, *row as usize, limit);
-            if *upper >= limit.threshold {
-                reaching.push(position);
-            }
         }
+        self.at_least(&uppers[..listed.len()], limit.threshold, reaching);
     }
 
-    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
-        let reaching = uppers.iter().enumerate().filter(|(_, upper)| **upper >= threshold);
-        positions.extend(reaching.map(|(at, _)| at as u32));
+    fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
+        for (word, uppers) in reaching.iter_mut().zip(uppers.chunks(TILE_ROWS)) {
+            let reaches = |(at, upper): (usize, &f32)| u64::from(*upper >= threshold) << at;
+            *word = uppers.iter().enumerate().map(reaches).sum();
+        }
     }
 
     fn prefetch(&self, _lines: &[Line]) {}

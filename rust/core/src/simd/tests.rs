@@ -62,23 +62,16 @@ struct Tile {
 /// The rows that reach the limit; checks that bounds and bits agree.
 fn reaching(kernel: &dyn Kernel, rows: &CodedRows, tile: Tile, limit: &Limit<'_>) -> u64 {
     let mut uppers = [f32::NEG_INFINITY; TILE_ROWS];
-    let mut found = Vec::new();
+    let mut found = [u64::MAX];
     let first = tile.number * TILE_ROWS;
     kernel.bound(rows, first, &[tile.wanted], limit, &mut uppers, &mut found);
-    let mask = mask_of(&found);
+    let [mask] = found;
     let reaches = uppers.iter().map(|upper| *upper >= limit.threshold);
     let all = reaches.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at);
     assert_eq!(mask, all & tile.wanted);
-    let mut positions = Vec::new();
-    kernel.positions_reaching(&uppers, limit.threshold, &mut positions);
-    assert_eq!(mask_of(&positions), all);
+    kernel.at_least(&uppers, limit.threshold, &mut found);
+    assert_eq!(found, [all]);
     mask
-}
-
-/// Positions that ascend as the bits of a word.
-fn mask_of(positions: &[u32]) -> u64 {
-    assert!(positions.is_sorted_by(|one, next| one < next), "{positions:?}");
-    positions.iter().fold(0, |mask, at| mask | 1 << at)
 }
 
 fn reaching_listed(
@@ -88,9 +81,10 @@ fn reaching_listed(
     limit: &Limit<'_>,
 ) -> u64 {
     let mut uppers = [0.0; TILE_ROWS];
-    let mut found = Vec::new();
+    let mut found = [u64::MAX];
     kernel.bound_listed(rows, listed, limit, &mut uppers, &mut found);
-    let mask = mask_of(&found);
+    let [mask] = found;
+    assert_eq!(mask >> (listed.len() - 1) >> 1, 0);
     for (at, upper) in uppers.iter().enumerate().take(listed.len()) {
         assert_eq!(mask >> at & 1 == 1, *upper >= limit.threshold);
     }
@@ -323,7 +317,7 @@ fn sums(kernel: &dyn Kernel, rows: &CodedRows, plane: &Plane, count: usize) -> V
     });
     let wanted: Vec<u64> = wanted.collect();
     let mut uppers = vec![0.0; wanted.len() * TILE_ROWS];
-    kernel.bound(rows, 0, &wanted, &limit, &mut uppers, &mut Vec::new());
+    kernel.bound(rows, 0, &wanted, &limit, &mut uppers, &mut wanted.clone());
     uppers.truncate(count);
     uppers
 }
@@ -446,9 +440,9 @@ fn a_bound_that_overflows_keeps_its_row() {
 fn a_bound_that_equals_the_threshold_is_not_below_it() {
     let uppers: [f32; BLOCK_ROWS] = std::array::from_fn(|at| if at % 3 == 0 { 0.5 } else { 0.25 });
     for kernel in supported() {
-        let mut positions = Vec::new();
-        kernel.positions_reaching(&uppers, 0.5, &mut positions);
-        assert_eq!(positions, [0, 3, 6, 9, 12, 15], "{}", kernel.name());
+        let mut reaching = [u64::MAX];
+        kernel.at_least(&uppers, 0.5, &mut reaching);
+        assert_eq!(reaching, [0b1001_0010_0100_1001], "{}", kernel.name());
     }
 }
 
