@@ -60,11 +60,9 @@ pub(crate) trait Kernel: Sync {
     /// added as `((0+4)+(2+6)) + ((1+5)+(3+7))`. Both slices have the same multiple of 8 elements.
     fn dot(&self, row: &[f32], query: &[f64]) -> f64;
 
-    /// As [`Kernel::dot`] for each of some rows, one after the other, of the query's length.
-    fn dots(&self, rows: &[f32], query: &[f64], products: &mut [f64]) {
-        for (product, row) in products.iter_mut().zip(rows.chunks_exact(query.len())) {
-            *product = self.dot(row, query);
-        }
+    /// As [`Kernel::dot`] for four rows at once: a single sum waits for each of its additions.
+    fn four_dots(&self, rows: [&[f32]; 4], query: &[f64]) -> [f64; 4] {
+        rows.map(|row| self.dot(row, query))
     }
 
     /// [`super::scalar::encode`], compiled for this kernel's instructions.

@@ -15,6 +15,7 @@
 //! `|q·x − q̂·x̂| ≤ ‖q‖·ρ + ε·ν`.
 //!
 //! `docs/lab/kernel.md` derives the rounding slack that is folded into `‖q‖` and `ε`.
+#![expect(clippy::inline_always, reason = "kernels compile it for their instructions")]
 
 use bytemuck::{Pod, Zeroable};
 
@@ -144,7 +145,7 @@ pub(crate) const fn row_stride(dim: usize) -> usize {
 /// Write the codes of `row` and return its bounds. `bytes` has capacity for twice the nibbles' length.
 ///
 /// Inlined, so that each kernel compiles it for its own instructions.
-#[inline]
+#[inline(always)]
 pub(crate) fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
     let max = row.iter().fold(0.0_f32, |max, value| max.max(value.abs()));
     let scale = Upper::at_least(max / HALF_STEPS);
@@ -329,7 +330,7 @@ impl Plane {
     /// A whole number for each component of `values·power`, of magnitude `most` at most.
     ///
     /// Inlined, so that each kernel compiles it for its own instructions.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn signed_bytes(values: &[f32], power: f64, most: f64) -> Self {
         let length = norm(values) * power;
         let mut plane = Self::zero(values.len(), max_of(values, power) / most, length);
@@ -391,7 +392,7 @@ fn nearest(scaled: f64) -> i32 {
 
 impl QueryCodes {
     /// Inlined, so that each kernel compiles it for its own instructions.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(query: &[f32], power: f64) -> Self {
         let length = norm(query) * power;
         let step = max_of(query, power) / BYTE_PLANES_MAX;
@@ -405,7 +406,7 @@ impl QueryCodes {
         codes
     }
 
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, query: &[f32], length: f64) {
         let power = self.power;
         let inverse = inverse_of(self.low.step, power);

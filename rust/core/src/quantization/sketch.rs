@@ -111,7 +111,12 @@ impl Basis {
     /// `P·vector`, rounded to float32 once.
     fn project(&self, kernel: &dyn Kernel, wide: &[f64], power: f64) -> [f32; DIRECTIONS] {
         let mut products = [0.0; DIRECTIONS];
-        kernel.dots(&self.directions, wide, &mut products);
+        let stride = row_stride(self.dim);
+        let fours = self.directions.chunks_exact(4 * stride);
+        for (products, rows) in products.as_chunks_mut().0.iter_mut().zip(fours) {
+            let row = |at: usize| &rows[at * stride..][..stride];
+            *products = kernel.four_dots([row(0), row(1), row(2), row(3)], wide);
+        }
         products.map(|product| (product * power) as f32)
     }
 

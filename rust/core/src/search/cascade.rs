@@ -16,14 +16,17 @@ use crate::storage::snapshot_store::VectorRows;
 /// instead of single rows.
 const fn max_going_on(stage: Stage) -> usize {
     match stage {
-        Stage::Sketch => 8,
+        Stage::Sketch => 4,
         Stage::Nibbles => 3,
         Stage::Bytes => usize::MAX,
     }
 }
 
-/// Float32 rows fetched ahead of the one being scored.
-const SCORE_AHEAD: usize = 3;
+/// Rows scored at once, while as many others are fetched.
+const AT_ONCE: usize = 4;
+
+/// A row of a segment.
+pub(crate) type Place<'a> = (ScannedSegment<'a>, u32);
 
 /// The highest threshold of several scans of the same rows.
 pub(crate) struct SharedThreshold(AtomicU64);
@@ -72,7 +75,10 @@ pub(crate) struct ScanResult {
 #[derive(Clone, Copy)]
 pub(crate) enum Rows<'a> {
     /// One mask for every 64 rows from the first on, which is a multiple of so many.
-    InOrder { first: usize, wanted: &'a [u64] },
+    InOrder {
+        first: usize,
+        wanted: &'a [u64],
+    },
     Listed(&'a [u32]),
 }
 
@@ -291,17 +297,8 @@ impl<'a> Cascade<'a> {
     }
 
     /// Score some rows at once, which raises the threshold.
-    pub(crate) fn score(&mut self, scanned: &ScannedSegment<'_>, rows: &[u32]) {
-        let segment = &scanned.view.segment;
-        for row in rows.iter().take(SCORE_AHEAD) {
-            self.kernel.prefetch(segment.vector_lines(*row as usize));
-        }
-        for (at, row) in rows.iter().enumerate() {
-            if let Some(next) = rows.get(at + SCORE_AHEAD) {
-                self.kernel.prefetch(segment.vector_lines(*next as usize));
-            }
-            self.scorer.offer(scanned, *row as usize);
-        }
+    pub(crate) fn score(&mut self, places: &[Place<'_>]) {
+        self.scorer.offer(places);
         self.raise(self.scorer.best.floor());
     }
 
@@ -343,18 +340,19 @@ impl<'a> Cascade<'a> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.retain(|candidate| candidate.upper >= min);
         candidates.sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));
-        for (at, candidate) in candidates.iter().enumerate() {
-            let is_late = at > 0 && at.is_multiple_of(SOME_ROWS) && deadline.is_past();
-            if is_late || candidate.upper < self.min_upper() {
+        let place = |candidate: &Candidate| {
+            let position = candidate.segment as usize;
+            (self.formula.scanned(position, &vectors.segments[position]), candidate.row)
+        };
+        let places: Vec<Place<'_>> = candidates.iter().map(place).collect();
+        for first in (0..places.len()).step_by(AT_ONCE) {
+            let is_late = first > 0 && first.is_multiple_of(SOME_ROWS) && deadline.is_past();
+            if is_late || candidates[first].upper < self.min_upper() {
                 break;
             }
-            if let Some(next) = candidates.get(at + SCORE_AHEAD) {
-                let segment = &vectors.segments[next.segment as usize].segment;
-                self.kernel.prefetch(segment.vector_lines(next.row as usize));
-            }
-            let position = candidate.segment as usize;
-            let scanned = self.formula.scanned(position, &vectors.segments[position]);
-            self.scorer.offer(&scanned, candidate.row as usize);
+            let (some, others) = places[first..].split_at(AT_ONCE.min(places.len() - first));
+            self.scorer.prefetch(others);
+            self.scorer.offer(some);
             self.raise(self.scorer.best.floor());
         }
         self.scorer.into_sorted()
@@ -381,20 +379,53 @@ impl<'a> Scorer<'a> {
         Self { kernel, prepared_queries, formula, min_score, best: TopK::new(k) }
     }
 
-    pub(crate) fn offer(&mut self, scanned: &ScannedSegment<'_>, row: usize) {
-        let score = self.score(scanned, row);
-        if score >= self.min_score {
-            self.best.offer(Hit { score, id: scanned.view.segment.ids()[row] });
+    pub(crate) fn offer(&mut self, places: &[Place<'_>]) {
+        for ((scanned, row), score) in places.iter().zip(self.scores(places)) {
+            if score >= self.min_score {
+                self.best.offer(Hit { score, id: scanned.view.segment.ids()[*row as usize] });
+            }
         }
     }
 
-    /// The score of the nearest of the queries.
-    pub(crate) fn score(&self, scanned: &ScannedSegment<'_>, row: usize) -> f64 {
-        let vector = scanned.view.segment.vector(row);
-        let products =
-            self.prepared_queries.iter().map(|prepared| self.kernel.dot(vector, &prepared.query));
-        let product = products.fold(f64::NEG_INFINITY, f64::max);
-        self.formula.score(product, scanned.priors, row)
+    /// The scores of some rows.
+    pub(crate) fn scores(&self, places: &[Place<'_>]) -> Vec<f64> {
+        let mut scores = Vec::with_capacity(places.len());
+        self.prefetch(places);
+        for (number, some) in places.chunks(AT_ONCE).enumerate() {
+            self.prefetch(places.get((number + 1) * AT_ONCE..).unwrap_or(&[]));
+            if let Ok(four) = some.try_into() {
+                scores.extend(self.scored::<AT_ONCE>(four));
+            } else {
+                scores.extend(some.iter().flat_map(|place| self.scored([*place])));
+            }
+        }
+        scores
+    }
+
+    /// The scores by the nearest of the queries.
+    fn scored<const ROWS: usize>(&self, places: [Place<'_>; ROWS]) -> [f64; ROWS] {
+        let vectors = places.map(|(scanned, row)| scanned.view.segment.vector(row as usize));
+        let mut scores = [f64::NEG_INFINITY; ROWS];
+        for prepared in self.prepared_queries {
+            let mut products = [0.0; ROWS];
+            if let Ok(four) = vectors.as_slice().try_into() {
+                products.copy_from_slice(&self.kernel.four_dots(four, &prepared.query));
+            } else {
+                products = vectors.map(|vector| self.kernel.dot(vector, &prepared.query));
+            }
+            scores.iter_mut().zip(products).for_each(|(most, product)| *most = most.max(product));
+        }
+        for (score, (scanned, row)) in scores.iter_mut().zip(places) {
+            *score = self.formula.score(*score, scanned.priors, row as usize);
+        }
+        scores
+    }
+
+    /// Start fetching the first of some rows.
+    fn prefetch(&self, places: &[Place<'_>]) {
+        for (scanned, row) in places.iter().take(AT_ONCE) {
+            self.kernel.prefetch(scanned.view.segment.vector_lines(*row as usize));
+        }
     }
 
     pub(crate) fn into_sorted(self) -> Vec<Hit> {

@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::bits::{rows_of, set_bits};
 use crate::deadline::Deadline;
 use crate::quantization::kernel::{Kernel, TILE_ROWS};
-use crate::search::cascade::{BoundedRow, Cascade, Rows};
+use crate::search::cascade::{BoundedRow, Cascade, Place, Rows};
 use crate::search::formula::ScannedSegment;
 use crate::search::prepared_query::Stage;
 use crate::search::selection::SegmentRows;
@@ -248,7 +248,14 @@ impl<'a> CoarseScan<'a> {
 impl<'a> Answer<'a> {
     fn new(cascade: Cascade<'a>, k: Option<usize>, is_long: bool) -> Self {
         let frontier = Frontier::of(k.unwrap_or(0), is_long);
-        Self { cascade, frontier, uppers: take_buffer(), reaching: Vec::new(), positions: Vec::new(), kept: Vec::new() }
+        Self {
+            cascade,
+            frontier,
+            uppers: take_buffer(),
+            reaching: Vec::new(),
+            positions: Vec::new(),
+            kept: Vec::new(),
+        }
     }
 
     /// Reserve so many bounds. Bounds of an earlier group are never read: only those of
@@ -283,10 +290,10 @@ impl<'a> Answer<'a> {
                 rest.split_at(rest.partition_point(|place| (*place as usize) < end));
             let row = |place: &u32| {
                 self.uppers[*place as usize] = DONE;
-                all.row(*place as usize - piece.at)
+                (piece.scanned, all.row(*place as usize - piece.at))
             };
-            let rows: Vec<u32> = of_piece.iter().map(row).collect();
-            self.cascade.score(&piece.scanned, &rows);
+            let places: Vec<_> = of_piece.iter().map(row).collect();
+            self.cascade.score(&places);
             rest = others;
         }
     }
@@ -302,7 +309,8 @@ impl<'a> Answer<'a> {
             kernel.at_least(uppers, min, &mut self.reaching);
             let tiles = self.reaching.iter_mut().enumerate();
             tiles.for_each(|(tile, word)| *word &= rows.wanted(tile));
-            let kept = |at: u32| BoundedRow { upper: uppers[at as usize], row: rows.row(at as usize) };
+            let kept =
+                |at: u32| BoundedRow { upper: uppers[at as usize], row: rows.row(at as usize) };
             self.kept.push(rows_of(&self.reaching).map(kept).collect());
         }
     }
@@ -327,11 +335,11 @@ pub(crate) fn candidate_words(
         .map(move |(at, (_, live))| allowed.map_or(live, |rows| live & rows.words[at]))
 }
 
-pub(crate) fn candidate_rows(
-    view: &SegmentView,
+pub(crate) fn candidate_places<'a>(
+    scanned: ScannedSegment<'a>,
     allowed: Option<&SegmentRows>,
-) -> impl Iterator<Item = usize> {
-    candidate_words(view, allowed)
-        .enumerate()
-        .flat_map(|(at, word)| set_bits(word).map(move |bit| at * TILE_ROWS + bit))
+) -> Vec<Place<'a>> {
+    let words = candidate_words(scanned.view, allowed).enumerate();
+    let rows = words.flat_map(|(tile, word)| set_bits(word).map(move |bit| tile * TILE_ROWS + bit));
+    rows.map(|row| (scanned, row as u32)).collect()
 }

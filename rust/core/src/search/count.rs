@@ -3,8 +3,8 @@
 use crate::quantization::coded_rows::LONG_COMPONENTS;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{norm, power_of_two_for};
-use crate::search::cascade::{Cascade, Scorer};
-use crate::search::coarse_scan::{Piece, candidate_rows};
+use crate::search::cascade::{Cascade, Place, Scorer};
+use crate::search::coarse_scan::{Piece, candidate_places};
 use crate::search::formula::{Formula, ScannedSegment};
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::scan::Scope;
@@ -67,15 +67,19 @@ impl<'a> Counting<'a> {
         allowed: Option<&'a SegmentRows>,
     ) -> usize {
         let Some(piece) = Piece::of(scanned, allowed, self.is_long) else { return 0 };
-        let reaches = |row: usize| self.scorer.score(&scanned, row) >= self.min_score;
+        let reaching = |places: &[Place<'_>]| {
+            let scores = self.scorer.scores(places).into_iter();
+            scores.filter(|score| *score >= self.min_score).count()
+        };
         if !self.is_boundable {
-            return candidate_rows(scanned.view, allowed).filter(|row| reaches(*row)).count();
+            return reaching(&candidate_places(scanned, allowed));
         }
         let may_reach = self.above.all_reaching(&scanned, piece.stage, piece.rows());
         let may_reach = self.above.passed(&scanned, piece.stage, may_reach);
         let is_dense = may_reach.len() * DENSE_SHARE > scanned.view.len;
         let may_miss = self.below.reaching(&scanned, Stage::Bytes, &may_reach, is_dense);
         let certain = may_reach.len() - may_miss.len();
-        certain + may_miss.iter().filter(|bounded| reaches(bounded.row as usize)).count()
+        let places: Vec<_> = may_miss.iter().map(|bounded| (scanned, bounded.row)).collect();
+        certain + reaching(&places)
     }
 }

@@ -14,7 +14,7 @@ use crate::quantization::coded_rows::LONG_COMPONENTS;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{norm, power_of_two_for};
 use crate::search::cascade::{Cascade, ScanResult, Scorer, SharedThreshold};
-use crate::search::coarse_scan::{CoarseScan, candidate_rows};
+use crate::search::coarse_scan::{CoarseScan, candidate_places};
 use crate::search::formula::{Formula, ScannedSegment};
 use crate::search::prepared_query::PreparedQuery;
 use crate::search::prior::PriorRows;
@@ -179,12 +179,11 @@ impl Search {
             if self.k == 0 || allowed.is_some_and(|rows| rows.count == 0) {
                 continue;
             }
-            let scanned = self.scanned(position);
-            for (number, row) in candidate_rows(scanned.view, allowed).enumerate() {
-                if number % SOME_ROWS == 0 && self.deadline.is_past() {
+            for some in candidate_places(self.scanned(position), allowed).chunks(SOME_ROWS) {
+                if self.deadline.is_past() {
                     return scorer.into_sorted();
                 }
-                scorer.offer(&scanned, row);
+                scorer.offer(some);
             }
         }
         scorer.into_sorted()

@@ -62,7 +62,9 @@ impl TopK {
 
     /// The hits, best first.
     pub(crate) fn into_sorted(self) -> Vec<Hit> {
-        self.heap.into_sorted_vec()
+        let mut hits = self.heap.into_vec();
+        hits.sort_unstable();
+        hits
     }
 }
 

@@ -26,7 +26,13 @@ impl Kernel for Avx2 {
 
     fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
         // SAFETY: an `Avx2` is only reachable through `detect`, which found AVX2 and FMA.
-        unsafe { dot(row, query) }
+        let [product] = unsafe { dots([row], query) };
+        product
+    }
+
+    fn four_dots(&self, rows: [&[f32]; 4], query: &[f64]) -> [f64; 4] {
+        // SAFETY: as in `dot`.
+        unsafe { dots(rows, query) }
     }
 
     fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
@@ -461,21 +467,28 @@ fn code_sum(bytes: &[Line], query: &QueryCodes) -> i64 {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn dot(row: &[f32], query: &[f64]) -> f64 {
-    let mut front = _mm256_setzero_pd();
-    let mut back = _mm256_setzero_pd();
-    for (values, parts) in row.as_chunks::<8>().0.iter().zip(query.as_chunks::<8>().0) {
-        let [left, right] = halves(values);
+fn dots<const ROWS: usize>(rows: [&[f32]; ROWS], query: &[f64]) -> [f64; ROWS] {
+    let rows = rows.map(|row| row.as_chunks::<8>().0);
+    let mut sums = [[_mm256_setzero_pd(); 2]; ROWS];
+    for (at, parts) in query.as_chunks::<8>().0.iter().enumerate() {
         let [first, second] = parts.as_chunks::<4>().0 else {
             unreachable!("eight are twice four")
         };
-        // Products of two float32 are exact in float64, so fusing changes nothing.
-        front = _mm256_fmadd_pd(left, load_f64x4(first), front);
-        back = _mm256_fmadd_pd(right, load_f64x4(second), back);
+        let (first, second) = (load_f64x4(first), load_f64x4(second));
+        for ([front, back], row) in sums.iter_mut().zip(rows) {
+            let [left, right] = halves(&row[at]);
+            // Products of two float32 are exact in float64, so fusing changes nothing.
+            *front = _mm256_fmadd_pd(left, first, *front);
+            *back = _mm256_fmadd_pd(right, second, *back);
+        }
     }
-    let four = _mm256_add_pd(front, back);
-    let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
-    _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+    let mut products = [0.0; ROWS];
+    for (product, [front, back]) in products.iter_mut().zip(sums) {
+        let four = _mm256_add_pd(front, back);
+        let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+        *product = _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    }
+    products
 }
 
 #[inline]

@@ -34,12 +34,13 @@ impl Kernel for Avx512Vnni {
 
     fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
         // SAFETY: an `Avx512Vnni` is only reachable through `detect`, which found AVX2 and FMA.
-        unsafe { dot(row, query) }
+        let [product] = unsafe { dots([row], query) };
+        product
     }
 
-    fn dots(&self, rows: &[f32], query: &[f64], products: &mut [f64]) {
+    fn four_dots(&self, rows: [&[f32]; 4], query: &[f64]) -> [f64; 4] {
         // SAFETY: as in `dot`.
-        unsafe { dots(rows, query, products) }
+        unsafe { dots(rows, query) }
     }
 
     fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
@@ -376,44 +377,20 @@ fn code_sum(bytes: &[Line], query: &QueryCodes) -> i64 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn dot(row: &[f32], query: &[f64]) -> f64 {
-    let mut lanes = _mm512_setzero_pd();
-    for (values, parts) in row.as_chunks::<8>().0.iter().zip(query.as_chunks::<8>().0) {
-        lanes = add_products(lanes, values, load_f64x8(parts));
-    }
-    added(lanes)
-}
-
-/// Four rows at once: a single sum would wait for each of its additions.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn dots(rows: &[f32], query: &[f64], products: &mut [f64]) {
-    let fours = rows.chunks_exact(4 * query.len());
-    let rest = fours.remainder();
-    let (by_four, others) = products.as_chunks_mut::<4>();
-    for (products, rows) in by_four.iter_mut().zip(fours) {
-        let (front, back) = rows.split_at(2 * query.len());
-        let ((first, second), (third, fourth)) =
-            (front.split_at(query.len()), back.split_at(query.len()));
-        *products = four_dots([first, second, third, fourth], query);
-    }
-    for (product, row) in others.iter_mut().zip(rest.chunks_exact(query.len())) {
-        *product = dot(row, query);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn four_dots(rows: [&[f32]; 4], query: &[f64]) -> [f64; 4] {
-    let [first, second, third, fourth] = rows.map(|row| row.as_chunks::<8>().0);
-    let mut lanes = [_mm512_setzero_pd(); 4];
+fn dots<const ROWS: usize>(rows: [&[f32]; ROWS], query: &[f64]) -> [f64; ROWS] {
+    let rows = rows.map(|row| row.as_chunks::<8>().0);
+    let mut sums = [_mm512_setzero_pd(); ROWS];
     for (at, parts) in query.as_chunks::<8>().0.iter().enumerate() {
         let parts = load_f64x8(parts);
-        lanes[0] = add_products(lanes[0], &first[at], parts);
-        lanes[1] = add_products(lanes[1], &second[at], parts);
-        lanes[2] = add_products(lanes[2], &third[at], parts);
-        lanes[3] = add_products(lanes[3], &fourth[at], parts);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum = add_products(*sum, &row[at], parts);
+        }
     }
-    [added(lanes[0]), added(lanes[1]), added(lanes[2]), added(lanes[3])]
+    let mut products = [0.0; ROWS];
+    for (product, sum) in products.iter_mut().zip(sums) {
+        *product = added(sum);
+    }
+    products
 }
 
 #[inline]

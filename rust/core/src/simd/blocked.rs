@@ -197,7 +197,8 @@ impl<'a, I: Instructions> Scan<'a, I> {
         let (whole, rest) = self.bounds[first..].as_chunks();
         for (tile, (wanted, reaching)) in wanted.iter().zip(&mut *reaching).enumerate() {
             *reaching = 0;
-            for (part, bounds) in whole.iter().skip(tile * TILE_BLOCKS).take(TILE_BLOCKS).enumerate()
+            for (part, bounds) in
+                whole.iter().skip(tile * TILE_BLOCKS).take(TILE_BLOCKS).enumerate()
             {
                 let shift = part * BLOCK_ROWS;
                 if (wanted >> shift) as u16 != 0 {
@@ -210,7 +211,8 @@ impl<'a, I: Instructions> Scan<'a, I> {
             }
         }
         let position = whole.len() * BLOCK_ROWS;
-        let wanted = wanted.get(position / TILE_ROWS).map_or(0, |word| word >> (position % TILE_ROWS));
+        let wanted =
+            wanted.get(position / TILE_ROWS).map_or(0, |word| word >> (position % TILE_ROWS));
         if wanted != 0 {
             // The last row stands in place of those that follow.
             let last = rest.len() - 1;
