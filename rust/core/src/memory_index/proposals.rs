@@ -43,18 +43,18 @@ impl Query<'_> {
         docids.dedup();
         columns.retain_selected(ask, &mut docids);
         let is_approximate = columns.selects_more_than(ask, docids.len());
-        let allowed = SelectedRows::of_few(&self.snapshot.vectors, &docids);
-        let answer = self.nearest(Some(Arc::new(allowed)), docids.len());
-        Answer { is_approximate, ..answer }
+        let count = docids.len();
+        let allowed = SelectedRows::of_few(&self.snapshot.vectors, 1, docids.into_iter());
+        Answer { is_approximate, ..self.nearest(Some(Arc::new(allowed)), count) }
     }
 
     /// The answer among proposed rows of a selection, which has 64 docids a word.
     pub(super) fn of_proposed(&self, rows: &[i64], selected: Vec<u64>) -> Result<Answer, Error> {
-        let selection = DocidSet::of_words(selected.clone(), self.columns().len());
+        let selection = self.docid_set(selected.clone());
         let proposed = self.proposed(rows, &selection);
         if self.is_near_alone() {
             let is_approximate = proposed.len() < selection.len();
-            let set = DocidSet::of_words(proposed.words, self.columns().len());
+            let set = self.docid_set(proposed.words);
             let answer = self.nearest(self.allowed(&set)?, selection.len());
             return Ok(Answer { is_approximate, ..answer });
         }

@@ -128,7 +128,7 @@ impl Query<'_> {
         }
         match request.proposed.filter(|_| request.sort_key.is_none()) {
             Some(rows) => {
-                let selection = DocidSet::of_words(selected.clone(), self.columns().len());
+                let selection = self.docid_set(selected.clone());
                 Query { selection: Some(&selection), ..*self }.of_proposed(rows, selected)
             }
             None => self.of_all(selected),
@@ -138,7 +138,7 @@ impl Query<'_> {
     /// The answer among all selected memories, 64 docids a word.
     fn of_all(&self, selected: Vec<u64>) -> Result<Answer, Error> {
         if self.is_near_alone() {
-            let set = DocidSet::of_words(selected, self.columns().len());
+            let set = self.docid_set(selected);
             return Ok(self.nearest(self.allowed(&set)?, set.len()));
         }
         let candidates = self.candidates(selected);
@@ -148,11 +148,9 @@ impl Query<'_> {
 
     /// What a scan of vectors is limited to.
     pub(super) fn allowed(&self, set: &DocidSet) -> Result<Option<Arc<SelectedRows>>, Error> {
-        if set.is_everything() {
-            return Ok(None);
-        }
-        let rows = SelectedRows::of_docids(&self.snapshot.vectors, set, self.deadline)?;
-        Ok(Some(Arc::new(rows)))
+        let (vectors, chunks) = (&self.snapshot.vectors, self.chunks());
+        let rows = SelectedRows::of_docids(vectors, chunks, set, self.deadline)?;
+        Ok(rows.map(Arc::new))
     }
 
     /// The answer among the candidates that are not `ruled_out` by their ordinals; no candidate is if
@@ -277,8 +275,13 @@ impl Query<'_> {
         is_near && is_plain && request.sort_key.is_none() && self.chunks() == 1
     }
 
+    /// The docids whose bits are set, 64 a word.
+    pub(super) fn docid_set(&self, words: Vec<u64>) -> DocidSet {
+        DocidSet::of_words(words, self.columns().len(), self.columns().live())
+    }
+
     pub(super) fn candidates(&self, words: Vec<u64>) -> CandidateSet<'_> {
-        let set = DocidSet::of_words(words, self.columns().len());
+        let set = self.docid_set(words);
         let memories = &self.snapshot.memories;
         CandidateSet::new(
             &memories.columns,

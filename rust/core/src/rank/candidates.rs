@@ -290,7 +290,7 @@ impl<'a> CandidateSet<'a> {
             self.deadline.check()?;
             let block = self.columns.block(block_of(of_block[0]));
             let neighbours = block.as_ref().map_or(&[][..], &of);
-            if self.set.is_everything() && neighbours.len() >= of_block.len() {
+            if self.set.is_dense() && neighbours.len() >= of_block.len() {
                 found.extend_from_slice(&neighbours[..of_block.len()]);
                 continue;
             }

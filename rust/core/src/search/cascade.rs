@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::bits::rows_of;
+use crate::bits::{rows_of, set_bits};
 use crate::deadline::{Deadline, SOME_ROWS};
 use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows};
 use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS};
@@ -108,6 +108,14 @@ impl Rows<'_> {
                 _ => u64::MAX,
             },
         }
+    }
+
+    /// The positions of the wanted rows' bounds.
+    pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
+        let tiles = 0..self.bounds().div_ceil(TILE_ROWS);
+        tiles.flat_map(move |tile| {
+            set_bits(self.wanted(tile)).map(move |bit| tile * TILE_ROWS + bit)
+        })
     }
 
     /// Those of some tiles.

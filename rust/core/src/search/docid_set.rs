@@ -12,12 +12,13 @@ pub(crate) struct DocidSet {
     before: Vec<u32>,
     len: usize,
     /// Whether ordinals are the docids themselves.
+    is_dense: bool,
     is_everything: bool,
 }
 
 impl DocidSet {
-    /// The docids whose bits are set, among the first `docids`.
-    pub(crate) fn of_words(words: Vec<u64>, docids: usize) -> Self {
+    /// The docids whose bits are set, among the first `docids`, of which `live` are not deleted.
+    pub(crate) fn of_words(words: Vec<u64>, docids: usize, live: usize) -> Self {
         let mut len = 0;
         let mut before = Vec::with_capacity(words.len());
         for word in &words {
@@ -25,7 +26,7 @@ impl DocidSet {
             len += word.count_ones();
         }
         let len = len as usize;
-        Self { words, before, len, is_everything: len == docids }
+        Self { words, before, len, is_dense: len == docids, is_everything: len == live }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -33,6 +34,11 @@ impl DocidSet {
     }
 
     /// Whether it holds every docid, deleted ones too.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.is_dense
+    }
+
+    /// Whether it holds every docid that is not deleted.
     pub(crate) fn is_everything(&self) -> bool {
         self.is_everything
     }
@@ -44,7 +50,7 @@ impl DocidSet {
 
     /// The ordinal of a docid of the set.
     pub(crate) fn ordinal(&self, docid: u32) -> u32 {
-        if self.is_everything {
+        if self.is_dense {
             return docid;
         }
         let (word, bit) = (docid as usize / WORD, docid as usize % WORD);
@@ -71,17 +77,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ordinals_count_the_docids_before(chosen in prop::collection::vec(any::<bool>(), 0..400)) {
+        fn ordinals_count_the_docids_before(
+            chosen in prop::collection::vec(any::<bool>(), 0..400),
+            others in 0_usize..3,
+        ) {
             let mut words = vec![0_u64; chosen.len().div_ceil(WORD)];
             for (docid, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
                 words[docid / WORD] |= 1 << (docid % WORD);
             }
-            let set = DocidSet::of_words(words, chosen.len());
+            let live = others + chosen.iter().filter(|chosen| **chosen).count();
+            let set = DocidSet::of_words(words, chosen.len(), live);
             let docids: Vec<u32> =
                 (0..).zip(&chosen).filter(|(_, chosen)| **chosen).map(|(docid, _)| docid).collect();
             prop_assert_eq!(set.iter().collect::<Vec<_>>(), docids.clone());
             prop_assert_eq!(set.len(), docids.len());
-            prop_assert_eq!(set.is_everything(), docids.len() == chosen.len());
+            prop_assert_eq!(set.is_dense(), docids.len() == chosen.len());
+            prop_assert_eq!(set.is_everything(), others == 0);
             for (docid, is_chosen) in (0..).zip(&chosen) {
                 prop_assert_eq!(set.contains(docid), *is_chosen);
                 let place = docids.iter().position(|one| *one == docid).map(|at| at as u32);

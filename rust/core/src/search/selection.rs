@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::bits::{rows_of, set_bits};
 use crate::deadline::Deadline;
-use crate::ids::docid_of;
+use crate::ids::{docid_of, vector_id};
 use crate::quantization::kernel::TILE_ROWS;
 use crate::search::docid_set::DocidSet;
 use crate::storage::id_cache::IdCache;
@@ -43,11 +43,11 @@ impl SegmentRows {
 }
 
 /// Segments with fewer than one selected row in this many are read row by row.
-const SPARSE_SHARE: usize = 6;
+pub(crate) const SPARSE_SHARE: usize = 6;
 
 /// If fewer than one row in this many is selected, rows are looked up by id; otherwise a pass over
 /// all rows is faster.
-const FEW_SHARE: usize = 64;
+pub(crate) const FEW_SHARE: usize = 64;
 
 impl Selection {
     /// Select ids, in any order; repeats count once.
@@ -65,21 +65,26 @@ impl Selection {
 
     /// The rows these ids have in `snapshot`, from the last call where nothing has changed.
     pub(crate) fn rows_in(&self, snapshot: &Snapshot) -> Arc<SelectedRows> {
-        self.cache
-            .in_snapshot(snapshot, |vectors| SelectedRows { segments: resolve(&self.ids, vectors) })
+        self.cache.in_snapshot(snapshot, |vectors| SelectedRows {
+            segments: resolve(self.ids.iter().copied(), vectors),
+        })
     }
 }
 
 impl SelectedRows {
-    /// The rows of the vectors of these docids; a vector's id is its docid.
+    /// The rows of the vectors of these docids, of so many chunks each at most; `None` if these are
+    /// all rows.
     pub(crate) fn of_docids(
         vectors: &VectorRows,
+        chunks: u32,
         candidates: &DocidSet,
         deadline: &Deadline,
-    ) -> Result<Self, Error> {
+    ) -> Result<Option<Self>, Error> {
+        if candidates.is_everything() {
+            return Ok(None);
+        }
         if candidates.len() * FEW_SHARE < vectors.places.len() {
-            let docids: Vec<u32> = candidates.iter().collect();
-            return Ok(Self::of_few(vectors, &docids));
+            return Ok(Some(Self::of_few(vectors, chunks, candidates.iter())));
         }
         let of_view = |view: &SegmentView| {
             deadline.check()?;
@@ -94,13 +99,17 @@ impl SelectedRows {
             Ok(SegmentRows { words, listed: None, count }.with_list(view.len))
         };
         let segments: Result<_, Error> = vectors.segments.iter().map(of_view).collect();
-        Ok(Self { segments: segments? })
+        Ok(Some(Self { segments: segments? }))
     }
 
     /// The same of few docids, each of which is looked up.
-    pub(crate) fn of_few(vectors: &VectorRows, docids: &[u32]) -> Self {
-        let ids: Vec<i64> = docids.iter().copied().map(i64::from).collect();
-        Self { segments: resolve(&ids, vectors) }
+    pub(crate) fn of_few(
+        vectors: &VectorRows,
+        chunks: u32,
+        docids: impl Iterator<Item = u32>,
+    ) -> Self {
+        let of_docid = |docid| (0..chunks).map(move |chunk| vector_id(docid, chunk));
+        Self { segments: resolve(docids.flat_map(of_docid), vectors) }
     }
 
     pub(crate) fn segment(&self, position: usize) -> &SegmentRows {
@@ -112,9 +121,9 @@ impl SelectedRows {
     }
 }
 
-fn resolve(ids: &[i64], vectors: &VectorRows) -> Vec<SegmentRows> {
+fn resolve(ids: impl Iterator<Item = i64>, vectors: &VectorRows) -> Vec<SegmentRows> {
     let mut segments = vec![SegmentRows::default(); vectors.segments.len()];
-    for place in ids.iter().filter_map(|id| vectors.places.get(*id)) {
+    for place in ids.filter_map(|id| vectors.places.get(id)) {
         let Some(position) = vectors.position(place.number()) else {
             continue;
         };
