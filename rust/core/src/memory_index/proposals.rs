@@ -27,17 +27,22 @@ const MIN_KEYWORD_CANDIDATES: usize = 256;
 const REACH: usize = 2;
 
 impl Query<'_> {
-    /// The proposed rows, if nothing of the selection counts but which of them are in it.
-    pub(super) fn near_proposals(&self) -> Option<&[i64]> {
+    /// Whether the answer is one by similarity alone for which the selection need not be read: among
+    /// proposed rows, if nothing counts but which of them are selected, or among all.
+    pub(super) fn is_of_unread_selection(&self) -> bool {
         let request = self.request;
-        let counts = request.evidence.is_some() || request.min_salience.is_some();
-        let is_wanted = request.k > 0 && self.is_near_alone() && !counts;
-        request.proposed.filter(|_| is_wanted)
+        let is_wanted = request.k > 0 && self.is_near_alone() && request.min_salience.is_none();
+        is_wanted
+            && match request.proposed {
+                Some(_) => request.evidence.is_none(),
+                None => self.columns().selects_all(&request.ask),
+            }
     }
 
-    /// The answer among proposed rows by similarity alone; the rest of the selection is not read.
-    pub(super) fn of_near_proposals(&self, rows: &[i64]) -> Answer {
+    /// That answer.
+    pub(super) fn of_unread_selection(&self) -> Answer {
         let (columns, ask) = (self.columns(), &self.request.ask);
+        let Some(rows) = self.request.proposed else { return self.nearest(None, columns.live()) };
         let mut docids: Vec<u32> = rows.iter().filter_map(|row| columns.docid_of(*row)).collect();
         docids.sort_unstable();
         docids.dedup();

@@ -68,8 +68,8 @@ impl Query<'_> {
     /// The answer; a partial one or an error if the deadline passes.
     pub(super) fn answer(&self) -> Result<Answer, Error> {
         let ask = &self.request.ask;
-        if let Some(rows) = self.near_proposals() {
-            let ranked = self.check().map(|()| self.of_near_proposals(rows));
+        if self.is_of_unread_selection() {
+            let ranked = self.check().map(|()| self.of_unread_selection());
             return self.in_time(ranked, || self.columns().select(ask));
         }
         let selected = self.columns().select(ask);
