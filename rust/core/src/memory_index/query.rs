@@ -238,7 +238,14 @@ impl Query<'_> {
             let shares = (0..).zip(percents).map(|(at, percent)| (at, limited(percent)));
             return shares.filter(|(_, [share, _])| *share < whole).collect();
         }
-        let (by_words, mut shares, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
+        let (by_words, mut lacking, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
+        memories.lexical.each_length(docids, |words| {
+            let percent = percents.get(at as usize).copied().unwrap_or(WHOLE);
+            if words < by_words.len() || percent < WHOLE {
+                lacking.push((at, words, percent));
+            }
+            at += 1;
+        });
         // Nothing but its vector tells the meaning of a memory with an empty content, and a few words
         // outside a session are a title or a note, not a name that is called.
         let is_whole = |at: u32, words: usize| {
@@ -246,19 +253,13 @@ impl Query<'_> {
             let session = self.columns().turn_of(docid).map_or(0, |(session, _)| session);
             session == 0 || words == 0 && self.columns().content(docid) == Some("")
         };
-        memories.lexical.each_length(docids, |words| {
-            let percent = percents.get(at as usize).copied().unwrap_or(WHOLE);
-            if words < by_words.len() || percent < WHOLE {
-                let of_words = by_words.get(words).filter(|_| !is_whole(at, words));
-                let most = *of_words.unwrap_or(&whole);
-                let limited = limits(percent).map(|limit| most.min(limit));
-                if limited[0] < whole {
-                    shares.push((at, limited));
-                }
-            }
-            at += 1;
-        });
-        shares
+        // After all lengths are read, so that the waits for the sessions of several are one.
+        let share = |(at, words, percent): (u32, usize, u8)| {
+            let of_words = by_words.get(words).filter(|_| !is_whole(at, words));
+            let most = *of_words.unwrap_or(&whole);
+            (at, limits(percent).map(|limit| most.min(limit)))
+        };
+        lacking.into_iter().map(share).filter(|(_, [share, _])| *share < whole).collect()
     }
 
     /// The query's vectors at unit length, if similarity has a share.
