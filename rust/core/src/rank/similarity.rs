@@ -114,7 +114,9 @@ impl<'a> Similarity<'a> {
         cascade.bound(&piece.scanned, stage, rows, f32::NEG_INFINITY, bounds, reaching);
         // A power of two: dividing by it loses nothing.
         let power = self.prepared_queries[0].power as f32;
-        bounds.iter_mut().for_each(|bound| *bound /= power);
+        for bound in bounds {
+            *bound /= power;
+        }
     }
 
     /// A closer upper bound of one memory's similarity.
