@@ -185,7 +185,7 @@ sdist-test: $(TOOLS) ## build the source distribution, install from it alone, st
 		$(SDIST_VENV)/bin/python -m pip install --verbose ./models/minilm \
 		"$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"
 	@$(STEP) 'mnemic-files' '10 s' $(SDIST_VENV)/bin/python -m pip install ./files
-	cd target && sdist-venv/bin/python -m mnemic.demo ../examples/conversation.jsonl \
+	cd target && sdist-venv/bin/python -m mnemic.demo \
 		--ask 'What should I cook for her?' | tail -n 12
 	$(SDIST_VENV)/bin/python -c 'import mnemic_files'
 	rm -rf $(SDIST_VENV)

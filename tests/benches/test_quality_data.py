@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from benches.quality.datasets import LANGUAGES, OWN_DATA, load_languages, load_own, read_lines
-from tests.support.paths import ROOT
+from tests.support.paths import DEMO, ROOT
 
 TYPES = {"FACT", "EVENT", "INSIGHT", "PREFERENCE", "CORRECTION", "CONVERSATION", "PROCEDURAL"}
 
@@ -25,7 +25,7 @@ def questions():
 
 @pytest.fixture(scope="module")
 def turns():
-    return read_lines(ROOT / "examples" / "conversation.jsonl")
+    return read_lines(DEMO / "conversation.jsonl")
 
 
 def words(text):
@@ -201,7 +201,7 @@ def test_the_two_speakers_take_turns(turns):
 
 def test_the_evidence_of_the_example_questions_exists(turns):
     places = {(turn["session_id"], turn["position"]) for turn in turns}
-    questions = read_lines(ROOT / "examples" / "questions.jsonl")
+    questions = read_lines(DEMO / "questions.jsonl")
     assert len(questions) >= 12
     for question in questions:
         assert question["evidence"]

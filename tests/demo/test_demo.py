@@ -9,11 +9,7 @@ from mnemic.demo.__main__ import main
 from mnemic.demo.reading import UnreadableFileError, read
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
-from tests.support.paths import EXAMPLES
-
-NEEDS_EXAMPLES = pytest.mark.skipif(
-    not EXAMPLES.is_dir(), reason="the examples come with the repository"
-)
+from tests.support.paths import DEMO
 
 
 @pytest.fixture
@@ -40,7 +36,7 @@ def parts_of(out):
 
 
 def lines_of(name):
-    return (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
+    return (DEMO / name).read_text(encoding="utf-8").splitlines()
 
 
 def contents(path):
@@ -50,7 +46,6 @@ def contents(path):
 # The whole run
 
 
-@NEEDS_EXAMPLES
 def test_the_example_is_stored_asked_closed_reopened_and_asked_again(run):
     status, out, err = run()
     turns, questions = lines_of("conversation.jsonl"), lines_of("questions.jsonl")[:5]
@@ -60,7 +55,6 @@ def test_the_example_is_stored_asked_closed_reopened_and_asked_again(run):
     assert "5 of 5 answers are identical" in out
 
 
-@NEEDS_EXAMPLES
 def test_the_example_shows_whole_memories_with_reasons_that_add_up(run):
     parts = parts_of(run()[1])
     asked = parts["Asking"]
@@ -75,7 +69,6 @@ def test_the_example_shows_whole_memories_with_reasons_that_add_up(run):
     assert sum(f"{content} why:" in flat for content in contents) >= 10
 
 
-@NEEDS_EXAMPLES
 def test_the_example_shows_a_contradiction_and_a_context(capsys):
     pytest.importorskip("mnemic_minilm")
     assert main([]) == 0

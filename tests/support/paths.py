@@ -5,6 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 EXAMPLES = ROOT / "examples"
+DEMO = ROOT / "python" / "mnemic" / "demo"
 SAMPLES = ROOT / "tests" / "samples"
 
 

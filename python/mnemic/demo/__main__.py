@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 AGENT = "demo"
 _AT_ONCE = 32
 _WIDTH = 100
-_EXAMPLE_QUESTIONS = 5
+_EXAMPLE_CONVERSATION = Path(__file__).with_name("conversation.jsonl")
+_EXAMPLE_QUESTIONS = Path(__file__).with_name("questions.jsonl")
+_ASKED_AT_MOST = 5
 _EXAMPLE_STATEMENT = "Elin lives in Oslo."
 _EXAMPLE_TASK = "Answer an e-mail of the shipping company about the dashboard"
 _CONTEXT_TOKENS = 150
@@ -80,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace, place: str, embedder: "AnyEmbedder | Literal['minilm']") -> int:
-    file = given.file or _example("conversation.jsonl")
+    file = given.file or _EXAMPLE_CONVERSATION
     pieces, left_out = read(file)
     print(f"mnemic {__version__}, vector kernel {simd_kernel()}")
     print("All of it happens in this process: no server, no key, no network.")
@@ -101,22 +103,12 @@ def _run(given: argparse.Namespace, place: str, embedder: "AnyEmbedder | Literal
     return 0 if same == len(answers) else 1
 
 
-def _example(name: str) -> Path:
-    for folder in (Path(__file__).parents[3] / "examples", Path("examples")):
-        if (folder / name).is_file():
-            return folder / name
-    raise UnreadableFileError(
-        f"examples/{name} comes with the repository and is not here; "
-        "name a file of your own: python -m mnemic.demo notes.md"
-    )
-
-
 def _questions(given: argparse.Namespace) -> Iterator[Question]:
     if given.ask:
         yield from map(Question, given.ask)
     elif given.file is None:
-        lines = _example("questions.jsonl").read_text("utf-8").splitlines()
-        for line in islice(lines, _EXAMPLE_QUESTIONS):
+        lines = _EXAMPLE_QUESTIONS.read_text("utf-8").splitlines()
+        for line in islice(lines, _ASKED_AT_MOST):
             row = json.loads(line)
             yield Question(row["question"], frozenset(map(tuple, row["evidence"])))
     else:
