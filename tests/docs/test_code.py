@@ -1,15 +1,11 @@
 """The code of the pages: it runs, and it prints what the page shows."""
 
-import ast
-import asyncio
-import contextlib
-import inspect
-import io
 import json
 
 import pytest
 
 from tests.docs import stand_ins
+from tests.support.page_code import run
 from tests.support.pages import NOT_RUN, PAGES, blocks_of, is_output, with_outputs
 
 LEFT_OUT = 1
@@ -26,20 +22,10 @@ def test_the_python_of_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
     names = {"__name__": "page"}
     for block, shown in with_outputs(blocks_of(page)):
         if block.is_run:
-            printed = run(block, page, names)
+            printed = run(page, block.line, block.text, names)
             assert is_output(shown or "", printed), (
                 f"{page}:{block.line} shows\n{shown}\nand prints\n{printed}"
             )
-
-
-def run(block, page, names):
-    filled = "\n" * (block.line - 1) + inspect.cleandoc("\n" + block.text)
-    code = compile(filled, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        result = eval(code, names)  # noqa: S307 - the project's own pages
-        if inspect.iscoroutine(result):
-            asyncio.run(result)
-    return printed.getvalue()
 
 
 def test_every_block_names_its_language_and_those_left_out_their_reason():

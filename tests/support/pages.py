@@ -24,7 +24,6 @@ BUILT = "docs/reference/"
 PAGES = [page for page in _PLACES if (ROOT / page).is_file() and not page.startswith(BUILT)]
 if (ROOT / "tools").is_dir():
     from tools.reference import page_list
-    from tools.reference.pages import Reference
 
     REFERENCE = [BUILT + file for file in ("README.md", *(page.file for page in page_list.PAGES))]
 else:
@@ -57,6 +56,8 @@ class Block(NamedTuple):
 @functools.cache
 def reference():
     """Make the reference; return it and the texts of its pages."""
+    from tools.reference.pages import Reference  # noqa: PLC0415 - it needs griffe, the pages nothing
+
     made = Reference()
     return made, {BUILT + file: text for file, text in made.pages().items()}
 
