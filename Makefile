@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 BENCHES := $(VENV)/.benches
 PEERS := $(VENV)/.peers
-SDIST_VENV := target/sdist-venv
+WHEELS := $(VENV)/.wheels
 RUST := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # Runs a command under a line of progress: $(STEP) LABEL EXPECTED-TIME COMMAND
 STEP = $(PYTHON) tools/step.py
@@ -63,6 +63,10 @@ $(PEERS): $(BENCHES)
 		print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["peers"])'); do \
 		$(STEP) "For comparison, $$peer" '5 s; a minute where it is compiled' $(PIP) "$$peer" || echo "left out of the benchmarks: $$peer"; \
 	done
+	@touch $@
+
+$(WHEELS): $(TOOLS)
+	@$(STEP) 'Tools for wheels: a linker for older systems, audits' '20 s' $(PIP) --group wheels
 	@touch $@
 
 .PHONY: build
@@ -175,20 +179,9 @@ size: $(TOOLS) ## print the sizes of the code, and lower the budgets to what is 
 docs: $(TOOLS) ## build docs/reference/ from signatures and docstrings
 	$(BIN)/python -m tools.reference
 
-.PHONY: sdist-test
-sdist-test: $(TOOLS) ## build the source distribution, install from it alone, store and search
-	rm -rf target/sdist $(SDIST_VENV)
-	$(BIN)/maturin sdist --out target/sdist
-	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|files|benches|examples|tools)/'
-	$(PYTHON) -m venv $(SDIST_VENV)
-	@CARGO_TARGET_DIR=$(CURDIR)/target $(STEP) 'mnemic, compiled from its source distribution' '3 minutes' \
-		$(SDIST_VENV)/bin/python -m pip install --verbose ./models/minilm \
-		"$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"
-	@$(STEP) 'mnemic-files' '10 s' $(SDIST_VENV)/bin/python -m pip install ./files
-	cd target && sdist-venv/bin/python -m mnemic.demo \
-		--ask 'What should I cook for her?' | tail -n 12
-	$(SDIST_VENV)/bin/python -c 'import mnemic_files'
-	rm -rf $(SDIST_VENV)
+.PHONY: wheels
+wheels: $(WHEELS) ## build the distributions into dist/, and try them with each Python that is here
+	$(BIN)/python -m tools.wheels
 
 .PHONY: bench
 bench: $(PEERS) ## measure vectors beside exact and approximate peers; checks answers, prints recall

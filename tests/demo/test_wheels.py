@@ -1,0 +1,87 @@
+"""The program that builds the distributions and tries them."""
+
+import os
+import sys
+
+import pytest
+
+pytest.importorskip("tools.step", reason="the tools come with the repository")
+
+from tools import wheels
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="its interpreters are shell scripts")
+
+
+@pytest.fixture
+def named(tmp_path, monkeypatch):
+    """Return a function that puts an interpreter on the path, which prints what it is."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+
+    def name(program, script, folder="."):
+        place = tmp_path / folder / program
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"#!/bin/sh\n{script}\n")
+        place.chmod(0o755)
+        return str(place)
+
+    return name
+
+
+def test_an_interpreter_of_each_version_is_found_where_the_wheel_runs(named):
+    first = named("python3.98", "echo 3 98 0")
+    named("python3.10", "echo 3 10 0")
+    named("python3.99", "exit 127")
+    named("python3.97t", "echo 3 97 1")
+    named("python3.96", "echo 3 96 1")
+    named("python3.98-config", "echo 3 95 0")
+    named("python3.98", "echo 3 98 0", "pyenv/versions/3.98.1/bin")
+    of_pyenv = named("python3.94", "echo 3 94 0", "pyenv/versions/3.94.1/bin")
+    found = wheels.interpreters()
+    assert found.pop(sys.version_info[:2]) == sys.executable
+    assert found == {(3, 98): first, (3, 94): of_pyenv}
+
+
+@pytest.fixture
+def dist(tmp_path, monkeypatch):
+    monkeypatch.setattr(wheels, "DIST", tmp_path)
+    return tmp_path
+
+
+def test_a_distribution_is_asked_for_that_is_missing_or_there_twice(dist):
+    with pytest.raises(SystemExit, match="has 0 files mnemic-"):
+        wheels.the("mnemic-*.whl")
+    wheel = dist / "mnemic-1-a.whl"
+    wheel.touch()
+    assert wheels.the("mnemic-*.whl") == wheel
+    (dist / "mnemic-2-a.whl").touch()
+    with pytest.raises(SystemExit, match="has 2 files mnemic-"):
+        wheels.the("mnemic-*.whl")
+
+
+STEPS = ["build", "check", "install", "sdist"]
+
+
+@pytest.mark.parametrize(("named", "taken"), [([], STEPS), (["install"], ["install"])])
+def test_the_steps_that_are_named_are_taken_or_all(named, taken, monkeypatch):
+    done = []
+
+    def replaced(name):
+        def step():
+            done.append(name)
+
+        step.__name__ = name
+        return step
+
+    for name in STEPS:
+        monkeypatch.setattr(wheels, name, replaced(name))
+    monkeypatch.setattr(sys, "argv", ["wheels", *named])
+    wheels.main()
+    assert done == taken
+
+
+def test_an_unknown_step_is_named_with_those_there_are(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["wheels", "publish"])
+    with pytest.raises(SystemExit):
+        wheels.main()
+    assert "no step is named publish; there are build, check" in capsys.readouterr().err
