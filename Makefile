@@ -183,6 +183,10 @@ docs: $(TOOLS) ## build docs/reference/ from signatures and docstrings
 wheels: $(WHEELS) ## build the distributions into dist/, and try them with each Python that is here
 	$(BIN)/python -m tools.wheels
 
+.PHONY: release-check
+release-check: ## what stands in the way of a release: links, versions, changelog, TAG=v…
+	$(PYTHON) tools/release.py $(TAG)
+
 .PHONY: bench
 bench: $(PEERS) ## measure vectors beside exact and approximate peers; checks answers, prints recall
 	$(BIN)/python -m benches.suite
