@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.docs.test_links import dead_links
 from tests.support.pages import PAGES, text_of
 from tests.support.paths import ROOT
 
@@ -41,6 +42,13 @@ def test_every_page_is_in_the_index_once_under_its_kind():
     listed = [link for found in links.values() for link in found if not link.startswith("../")]
     pages = [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")]
     assert sorted(listed) == sorted(page for page in pages if page != "README.md")
+
+
+def test_coding_agents_find_every_page_for_users():
+    text = text_of("docs/llms.txt")
+    assert not list(dead_links("docs/llms.txt", text))
+    for kind in ("Tutorial", "How-to", "Concepts"):
+        assert not set(LINK.findall(sections()[kind])) - set(LINK.findall(text))
 
 
 def test_every_page_begins_with_a_title_and_the_index_is_reached_from_the_readme():
