@@ -5,14 +5,16 @@ import pytest
 
 from benches.support.cases import HUNDRED_THOUSAND, MILLION, SMALL_TO_LARGE, WIDE
 from benches.support.datasets import DIM
-from benches.support.systems import EXACT, EXACT_BATCHES, Hnswlib, installed
+from benches.support.systems import BATCH_SCANS, SCANS, Hnswlib, Mnemic, installed
 
 # An approximate answer may be bad, and on uniform rows it is; it must not be arbitrary.
 LEAST_RECALL = 0.05
 SINGLE = [
     (of, system)
     for of in (*SMALL_TO_LARGE, *WIDE, MILLION)
-    for system in installed(EXACT + ((Hnswlib,) if of[2] == DIM and of != MILLION else ()))
+    for system in installed(
+        (Mnemic, *SCANS, *((Hnswlib,) if of[2] == DIM and of != MILLION else ()))
+    )
 ]
 
 
@@ -36,7 +38,7 @@ def test_a_single_query(case, system, measure, request):
 
 
 @pytest.mark.parametrize("size", [8, 64])
-@pytest.mark.parametrize("system", installed((*EXACT_BATCHES, Hnswlib)), ids=name_of)
+@pytest.mark.parametrize("system", installed((Mnemic, *BATCH_SCANS, Hnswlib)), ids=name_of)
 def test_a_batch(case, system, size, measure):
     built = case.build(system)
     batches = [case.queries[at : at + size] for at in range(0, len(case.queries), size)]

@@ -15,7 +15,7 @@ THREADS = (
     "RAYON_NUM_THREADS",
 )
 RESTARTED = "MNEMIC_BENCH_RESTARTED"
-DISTRIBUTIONS = ("mnemic", "numpy", "faiss-cpu", "hnswlib")
+DISTRIBUTIONS = ("mnemic", "numpy", "faiss-cpu", "usearch", "hnswlib")
 
 
 def restart_at_their_best():
