@@ -40,7 +40,7 @@ from benches.support.datasets import (
     report,
 )
 from benches.support.memories import entry_of, of_user, short
-from benches.support.timing import P95_GOAL_MS
+from benches.support.timing import P95_GOAL_MS, clock
 from mnemic import Memory
 from mnemic.embed import MiniLmEmbedder
 
@@ -52,18 +52,6 @@ LIMITS = (10, 1000)
 SCOPES = {"one user": {"user_id": "user 1"}, "all users": {"all_users": True}}
 STEPS = ("embed", "index", "rank", "read", "events")
 PROGRAM = "1"  # another number where memories are made in another way
-
-
-class Clock:
-    """Seconds, by the clock on the wall or by this thread's work."""
-
-    now = staticmethod(time.perf_counter)
-
-    def __call__(self):
-        return self.now()
-
-
-clock = Clock()
 
 
 def main():

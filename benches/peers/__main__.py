@@ -30,6 +30,7 @@ def parse():
         help="memories for latency, such as 5000,100000 (default: 5000)",
     )
     parser.add_argument("--users", type=numbers, default=(10, 5), help="of them (default: 10,5)")
+    parser.add_argument("--cpu", action="store_true", help="processor time, on a busy machine")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
     return parser.parse_args()
 
@@ -107,7 +108,10 @@ def main():
     options = parse()
     environment.restart_at_their_best()
     from benches.peers.report import render  # noqa: PLC0415 - numpy comes after the restart
+    from benches.support.timing import clock, work  # noqa: PLC0415 - so does it here
 
+    if options.cpu:
+        clock.now = work
     found, left_out = load_peers(options.only)
     peers, chosen = list(found.values()), options.parts
     record = {

@@ -8,6 +8,7 @@ import pytest
 
 from benches.peers import measure, report, samples
 from benches.peers.adapters import ADAPTERS, pip_line
+from benches.peers.adapters.grep import Grep
 from benches.peers.base import KEYWORD, SEMANTIC, Query, Row
 from benches.peers.vectors import StoredVectors
 
@@ -101,10 +102,21 @@ def test_vectors_are_looked_up_and_a_text_not_seen_before_is_embedded_once():
 
 
 def test_what_helps_with_a_missing_library_names_it_in_its_version():
-    for name in set(ADAPTERS) - {"mnemic"}:
+    for name in set(ADAPTERS) - {"grep", "mnemic"}:
         line = pip_line(name)
         assert re.fullmatch(r"pip install( [a-z0-9-]+==[0-9.]+)+", line), line
     assert pip_line("mem0").count("==") == 2, "mem0 and its store"
+
+
+def test_grep_ranks_by_how_many_words_of_a_query_a_memory_has(tmp_path):
+    texts = ["Tea", "The boat, the\nBOATHOUSE", "A green boat", "Rowing boats", "Green boats"]
+    rows = [row(at, None)._replace(text=text) for at, text in enumerate(texts)]
+    store = Grep(tmp_path, None)
+    store.add([*rows[:-1], rows[-1]._replace(user="bo")])
+    asked = Query("the Green boat?", None, "ada", 2)
+    assert store.search(asked, KEYWORD) == ["m2", "m1"]
+    assert store.search(asked._replace(topic="few"), KEYWORD) == []
+    assert store.search(asked._replace(text="a?"), KEYWORD) == []
 
 
 def test_only_all_of_it_is_a_hundred_per_cent():

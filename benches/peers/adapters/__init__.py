@@ -11,6 +11,7 @@ ADAPTERS = {
     "lancedb": ("Lance", ["lancedb"]),
     "areev": ("Areev", ["areev"]),
     "chroma": ("Chroma", ["chromadb"]),
+    "grep": ("Grep", []),
     "langgraph": ("LangGraph", ["langgraph"]),
     "mem0": ("Mem0", ["mem0ai", "qdrant-client"]),
     "sqlite_vec": ("SqliteVec", ["sqlite-vec"]),

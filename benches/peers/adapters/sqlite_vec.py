@@ -1,7 +1,8 @@
 """sqlite-vec and FTS5 in one file: a partition a user, ranks fused by their reciprocals.
 
 Each list has four times as many as are wanted; the constant of the fusion is 60 (Cormack et al.,
-SIGIR 2009). FTS5 stems with Porter's algorithm, and a query is any of its words.
+SIGIR 2009). Keywords are FTS5's BM25 alone: it stems with Porter's algorithm, and a query is any of
+its words.
 """
 
 import re
@@ -10,7 +11,7 @@ from collections import defaultdict
 import apsw
 import sqlite_vec
 
-from benches.peers.base import HYBRID, SEMANTIC
+from benches.peers.base import HYBRID, KEYWORD, SEMANTIC
 
 CANDIDATES = 4
 FUSION = 60
@@ -29,7 +30,7 @@ CREATE VIRTUAL TABLE vectors USING vec0(
 
 class SqliteVec:
     name = "sqlite-vec"
-    modes = (HYBRID, SEMANTIC)
+    modes = (HYBRID, SEMANTIC, KEYWORD)
     most_rows = 100_000
 
     def __init__(self, folder, vectors):
@@ -55,6 +56,8 @@ class SqliteVec:
     def search(self, query, mode):
         if mode == SEMANTIC:
             best = self.by_meaning(query, query.k)
+        elif mode == KEYWORD:
+            best = self.by_words(query, query.k)
         else:
             wanted = CANDIDATES * query.k
             best = fused([self.by_meaning(query, wanted), self.by_words(query, wanted)])[: query.k]
