@@ -1,4 +1,4 @@
-"""Stands in for packages that the pages use and the tests do not install.
+"""Stands in for packages that the pages use and the tests do not need.
 
 Type checkers of the pages find the modules of this folder too (`make types`).
 """
@@ -13,5 +13,4 @@ def put(monkeypatch):
     """Let the pages import what is not installed."""
     if find_spec("pandas") is None:
         pandas_stand_in.put(monkeypatch)
-    if find_spec("fastapi") is None:
-        monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.syspath_prepend(Path(__file__).parent)
