@@ -89,6 +89,12 @@ test-rust: ## tests of the core crate
 	cargo $(CARGO_TEST) --locked --package mnemic-core
 	cargo test --locked --quiet --package mnemic-core --doc
 
+.PHONY: asan
+asan: ## tests of the core under AddressSanitizer; wants a nightly toolchain of Rust
+	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(CURDIR)/target/asan cargo +nightly test \
+		--locked --package mnemic-core --target $$(rustc --print host-tuple) \
+		--lib --test bounds --test vector_map
+
 .PHONY: test-python
 test-python: export MNEMIC_TESTS := quick
 test-python: $(TOOLS) ## tests of the package, without those that test-rest adds
