@@ -1,6 +1,7 @@
 """The comparison with other memories selects, fuses, counts and reports as it says."""
 
 import re
+import shutil
 from datetime import UTC, datetime
 
 import numpy as np
@@ -108,6 +109,7 @@ def test_what_helps_with_a_missing_library_names_it_in_its_version():
     assert pip_line("mem0").count("==") == 2, "mem0 and its store"
 
 
+@pytest.mark.skipif(shutil.which("grep") is None, reason="there is no grep")
 def test_grep_ranks_by_how_many_words_of_a_query_a_memory_has(tmp_path):
     texts = ["Tea", "The boat, the\nBOATHOUSE", "A green boat", "Rowing boats", "Green boats"]
     rows = [row(at, None)._replace(text=text) for at, text in enumerate(texts)]
