@@ -35,7 +35,7 @@ PAGES = (
     "docs/how-to/memory-files.md",
     "docs/how-to/paging.md",
 )
-"""Those whose code needs no other library."""
+"""Those whose code needs no other library, or one that has a stand-in."""
 _VERSION = """
 import sys, sysconfig
 print(*sys.version_info[:2], sysconfig.get_config_var("Py_GIL_DISABLED") or 0)

@@ -11,6 +11,9 @@ import inspect
 import io
 import json
 import sys
+from pathlib import Path
+
+STAND_INS = Path(__file__).parent.parent / "docs" / "stand_ins"
 
 
 def run(page, line, text, names):
@@ -25,6 +28,7 @@ def run(page, line, text, names):
 
 
 if __name__ == "__main__":
+    sys.path.append(str(STAND_INS))
     page, blocks = json.load(sys.stdin)
     names = {"__name__": "page"}
     json.dump([run(page, line, text, names) for line, text in blocks], sys.stdout)
