@@ -344,6 +344,22 @@ fn a_prior_decides_where_its_unit_leaves_the_range_of_float32() {
 }
 
 #[test]
+fn scores_beyond_what_bounds_carry_are_counted_among_the_selected_alone() {
+    let (dim, rows) = (8, 200);
+    let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
+    let ids: Vec<i64> = (0..rows).collect();
+    map.replace(&ids, &numbers(51, dim * 200)).expect("valid");
+    let query = numbers(52, dim);
+    let selection = Selection::new(&[3, 5, 199]);
+    let zeros =
+        Search { allow: Some(&selection), weight: 0.0, min_score: 0.0, ..Search::default() };
+    assert_eq!(map.count(&query, &zeros).expect("valid"), [3]);
+    let prior = Prior::new(&[5, 7], &[3e38; 2]).expect("finite");
+    let high = Search { weight: 1.0, prior: Some(&prior), min_score: 1e38, ..zeros };
+    assert_eq!(map.count(&query, &high).expect("valid"), [1]);
+}
+
+#[test]
 fn background_compaction_loses_no_write_that_runs_beside_it() {
     let (dim, ids, turns) = (384, 20_000_usize, 30_000_usize);
     let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
