@@ -91,7 +91,8 @@ test-rust: ## tests of the core crate
 
 .PHONY: asan
 asan: ## tests of the core under AddressSanitizer; wants a nightly toolchain of Rust
-	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(CURDIR)/target/asan cargo +nightly test \
+	RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=allocator_may_return_null=1 \
+		CARGO_TARGET_DIR=$(CURDIR)/target/asan cargo +nightly test \
 		--locked --package mnemic-core --target $$(rustc --print host-tuple) \
 		--lib --test bounds --test vector_map
 
