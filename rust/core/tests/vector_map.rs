@@ -343,6 +343,32 @@ fn a_prior_decides_where_its_unit_leaves_the_range_of_float32() {
     assert_eq!(map.search(&query, &search).expect("valid")[0][0].id, 7);
 }
 
+/// So many rows go on that whole blocks of them are read, with rows between them that do not count.
+#[test]
+fn combined_queries_of_nearly_equal_rows_find_selected_rows_once() {
+    let (dim, rows) = (256, 12_000);
+    let base = numbers(61, dim);
+    let noise = numbers(62, dim * rows);
+    let vectors: Vec<f32> =
+        noise.iter().enumerate().map(|(at, value)| base[at % dim] + value * 1e-4).collect();
+    let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
+    let ids: Vec<i64> = (0..rows as i64).collect();
+    map.replace(&ids, &vectors).expect("valid");
+    let queries: Vec<f32> = [&base[..], &vectors[..2 * dim]].concat();
+    let named: Vec<i64> = ids.iter().copied().filter(|id| id % 3 > 0).collect();
+    let nearest = |id: &i64| {
+        let row = &vectors[*id as usize * dim..][..dim];
+        let products = queries.chunks(dim).map(|query| score(row, query));
+        Hit { score: products.fold(f64::NEG_INFINITY, f64::max), id: *id }
+    };
+    let mut wanted: Vec<Hit> = named.iter().map(nearest).collect();
+    wanted.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+    wanted.truncate(10);
+    let selection = Selection::new(&named);
+    let search = Search { allow: Some(&selection), combined_by_max: true, ..Search::default() };
+    assert_eq!(map.search(&queries, &search).expect("valid"), [wanted]);
+}
+
 #[test]
 fn scores_beyond_what_bounds_carry_are_counted_among_the_selected_alone() {
     let (dim, rows) = (8, 200);
