@@ -273,6 +273,9 @@ fn every_way_of_a_long_scan_answers_as_brute_force_does() {
                     let wanted: Vec<_> =
                         products[..count].iter().map(|products| best(&[products])).collect();
                     assert_eq!(found, wanted, "{name}, {count} queries");
+                    let threaded = Search { threads: 2, ..search };
+                    let found = map.search(&asked[..count * dim], &threaded).expect("valid");
+                    assert_eq!(found, wanted, "{name}, {count} queries, two threads");
                     let combined_by_max = Search { combined_by_max: true, ..search };
                     let found = map.search(&asked[..count * dim], &combined_by_max).expect("valid");
                     let all: Vec<_> = products[..count].iter().collect();
