@@ -35,15 +35,15 @@ from benches.support.timing import interleave, quartile, timed
 from mnemic import VectorMap
 
 GOALS = {
-    "real 1,000 x 384": 2.2,
-    "real 10,000 x 384": 4.5,
-    "real 100,000 x 384": 15,
-    "uniform 100,000 x 384": 7,
-    "clustered 100,000 x 768": 10,
-    "clustered 100,000 x 1,536": 8,
-    "real 1,000,000 x 384": 8.5,
-    "batch of 8": 8,
-    "batch of 64": 3,
+    "real 1,000 x 384": 3,
+    "real 10,000 x 384": 8,
+    "real 100,000 x 384": 25,
+    "uniform 100,000 x 384": 6,
+    "clustered 100,000 x 768": 6.5,
+    "clustered 100,000 x 1,536": 6.5,
+    "real 1,000,000 x 384": 17,
+    "batch of 8": 12,
+    "batch of 64": 5,
 }
 TURN = 16
 # The first stage of a scan reads sketches if there are some, else half a byte a component from
