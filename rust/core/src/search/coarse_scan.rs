@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use crate::bits::{rows_of, set_bits};
 use crate::deadline::Deadline;
@@ -18,10 +18,10 @@ use crate::search::prepared_query::Stage;
 use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
 
-/// Size of the frontier: twice the limit, and at least this many rows in a short scan, whose bounds
-/// are tight, and in a long one (`docs/lab/kernel.md`).
-const MIN_FRONTIER: usize = 16;
-const MIN_FRONTIER_OF_LONG: usize = 64;
+/// Size of the frontier: twice the limit, and at least one row in so many, within bounds
+/// (`docs/lab/kernel.md`).
+const FRONTIER_SHARE: usize = 4096;
+const MIN_FRONTIER: RangeInclusive<usize> = 16..=64;
 
 /// Bounds of all answers after which the frontier is scored: as many as stay in the cache.
 const GROUP_BOUNDS: usize = 1 << 18;
@@ -116,8 +116,8 @@ struct Frontier {
 }
 
 impl Frontier {
-    fn of(k: usize, is_long: bool) -> Self {
-        let min = if is_long { MIN_FRONTIER_OF_LONG } else { MIN_FRONTIER };
+    fn of(k: usize, rows: usize) -> Self {
+        let min = (rows / FRONTIER_SHARE).clamp(*MIN_FRONTIER.start(), *MIN_FRONTIER.end());
         let wanted = min.max(2 * k);
         Self { wanted, entries: Vec::with_capacity(2 * wanted), floor: f32::NEG_INFINITY }
     }
@@ -178,15 +178,15 @@ fn return_buffer(buffer: Vec<f32>) {
 }
 
 impl<'a> CoarseScan<'a> {
-    /// A scan for answers of `k` rows each; without a limit where it is `None`.
+    /// A scan of a map of `rows` rows for answers of `k` each; without a limit where it is `None`.
     pub(crate) fn new(
         kernel: &'a dyn Kernel,
         cascades: Vec<Cascade<'a>>,
         k: Option<usize>,
+        rows: usize,
         is_long: bool,
     ) -> Self {
-        let answers =
-            cascades.into_iter().map(|cascade| Answer::new(cascade, k, is_long)).collect();
+        let answers = cascades.into_iter().map(|cascade| Answer::new(cascade, k, rows)).collect();
         Self { kernel, answers, pieces: Vec::new(), is_long, places: 0, grouped: 0 }
     }
 
@@ -246,8 +246,8 @@ impl<'a> CoarseScan<'a> {
 }
 
 impl<'a> Answer<'a> {
-    fn new(cascade: Cascade<'a>, k: Option<usize>, is_long: bool) -> Self {
-        let frontier = Frontier::of(k.unwrap_or(0), is_long);
+    fn new(cascade: Cascade<'a>, k: Option<usize>, rows: usize) -> Self {
+        let frontier = Frontier::of(k.unwrap_or(0), rows);
         Self {
             cascade,
             frontier,

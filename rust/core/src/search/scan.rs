@@ -216,7 +216,8 @@ impl Search {
         let cascades =
             self.prepared_queries.chunks(self.combined_by_max).enumerate().map(cascade).collect();
         let k = self.is_limited.then_some(self.k);
-        let mut coarse_scan = CoarseScan::new(self.kernel, cascades, k, self.is_long);
+        let mut coarse_scan =
+            CoarseScan::new(self.kernel, cascades, k, self.vectors().places.len(), self.is_long);
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
             if position >= self.vectors().segments.len() || self.deadline.is_past() {
