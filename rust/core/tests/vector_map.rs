@@ -360,7 +360,8 @@ fn combined_queries_of_nearly_equal_rows_find_selected_rows_once() {
     let queries: Vec<f32> = [&base[..], &vectors[..2 * dim]].concat();
     let named: Vec<i64> = ids.iter().copied().filter(|id| id % 3 > 0).collect();
     let nearest = |id: &i64| {
-        let row = &vectors[*id as usize * dim..][..dim];
+        let first = usize::try_from(*id).expect("ids count rows") * dim;
+        let row = &vectors[first..][..dim];
         let products = queries.chunks(dim).map(|query| score(row, query));
         Hit { score: products.fold(f64::NEG_INFINITY, f64::max), id: *id }
     };
