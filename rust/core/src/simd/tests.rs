@@ -358,6 +358,22 @@ fn sums_are_the_same_integers_in_every_kernel() {
 }
 
 #[test]
+fn what_a_row_has_outside_its_sketch_counts_in_every_kernel() {
+    let (rows, mut appender) = coded_of(Packing::Sketches, 33, 1);
+    for row in 0..33 {
+        let bound = UNSLACKENED.of_part(0.0, f64::from(row));
+        appender.append(&lines_of(&[0x77; 64]), bound);
+    }
+    appender.finish();
+    let plane = Plane::signed_bytes(&[0.0; 128], 1.0, NIBBLE_PLANE_MAX).of_part(0.0, 2.0, 0.0);
+    let wanted = sums(&portable::Portable, &rows, &plane, 33);
+    assert!(wanted.is_sorted() && wanted[32] >= 64.0, "{wanted:?}");
+    for kernel in supported() {
+        assert_eq!(sums(kernel, &rows, &plane, 33), wanted, "{}", kernel.name());
+    }
+}
+
+#[test]
 fn priors_count_row_by_row() {
     let mut numbers = Numbers(7);
     let rows = Rows::new(200, (0..70).map(|_| numbers.padded(200)).collect());
