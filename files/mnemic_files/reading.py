@@ -15,12 +15,7 @@ from mnemic_files.inside import validation
 MAX_FILE_BYTES: Final = validation.MAX_CONTENT_BYTES + 4 * MAX_CHARACTERS
 
 # A pipe would block, and a link could lead out of the directory.
-_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-)
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _IS_LINK: Final = frozenset({errno.ELOOP, errno.EMLINK})
 
 

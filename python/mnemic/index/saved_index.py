@@ -211,7 +211,7 @@ def read_index(
 @contextmanager
 def _opened(path: str) -> Generator[BinaryIO, None, None]:
     flags = os.O_RDONLY
-    for name in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"):  # it would wait for a pipe
+    for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"):  # it would wait for a pipe
         flags |= getattr(os, name, 0)
     with open(os.open(path, flags), "rb", buffering=_PIECE) as file:  # noqa: PTH123 - no path
         found = os.fstat(file.fileno())

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import textwrap
 
 import apsw
 import pytest
@@ -9,6 +10,7 @@ from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
 from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.paths import names_in
+from tests.support.processes import ENVIRONMENT
 
 is_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -190,3 +192,42 @@ def test_a_file_that_may_not_be_written_is_read_and_writers_that_come_are_seen(p
     assert child.returncode == 0
     writer.close()
     assert names_in(path.parent) == ["a.db"]
+
+
+def test_a_memory_needs_no_name_that_windows_lacks(tmp_path):
+    program = """
+        import asyncio, concurrent.futures, os, sys
+        import apsw, msgspec, numpy  # what is not mnemic's has its own ways on Windows
+
+        sys.platform = "win32"
+        sys.modules.update(dict.fromkeys(("fcntl", "grp", "pwd", "resource", "termios")))
+        flags = "RDONLY WRONLY RDWR CREAT EXCL TRUNC APPEND".split()
+        lacking = [name for name in dir(os) if name[:2] == "O_" and name[2:] not in flags]
+        lacking += "fork register_at_fork pread pwrite preadv pwritev posix_fallocate".split()
+        lacking += "fchown getuid geteuid getgid mkfifo statvfs fstatvfs".split()
+        lacking += "sched_getaffinity sched_yield sysconf uname fdatasync".split()
+        for name in lacking:
+            delattr(os, name)
+        for function in (os.open, os.unlink, os.stat):
+            os.supports_dir_fd.discard(function)
+
+        from mnemic import _core
+
+        _core.lock_calls = list
+        from mnemic import Memory
+
+        with Memory(sys.argv[1], embedder=None) as memory:
+            memory.add("Tea, never coffee")
+            kept = memory.add("Trains, not planes")
+            memory.update(kept.id, content="Trains, never planes")
+            print(memory.search("coffee")[0].content)
+        with Memory(sys.argv[1], embedder=None, read_only=True) as memory:
+            print(memory.search("planes")[0].content)
+        with Memory(sys.argv[1], embedder=None) as memory:
+            memory.delete(kept.id, permanent=True)
+            print(len(memory.list().entries))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), tmp_path / "a.db"]
+    shown = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert shown.stderr == ""
+    assert shown.stdout.splitlines() == ["Tea, never coffee", "Trains, never planes", "1"]

@@ -1,6 +1,7 @@
 """Connections to a SQLite file: one that writes, and those leased to readers."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
@@ -35,7 +36,7 @@ from mnemic.store.sqlite.opening import (
     resolved_path,
 )
 from mnemic.store.sqlite.same_files import SameFiles
-from mnemic.store.sqlite.snapshot_folder import SnapshotFolder, has_locks
+from mnemic.store.sqlite.snapshot_folder import SnapshotFolder
 from mnemic.store.sqlite.sqlite_errors import typed, typed_errors
 from mnemic.store.sqlite.wal import Checkpoints, remove_log
 from mnemic.threads.locks import InnerLock, Lock
@@ -129,7 +130,7 @@ class Connections:
             index_space.take(0)
         self._writer.set_commit_hook(self._checkpoints.before_commit)
         self._writer.set_wal_hook(self._checkpoints.after_commit)
-        if has_locks():
+        if sys.platform != "win32":  # it has no `flock`
             self._use_snapshots(SnapshotFolder(self._path), self._checkpoints)
 
     def _use_snapshots(self, snapshots: SnapshotFolder, checkpoints: Checkpoints) -> None:

@@ -64,7 +64,7 @@ class DiskSpace:
 
 def allocate_file(path: str, size: int) -> None:
     """Allocate disk space for the first bytes of a file, which keeps its length."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR)
     try:
         allocate(descriptor, size)
     finally:

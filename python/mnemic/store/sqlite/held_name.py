@@ -39,7 +39,7 @@ class HeldName:
             if os.stat(path).st_nlink > 1:  # noqa: PTH116 - pathlib is slow to import
                 raise _error(path, "it has another name (a hard link)")
             return
-        self._descriptor = descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = descriptor = os.open(path, os.O_RDONLY)
         _held.add(self)
         # Locked first: of two that open it at once under two names, at least one sees the other.
         place = _place(path)

@@ -113,7 +113,7 @@ class Mark(NamedTuple):
 def read_mark(path: str) -> Mark | None:
     """Return the mark of a file; None if it has none."""
     with _opened(path, os.O_RDONLY) as file:
-        return Mark.of_page(os.pread(file, MARK_OFFSET + MARK_SIZE, 0))
+        return Mark.of_page(os.read(file, MARK_OFFSET + MARK_SIZE))
 
 
 def needs_log(path: str) -> bool:
@@ -231,8 +231,10 @@ def _settle(path: str, *, read_only: bool) -> None:
 
 def put_mark(descriptor: int, mark: Mark) -> None:
     """Write a mark into an open file."""
-    counter = os.pread(descriptor, COUNTER.stop - COUNTER.start, COUNTER.start)
-    os.pwrite(descriptor, mark.encoded(counter), MARK_OFFSET)
+    os.lseek(descriptor, COUNTER.start, os.SEEK_SET)
+    counter = os.read(descriptor, COUNTER.stop - COUNTER.start)
+    os.lseek(descriptor, MARK_OFFSET, os.SEEK_SET)
+    os.write(descriptor, mark.encoded(counter))
 
 
 def _write_mark(path: str, mark: Mark) -> None:
@@ -298,7 +300,7 @@ def _read_log(path: str) -> bytes | None:
     """Return the first bytes of a file's log; None if it has no log."""
     try:
         with _opened(f"{path}-wal", os.O_RDONLY) as file:
-            return os.pread(file, _FIRST_FRAME, 0)
+            return os.read(file, _FIRST_FRAME)
     except FileNotFoundError:
         return None
 
@@ -342,7 +344,7 @@ def _exclusive(path: str, *, read_only: bool) -> Generator[bool, None, None]:
 
 @contextmanager
 def _opened(path: str, flags: int) -> Generator[int, None, None]:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    descriptor = os.open(path, flags)
     try:
         yield descriptor
     finally:

@@ -174,7 +174,7 @@ def _mode_of(path: str) -> int:
         try:
             return os.stat(path).st_mode  # noqa: PTH116 - pathlib is slow to import
         except FileNotFoundError:
-            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
             try:
                 return os.fstat(descriptor).st_mode
             finally:

@@ -7,13 +7,19 @@ it; and so does every later commit of the process that erased, whoever closes th
 opens it for writing, also after a crash.
 """
 
+# pyright: reportPossiblyUnboundVariable=false
+
 import os
+import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 
 from mnemic.errors import StoreBusyError
 from mnemic.new_files import file_errors
+
+if sys.platform != "win32":
+    import fcntl
 
 ERASE_SECONDS = 5.0
 """Seconds that erasing waits for whoever writes a snapshot."""
@@ -24,8 +30,8 @@ RETRY_SECONDS = 1.0
 _LOCK = "lock"
 _REQUEST = "erase"
 _POLL = 0.01
-_NEW = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-_FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_NEW = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class SnapshotFolder:
@@ -96,15 +102,6 @@ class SnapshotFolder:
             self.clear(0.0)
 
 
-def has_locks() -> bool:
-    """Return whether the system has locks of files."""
-    try:
-        import fcntl  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport] - not on every system
-    except ImportError:
-        return False
-    return True
-
-
 def _cleared(folder: int, wait: float) -> bool:
     with _opened_lock(folder) as lock:
         try:
@@ -167,8 +164,6 @@ def _wait_for_lock(lock: int, wait: float) -> bool:
 
 
 def _try_to_lock(lock: int) -> bool:
-    import fcntl  # noqa: PLC0415 - not on every system
-
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -177,8 +172,6 @@ def _try_to_lock(lock: int) -> bool:
 
 
 def _unlock(lock: int) -> None:
-    import fcntl  # noqa: PLC0415 - the same
-
     fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a forked process may have it open
 
 
