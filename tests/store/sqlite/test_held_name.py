@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -217,18 +218,20 @@ def test_a_link_of_a_name_and_other_ways_to_it_are_that_name(names, tmp_path, mo
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_keeps_no_name(names):
     memory = Memory(names["A"], embedder=None)
-    reader, writer = os.pipe()
+    ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        os.close(writer)
-        os.read(reader, 1)  # until the parent is done
+        ours.close()
+        theirs.send(b".")
+        theirs.recv(1)  # until the parent is done
         os._exit(0)
-    os.close(reader)
+    theirs.close()
+    ours.recv(1)  # now the child has released what it inherited
     memory.close()
     try:
         Memory(names["B"], embedder=None).close()
     finally:
-        os.close(writer)
+        ours.close()
         os.waitpid(child, 0)
 
 
