@@ -289,6 +289,8 @@ impl ScanWorker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::cascade::BoundedRow;
+    use crate::search::prepared_query::Stage;
     use crate::storage::snapshot_store::SnapshotStore;
 
     /// A map of three segments and a search with its best rows in the last one.
@@ -332,6 +334,19 @@ mod tests {
         let scan_result = worker.scan_result().expect("it has begun");
         cascades.iter_mut().zip(scan_result).for_each(|(one, other)| one.absorb(other));
         assert_eq!(ids_of(&shared, cascades), [19_999, 19_998, 19_997, 19_996, 19_995]);
+    }
+
+    #[test]
+    fn rows_that_another_scan_has_or_has_not_scored_are_taken_over() {
+        let shared = shared_search();
+        let search = &shared.search;
+        let cascade = || Cascade::new(search.scorer(&search.prepared_queries), None);
+        let (mut one, mut other) = (cascade(), cascade());
+        let rows = [9, 1, 2, 3, 8, 7, 6].map(|row| BoundedRow { upper: f32::INFINITY, row });
+        other.take(&search.scanned(0), Stage::Bytes, rows.to_vec());
+        other.score(&[(search.scanned(0), 10)]);
+        one.absorb(other.scan_result());
+        assert_eq!(ids_of(&shared, vec![one]), [10, 9, 8, 7, 6]);
     }
 
     #[test]
