@@ -1,6 +1,7 @@
 //! One check for every kernel, against naive sums, at lengths around every vector width.
 
 use super::*;
+use crate::bits::rows_of;
 use crate::collections::append_buffer::{Filling, Line, RegionParts};
 use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRowsAppender, Packing};
 use crate::quantization::kernel::{Prior, TILE_ROWS};
@@ -277,7 +278,7 @@ const RUNS: [Tile; 7] = [
     tile(1, 0b10_0001),
 ];
 
-fn rows_of(tile: Tile) -> Vec<Option<u32>> {
+fn named_rows(tile: Tile) -> Vec<Option<u32>> {
     let row = |bit: u32| tile.number as u32 * 64 + bit;
     (0..64).map(|bit| (tile.wanted >> bit & 1 == 1).then(|| row(bit))).collect()
 }
@@ -291,7 +292,7 @@ fn check_reaching(
 ) {
     for tile in RUNS {
         let run = reaching(kernel, rows, tile, limit);
-        check_mask(kernel, run, &rows_of(tile), scores, threshold);
+        check_mask(kernel, run, &named_rows(tile), scores, threshold);
         if rows.packing == Packing::Sketches {
             continue;
         }
@@ -304,7 +305,8 @@ fn check_reaching(
     }
 }
 
-/// Bounds that are twice the sums of products less their middle: a scale of 1 and no slack.
+/// Bounds that are twice the sums of products less their middle: a scale of 1 and no slack. Checks
+/// that bits agree, and lists.
 fn sums(kernel: &dyn Kernel, rows: &CodedRows, plane: &Plane, count: usize) -> Vec<f32> {
     let limit = Limit { factor: 1.0, ..Limit::new(rows.packing, plane, 0.0, None) };
     let words = vec![u64::MAX; count.div_ceil(TILE_ROWS)];
@@ -314,8 +316,18 @@ fn sums(kernel: &dyn Kernel, rows: &CodedRows, plane: &Plane, count: usize) -> V
     });
     let wanted: Vec<u64> = wanted.collect();
     let mut uppers = vec![0.0; wanted.len() * TILE_ROWS];
-    kernel.bound(rows, 0, &wanted, &limit, &mut uppers, &mut wanted.clone());
+    let mut found = vec![u64::MAX; wanted.len()];
+    kernel.bound(rows, 0, &wanted, &limit, &mut uppers, &mut found);
     uppers.truncate(count);
+    let reaching = (0_u32..).zip(&uppers).filter(|(_, upper)| **upper >= 0.0).map(|(row, _)| row);
+    assert!(rows_of(&found).eq(reaching), "{}", kernel.name());
+    if rows.packing != Packing::Sketches {
+        let listed: Vec<u32> = (0..count as u32).collect();
+        let mut again = vec![0.0; count.next_multiple_of(BLOCK_ROWS)];
+        let mut found_again = vec![u64::MAX; wanted.len()];
+        kernel.bound_listed(rows, &listed, &limit, &mut again, &mut found_again);
+        assert_eq!((&again[..count], found_again), (&uppers[..], found), "{}", kernel.name());
+    }
     uppers
 }
 
