@@ -477,6 +477,21 @@ mod tests {
                 prop_assert!(f64::from(upper) >= exact);
             }
             prop_assert_eq!(similarity.exact(docids as u32), f64::NEG_INFINITY);
+            let docids: Vec<u32> = candidates.iter().collect();
+            for floor in [f64::NEG_INFINITY, similarity.exact(docids[docids.len() / 2])] {
+                let mut visits = vec![0_usize; docids.len()];
+                let visit = |at: u32, (lower, upper): (f64, f64), exact: &dyn Fn() -> f64| {
+                    let found = similarity.exact(docids[at as usize]);
+                    assert!(lower <= found && found <= upper.max(floor));
+                    assert_eq!(exact(), found);
+                    visits[at as usize] += 1;
+                };
+                similarity.each_bounds(&candidates, floor, |at| at % 3 != 1, visit);
+                for ((at, docid), visits) in docids.iter().enumerate().zip(visits) {
+                    let reaches = similarity.exact(*docid) >= floor;
+                    prop_assert!(visits == usize::from(at % 3 != 1 && (reaches || visits > 0)));
+                }
+            }
         }
     }
 
