@@ -342,7 +342,9 @@ mod tests {
         let search = &shared.search;
         let cascade = || Cascade::new(search.scorer(&search.prepared_queries), None);
         let (mut one, mut other) = (cascade(), cascade());
-        let rows = [9, 1, 2, 3, 8, 7, 6].map(|row| BoundedRow { upper: f32::INFINITY, row });
+        let mut rows = [9, 1, 2, 3, 8, 7, 6].map(|row| BoundedRow { upper: f32::INFINITY, row });
+        // The last of four need not reach what the first does.
+        rows[6].upper = f32::NEG_INFINITY;
         other.take(&search.scanned(0), Stage::Bytes, rows.to_vec());
         other.score(&[(search.scanned(0), 10)]);
         one.absorb(other.scan_result());
