@@ -6,6 +6,8 @@ more than the wheels, and takes an interpreter of each version that it finds.
 """
 
 import argparse
+import base64
+import hashlib
 import json
 import os
 import platform
@@ -23,6 +25,8 @@ from tools import step
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
+PRIVATE = {Path.home(): "~", ROOT: "mnemic"}
+"""Folders of the machine that builds, and what rustc writes for them; the last that fits counts."""
 OLDEST_GLIBC = 28
 """Debian 10 and RHEL 8 have 2.28."""
 LINUX = f"manylinux_2_{OLDEST_GLIBC}"
@@ -104,9 +108,11 @@ def build() -> None:
     maturin, out = (sys.executable, "-m", "maturin"), ("--out", str(DIST))
     # maturin looks for ziglang in the interpreter that is first on the path.
     first = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    environment = {**os.environ, "PATH": first}
+    renamed = "\x1f".join(f"--remap-path-prefix={path}={name}" for path, name in PRIVATE.items())
+    environment = {**os.environ, "PATH": first, "CARGO_ENCODED_RUSTFLAGS": renamed}
     options = "build", "--release", *portable(), *out
     run("Wheel of mnemic, compiled", "5 minutes", *maturin, *options, environment=environment)
+    rename_in_bill(the("mnemic-*.whl"))
     run("Source distribution", "5 s", *maturin, "sdist", *out)
     folders = str(ROOT / "models" / "minilm"), str(ROOT / "files")
     pip = sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(DIST)
@@ -121,12 +127,37 @@ def portable() -> tuple[str, ...]:
     return "--zig", "--compatibility", LINUX, "--target", target
 
 
+def rename_in_bill(wheel: Path) -> None:
+    """Name the checkout's crates from its root in the bill of materials of a wheel.
+
+    maturin writes their absolute paths, and has no option for it.
+    """
+    with zipfile.ZipFile(wheel) as built:
+        files = {each: built.read(each) for each in built.infolist()}
+    [record] = [each for each in files if each.filename.endswith(".dist-info/RECORD")]
+    for bill in [each for each in files if "/sboms/" in each.filename]:
+        before = files[bill]
+        files[bill] = before.replace(ROOT.as_uri().encode(), b"file://")
+        old, new = (recorded(bill.filename, content) for content in (before, files[bill]))
+        files[record] = files[record].replace(old.encode(), new.encode())
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as renamed:
+        for each, content in files.items():
+            renamed.writestr(each, content)
+
+
+def recorded(name: str, content: bytes) -> str:
+    """Return the line of a file in a wheel's RECORD."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    return f"{name},sha256={digest},{len(content)}"
+
+
 def check() -> None:
     """Check what the wheel links to and the source distribution holds; print the sizes."""
     wheel, source = the("mnemic-*.whl"), the("mnemic-*.tar.gz")
     run("Stable ABI", "5 s", sys.executable, "-m", "abi3audit", "--strict", str(wheel))
     if sys.platform == "linux":
         check_baseline(wheel)
+    check_private(wheel)
     with tarfile.open(source) as archive:
         folders = {part for name in archive.getnames() for part in Path(name).parts[1:2]}
     require(not folders & NOT_IN_SDIST, f"{source.name} has {sorted(folders & NOT_IN_SDIST)}")
@@ -144,6 +175,15 @@ def check_baseline(wheel: Path) -> None:
     is_old = glibc is not None and int(glibc[1]) <= OLDEST_GLIBC
     require(is_old, f"{wheel.name} needs {found['overall_tag']}, not {LINUX}")
     require(not found["unsupported_isa"], f"{wheel.name} needs newer processors")
+
+
+def check_private(wheel: Path) -> None:
+    """Check that no path of the machine that builds stands in a wheel."""
+    with zipfile.ZipFile(wheel) as files:
+        for name in files.namelist():
+            for folder in PRIVATE:
+                is_there = f"{folder}{os.sep}".encode() in files.read(name)
+                require(not is_there, f"{wheel.name} has the path {folder} in {name}")
 
 
 def unpacked(distribution: Path) -> int:

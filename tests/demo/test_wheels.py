@@ -2,6 +2,8 @@
 
 import os
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +87,37 @@ def test_an_unknown_step_is_named_with_those_there_are(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         wheels.main()
     assert "no step is named publish; there are build, check" in capsys.readouterr().err
+
+
+@pytest.fixture
+def built(tmp_path):
+    """Return a function that writes a wheel with a file, and with its RECORD."""
+
+    def write(name, content):
+        wheel = tmp_path / "mnemic-1-a.whl"
+        with zipfile.ZipFile(wheel, "w") as files:
+            files.writestr(name, content)
+            files.writestr("mnemic-1.dist-info/RECORD", f"{wheels.recorded(name, content)}\n")
+        return wheel
+
+    return write
+
+
+@pytest.mark.parametrize("folder", [Path.home(), wheels.ROOT])
+def test_a_path_of_the_machine_that_builds_is_found_in_a_wheel(folder, built):
+    wheels.check_private(built("mnemic/_core.abi3.so", b"\0~/.cargo/x.rs\0rust/core/src/lib.rs"))
+    wheel = built("mnemic/_core.abi3.so", f"\0{folder}/x.rs\0".encode())
+    with pytest.raises(SystemExit, match=f"has the path {folder} in mnemic/_core"):
+        wheels.check_private(wheel)
+
+
+def test_a_bill_of_materials_names_crates_from_the_checkouts_root(built):
+    name = "mnemic-1.dist-info/sboms/mnemic-py.cyclonedx.json"
+    wheel = built(name, f'"path+{wheels.ROOT.as_uri()}/rust/py#mnemic-py@1"'.encode())
+    wheels.rename_in_bill(wheel)
+    with zipfile.ZipFile(wheel) as files:
+        bill = files.read(name)
+        record = files.read("mnemic-1.dist-info/RECORD").decode()
+    assert bill == b'"path+file:///rust/py#mnemic-py@1"'
+    assert record == f"{wheels.recorded(name, bill)}\n"
+    wheels.check_private(wheel)
