@@ -1,7 +1,11 @@
 """Speed of the default embedder, and the measurement behind its similarity floor.
 
-python -m benches.embed               speed
+python -m benches.embed               speed, in turns with onnxruntime
 python -m benches.embed --calibrate   cosines of related and unrelated sentences
+
+onnxruntime runs the ONNX file of mnemic-minilm, or that of `--onnx`, with the same tokenizer. Times
+are of the processor, on one thread: lower quartiles, and medians of both. The time of a process is
+from the start of the interpreter to its end.
 """
 
 import argparse
@@ -9,94 +13,138 @@ import json
 import platform
 import subprocess
 import sys
-import time
+import tempfile
+from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 
+import mnemic_minilm
 import numpy as np
 import onnxruntime
 
+from benches.support.environment import cpu_fact
+from benches.support.timing import clock, quartile, timed, work
+from mnemic import Memory
+from mnemic._core import WordPieceTokenizer
 from mnemic.embed import MiniLmEmbedder
 
-SHORT = "She moved to Bergen in March and opened a bakery."
-LENGTHS = {
-    "4 words, 7 tokens": "She opened a bakery.",
-    "8 words, 10 tokens": "The user prefers dark mode in all editors",
-    "10 words, 13 tokens": SHORT,
-    "40 words, 46 tokens": " ".join([SHORT] * 4),
-}
-RUNS = 1000
-WARM_UP = 50
 PAIRS = Path(__file__).with_name("embed_pairs.json")
-COLD = (
-    "from mnemic.embed import MiniLmEmbedder; import time; start = time.perf_counter();"
-    "MiniLmEmbedder().embed(['text']); print(time.perf_counter() - start)"
-)
+QUESTION_TOKENS = range(8, 13)
+TEXTS, LEAST = 200, 15
+"""Calls of one text that are timed, and the least of a batch."""
+
+PROCESSES = 11
+LIBRARIES = "from mnemic.embed import MiniLmEmbedder"
+PROGRAMS = {
+    "imports the embedder": LIBRARIES,
+    "embeds a first text": f"{LIBRARIES}; MiniLmEmbedder().embed(['text'])",
+    "searches by meaning": (
+        "import sys; from mnemic import Memory\n"
+        "with Memory(sys.argv[1]) as memory:\n"
+        "    assert memory.search('What does she bake?', search_type='semantic')"
+    ),
+}
+
+
+class OnnxRuntime:
+    """onnxruntime at its fastest for one text a run, on one thread."""
+
+    def __init__(self, path):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        slower = ["SkipLayerNormFusion"]
+        self.session = onnxruntime.InferenceSession(path, options, disabled_optimizers=slower)
+        file = json.loads(mnemic_minilm.tokenizer_path().read_text(encoding="utf-8"))
+        special = [token["content"] for token in file["added_tokens"]]
+        self.tokenizer = WordPieceTokenizer(
+            file["model"]["vocab"], special_tokens=special, max_tokens=mnemic_minilm.MAX_TOKENS
+        )
+
+    def tokens(self, text):
+        return self.tokenizer.encode(text)[0]
+
+    def embed(self, texts):
+        feeds = ({"input_ids": self.tokens(text)} for text in texts)
+        return np.concatenate([self.session.run(["sentence_embedding"], feed)[0] for feed in feeds])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calibrate", action="store_true", help="measure cosines, not speed")
-    if parser.parse_args().calibrate:
+    parser.add_argument("--onnx", type=Path, default=mnemic_minilm.model_path())
+    arguments = parser.parse_args()
+    if arguments.calibrate:
         calibrate()
-    else:
-        measure_speed()
+        return
+    clock.now = work
+    embedder, peer = MiniLmEmbedder(), OnnxRuntime(arguments.onnx)
+    print(f"{embedder.model} beside onnxruntime {onnxruntime.__version__} on {cpu()}")
+    for name, calls in calls_by_name(peer).items():
+        measure(name, calls, embedder, peer)
+    measure_processes()
 
 
-def measure_speed():
-    embedder = MiniLmEmbedder()
-    print(f"{embedder.model}, 1 thread, onnxruntime {onnxruntime.__version__}, {cpu()}")
-    for name, text in LENGTHS.items():
-        print(f"{name}: {latency(embedder, text)}")
-    print(f"500 short texts in one call: {throughput(embedder):.0f} texts/s")
-    starts = sorted(cold_start() for _ in range(5))
-    print(f"cold start (libraries, model, first text): {starts[2] * 1e3:.0f} ms, median of 5")
+def calls_by_name(peer):
+    """Return the texts of each call: questions as they are, or texts of a number of tokens."""
+    pairs = json.loads(PAIRS.read_text(encoding="utf-8"))
+    words = " ".join(text for pair in pairs for text in pair).split()
+    cut = partial(of_length, peer, words)
+    questions = [[text] for text, _ in pairs if peer.tokens(text).size in QUESTION_TOKENS]
+    return {
+        "a question of 8 to 12 tokens": questions,
+        "a text of 32 tokens": [[cut(32)]],
+        "a text of 128 tokens": [[cut(128)]],
+        "64 texts of 30 tokens": [[cut(30, first=7 * number) for number in range(64)]],
+    }
 
 
-def latency(embedder, text):
-    """Time one text a call."""
-    expected = embedder.embed([text]).tobytes()
-    times = []
-    for _ in range(WARM_UP + RUNS):
-        start, start_cpu = time.perf_counter(), time.thread_time()
-        vector = embedder.embed([text])
-        times.append((time.perf_counter() - start, time.thread_time() - start_cpu))
-        assert vector.tobytes() == expected
-    wall, busy = np.transpose(times[WARM_UP:]) * 1e3
-    low, p50, p95 = np.percentile(wall, [0, 50, 95])
-    return (
-        f"p50 {p50:.2f} ms, p95 {p95:.2f} ms, fastest {low:.2f} ms; "
-        f"of the thread's own time p50 {np.median(busy):.2f} ms"
+def of_length(peer, words, tokens, *, first=0):
+    """Return the first run of words, from `first` on, that has this number of tokens."""
+    runs = (
+        " ".join(words[start:end])
+        for start in range(first, len(words))
+        for end in range(start + 1, start + tokens)
+    )
+    return next(text for text in runs if peer.tokens(text).size == tokens)
+
+
+def measure(name, calls, *embedders):
+    """Time one call of each embedder in turn, each after a call that does not count."""
+    times = [[] for _ in embedders]
+    cosines = []
+    for texts in islice(cycle(calls), max(TEXTS // len(calls[0]), LEAST)):
+        for embedder, seconds in zip(embedders, times, strict=True):
+            embedder.embed(texts)
+            seconds.append(timed(embedder.embed, texts)[0])
+        vectors, others = (embedder.embed(texts) for embedder in embedders)
+        cosines.append((vectors * others).sum(axis=1).min())
+    own, other = (quartile(seconds) / 1e3 for seconds in times)
+    medians = " and ".join(f"{np.median(seconds) * 1e3:.3f}" for seconds in times)
+    print(
+        f"{name}: {own:.3f} ms, onnxruntime {other:.3f}, {own / other:.2f} x; "
+        f"medians {medians}; cosine at least {min(cosines):.4f}"
     )
 
 
-def throughput(embedder):
-    """Return the texts a second of one call with 500 different short texts."""
-    texts = [f"{SHORT[:-1]} number {number}." for number in range(500)]
-    start = time.perf_counter()
-    vectors = embedder.embed(texts)
-    seconds = time.perf_counter() - start
-    assert vectors.shape == (500, 384)
-    return len(texts) / seconds
-
-
-def cold_start():
-    """Return the seconds a fresh process needs for its first vector."""
-    command = [sys.executable, "-c", COLD]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)  # noqa: S603
+def measure_processes():
+    """Time whole processes in turns; the first and the second differ by the load of the model."""
+    times = {name: [] for name in PROGRAMS}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.db"
+        with Memory(path) as memory:
+            memory.add("She moved to Bergen in March and opened a bakery.")
+        for name, program in list(PROGRAMS.items()) * PROCESSES:
+            command = [sys.executable, "-c", program, path]
+            times[name].append(timed(partial(subprocess.run, check=True), command)[0])
+    for name, seconds in times.items():
+        print(f"a process that {name}: {quartile(seconds) / 1e3:.0f} ms")
 
 
 def cpu():
     """Name the processor and the integer instructions that decide the speed."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine()
-    facts = {
-        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
-    }
-    flags = facts.get("flags", "").split()
+    flags = cpu_fact("flags").split()
     level = next((name for name in ("avx512_vnni", "avx_vnni", "avx2") if name in flags), "no avx2")
-    return f"{facts.get('model name', platform.machine())} with {level}"
+    return f"{cpu_fact('model name') or platform.machine()} with {level}"
 
 
 def calibrate():
