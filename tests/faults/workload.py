@@ -216,7 +216,8 @@ class Worker:
         entry_id = self._any(LIVING)
         if entry_id:
             text = self.known[entry_id][0]
-            assert self.door.content(entry_id) == text
+            content = self.door.content(entry_id)
+            assert content == text, f"{entry_id}: {content[:80]!r}, not {text[:80]!r}"
             assert self._finds(entry_id, text)
 
     def _finds(self, entry_id, text):
