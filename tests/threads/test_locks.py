@@ -19,9 +19,12 @@ from mnemic.errors import BusyThreadError
 from mnemic.events import MemoryStoredEvent
 from mnemic.index.shared_lock import SharedLock
 from mnemic.policy import RetrievalPolicy, RetrievalRequest
+from mnemic.store.group_commit import Writer
+from mnemic.store.sqlite import change_log
 from mnemic.threads.locks import InnerLock, Lock, check_no_lock_is_held
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import PACKAGE, handled_at
+from tests.support.places import STORES, Places
 from tests.support.tiers import TIER
 
 MOMENTS = 4
@@ -46,6 +49,43 @@ def test_a_lock_refuses_the_thread_that_holds_it_and_no_other():
     assert not lock.is_held_here()
     assert lock.acquire(blocking=False)
     lock.release()
+
+
+def interrupting(call, refused):
+    """Return a function that another memory's search interrupts, as that of a signal handler."""
+
+    def interrupted(*values):
+        if threading.current_thread() is threading.main_thread():
+            with pytest.raises(BusyThreadError):
+                refused.search("red")
+            interrupted.times += 1
+        return call(*values)
+
+    interrupted.times = 0
+    return interrupted
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_call_in_the_midst_of_a_write_is_refused(kind, tmp_path, monkeypatch):
+    """Another thread may have a lock that the call waits for, and wait for this write's turn."""
+    with Places(kind, tmp_path) as places, Memory(":memory:", embedder=None) as other:
+        other.search("red")
+        with places.opened(embedder=None) as memory:
+            interrupted = interrupting(Writer._held, other)
+            monkeypatch.setattr(Writer, "_held", lambda *values: interrupted(*values))
+            memory.add("red sofa")
+            monkeypatch.undo()
+    assert interrupted.times == 1
+
+
+def test_a_call_in_the_midst_of_a_read_of_the_only_connection_is_refused(monkeypatch):
+    with Memory(":memory:", embedder=None) as memory, Memory(":memory:", embedder=None) as other:
+        memory.add("red sofa")
+        interrupted = interrupting(change_log.position, other)
+        monkeypatch.setattr(change_log, "position", interrupted)
+        assert len(memory.search("red")) == 1
+        monkeypatch.undo()
+    assert interrupted.times
 
 
 @pytest.mark.parametrize("inner", ["reading", "writing"])

@@ -72,7 +72,7 @@ _inner: "set[ref[InnerLock]]" = set()  # changed and copied in one step each
 
 
 class InnerLock(Lock):
-    """A lock that no code of a caller runs under: a call made meanwhile comes from a handler."""
+    """A lock under which no call begins: one made meanwhile comes from a handler."""
 
     def __init__(self) -> None:
         super().__init__()

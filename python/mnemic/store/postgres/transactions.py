@@ -8,7 +8,7 @@ import psycopg
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.jobs import outcome_check
 from mnemic.store.postgres.session import Session
-from mnemic.threads.locks import Lock
+from mnemic.threads.locks import InnerLock
 
 Result = TypeVar("Result")
 
@@ -40,7 +40,7 @@ class ServerTransactions:
     def __init__(self, connections: Connections, write: Write) -> None:
         self._connections = connections
         self._write = write
-        self.turn = Lock()
+        self.turn = InnerLock()
         self.holder: int | None = None
 
     @property

@@ -39,7 +39,7 @@ from mnemic.store.sqlite.same_files import SameFiles
 from mnemic.store.sqlite.snapshot_folder import SnapshotFolder
 from mnemic.store.sqlite.sqlite_errors import typed, typed_errors
 from mnemic.store.sqlite.wal import Checkpoints, remove_log
-from mnemic.threads.locks import InnerLock, Lock
+from mnemic.threads.locks import InnerLock
 
 if TYPE_CHECKING:
     from mnemic.store.sqlite.held_name import HeldName
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _log = logger(__name__)
 
 # A signal handler's write would wait for SQLite's lock of the file, which its own thread may have.
-_turns: "WeakValueDictionary[Hashable, Lock]" = WeakValueDictionary()
+_turns: "WeakValueDictionary[Hashable, InnerLock]" = WeakValueDictionary()
 
 _READ_CACHE = 8192
 """KiB of pages that a reading connection keeps at most: with SQLite's own 2 MB, reading a thousand
@@ -91,7 +91,7 @@ class Connections:
             raise
         self._process = os.getpid()
         self.file: Hashable = object() if self._is_shared else file_id(self._path) or self._path
-        self.turn = _turns.setdefault(self.file, Lock())
+        self.turn = _turns.setdefault(self.file, InnerLock())
         self.holder: int | None = None
         self._lock = InnerLock()
         self._idle: list[GuardedConnection] = []
