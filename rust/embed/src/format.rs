@@ -1,0 +1,337 @@
+//! The file of weights: a header of two cache lines, then the model's arrays, each from a cache
+//! line on, in the order of [`Layout::new`]. `models/minilm/write_weights.py` writes it.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+use bytemuck::AnyBitPattern;
+use memmap2::Mmap;
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+const MAGIC: [u8; 8] = *b"MNEMBERT";
+const VERSION: u32 = 1;
+const LINE: usize = 64;
+/// Bytes of the header before the hash of all other bytes.
+const FIELDS: usize = 96;
+const HEADER: usize = 128;
+
+/// Output channels of a block of weights.
+pub(crate) const CHANNELS: usize = 16;
+/// Inputs of a block of weights.
+pub(crate) const INPUTS: usize = 4;
+/// Components of an attention head; all small encoders have 32.
+pub(crate) const HEAD: usize = 32;
+/// Channels that are multiplied before the next are.
+pub(crate) const TOGETHER: usize = 64;
+/// More inputs could overflow a sum of products: 255·127·65,536 is the last below 2³¹.
+const MAX_SIZE: usize = 65_536;
+const MAX_LAYERS: usize = 1_024;
+const MAX_WORDS: usize = 1 << 24;
+
+/// The weights of 16 channels for four inputs, the channel's four side by side.
+pub(crate) type Block = [i8; CHANNELS * INPUTS];
+
+/// Whether the hash of a file is compared when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// All bytes are read and compared.
+    Verified,
+    /// The header and the length alone are checked.
+    Trusted,
+}
+
+/// The sizes of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) hidden: usize,
+    pub(crate) heads: usize,
+    pub(crate) layers: usize,
+    pub(crate) inner: usize,
+    pub(crate) words: usize,
+    pub(crate) positions: usize,
+}
+
+impl Sizes {
+    /// Components of query, key and value of a token.
+    pub(crate) fn attention(self) -> usize {
+        3 * self.hidden
+    }
+
+    fn read(fields: &[u8]) -> Self {
+        let numbers = fields.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize);
+        let mut numbers = numbers.chain(std::iter::repeat(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Self {
+            hidden: next(),
+            heads: next(),
+            layers: next(),
+            inner: next(),
+            words: next(),
+            positions: next(),
+        }
+    }
+
+    /// Whether the kernels can run such a model without overflow.
+    fn are_possible(self) -> bool {
+        let wide = |size: usize| size > 0 && size <= MAX_SIZE && size.is_multiple_of(TOGETHER);
+        wide(self.hidden)
+            && wide(self.inner)
+            && self.heads * HEAD == self.hidden
+            && (1..=MAX_LAYERS).contains(&self.layers)
+            && (1..=MAX_WORDS).contains(&self.words)
+            && (1..=MAX_SIZE).contains(&self.positions)
+    }
+}
+
+/// A matrix with its bias: `output = codes · weights · scale + low · sum + bias`.
+#[derive(Debug)]
+struct DensePlaces {
+    inputs: usize,
+    scales: Range<usize>,
+    sums: Range<usize>,
+    bias: Range<usize>,
+    weights: Range<usize>,
+}
+
+#[derive(Debug)]
+struct NormPlaces {
+    gain: Range<usize>,
+    offset: Range<usize>,
+}
+
+#[derive(Debug)]
+struct LayerPlaces {
+    attention: DensePlaces,
+    mixing: DensePlaces,
+    attention_norm: NormPlaces,
+    widening: DensePlaces,
+    narrowing: DensePlaces,
+    norm: NormPlaces,
+}
+
+/// Where the arrays are.
+#[derive(Debug)]
+struct Layout {
+    words: Range<usize>,
+    word_scales: Range<usize>,
+    positions: Range<usize>,
+    norm: NormPlaces,
+    layers: Vec<LayerPlaces>,
+    end: usize,
+}
+
+impl Layout {
+    fn new(sizes: Sizes) -> Self {
+        let Sizes { hidden, inner, .. } = sizes;
+        let mut places = Places { end: HEADER };
+        let words = places.next(sizes.words * hidden);
+        let word_scales = places.floats(sizes.words);
+        let positions = places.floats(sizes.positions * hidden);
+        let norm = places.norm(hidden);
+        let layers = (0..sizes.layers).map(|_| LayerPlaces {
+            attention: places.dense(hidden, sizes.attention()),
+            mixing: places.dense(hidden, hidden),
+            attention_norm: places.norm(hidden),
+            widening: places.dense(hidden, inner),
+            narrowing: places.dense(inner, hidden),
+            norm: places.norm(hidden),
+        });
+        let layers = layers.collect();
+        Self { words, word_scales, positions, norm, layers, end: places.end }
+    }
+}
+
+/// Gives out places one after the other, each from a cache line on.
+struct Places {
+    end: usize,
+}
+
+impl Places {
+    fn next(&mut self, bytes: usize) -> Range<usize> {
+        let start = self.end;
+        self.end += bytes.next_multiple_of(LINE);
+        start..start + bytes
+    }
+
+    fn floats(&mut self, count: usize) -> Range<usize> {
+        self.next(count * size_of::<f32>())
+    }
+
+    fn norm(&mut self, hidden: usize) -> NormPlaces {
+        NormPlaces { gain: self.floats(hidden), offset: self.floats(hidden) }
+    }
+
+    fn dense(&mut self, inputs: usize, outputs: usize) -> DensePlaces {
+        DensePlaces {
+            inputs,
+            scales: self.floats(outputs),
+            sums: self.floats(outputs),
+            bias: self.floats(outputs),
+            weights: self.next(inputs * outputs),
+        }
+    }
+}
+
+/// A matrix of a model and what turns its integer products into floats.
+#[derive(Clone, Copy)]
+pub(crate) struct Dense<'a> {
+    pub(crate) inputs: usize,
+    /// Of each output channel.
+    pub(crate) scales: &'a [[f32; CHANNELS]],
+    /// The sum of each output channel's weights, scaled.
+    pub(crate) sums: &'a [[f32; CHANNELS]],
+    pub(crate) bias: &'a [[f32; CHANNELS]],
+    /// For each 16 channels, a block for every four inputs.
+    pub(crate) weights: &'a [Block],
+}
+
+impl<'a> Dense<'a> {
+    pub(crate) fn outputs(self) -> usize {
+        self.scales.len() * CHANNELS
+    }
+
+    /// The blocks of a group of channels.
+    pub(crate) fn blocks(self, group: usize) -> Range<usize> {
+        group * (TOGETHER / CHANNELS)..(group + 1) * (TOGETHER / CHANNELS)
+    }
+
+    /// The weights of 16 channels.
+    pub(crate) fn of_block(self, block: usize) -> &'a [Block] {
+        let steps = self.inputs / INPUTS;
+        &self.weights[block * steps..][..steps]
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Norm<'a> {
+    pub(crate) gain: &'a [f32],
+    pub(crate) offset: &'a [f32],
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Layer<'a> {
+    pub(crate) attention: Dense<'a>,
+    pub(crate) mixing: Dense<'a>,
+    pub(crate) attention_norm: Norm<'a>,
+    pub(crate) widening: Dense<'a>,
+    pub(crate) narrowing: Dense<'a>,
+    pub(crate) norm: Norm<'a>,
+}
+
+/// What a token is at the beginning.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a> {
+    pub(crate) table: &'a [i8],
+    pub(crate) scales: &'a [f32],
+    pub(crate) positions: &'a [f32],
+    pub(crate) norm: Norm<'a>,
+}
+
+/// A mapped file.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) sizes: Sizes,
+    layout: Layout,
+    map: Mmap,
+}
+
+impl Model {
+    pub(crate) fn open(path: &Path, checksum: Checksum) -> Result<Self, Error> {
+        let map = mapped(path)?;
+        let invalid = |problem| Error::Invalid { path: path.to_owned(), problem };
+        let sizes = sizes_of(&map).map_err(invalid)?;
+        let layout = Layout::new(sizes);
+        if map.len() != layout.end {
+            let problem = format!("it has {} bytes, and its header says {}", map.len(), layout.end);
+            return Err(invalid(problem));
+        }
+        let model = Self { sizes, layout, map };
+        if checksum == Checksum::Verified && !model.is_intact() {
+            return Err(invalid("its bytes do not have the checksum in its header".to_owned()));
+        }
+        Ok(model)
+    }
+
+    fn is_intact(&self) -> bool {
+        let mut hash = Sha256::new();
+        hash.update(&self.map[..FIELDS]);
+        hash.update(&self.map[HEADER..]);
+        hash.finalize()[..] == self.map[FIELDS..HEADER]
+    }
+
+    pub(crate) fn words(&self) -> Words<'_> {
+        Words {
+            table: self.array(&self.layout.words),
+            scales: self.array(&self.layout.word_scales),
+            positions: self.array(&self.layout.positions),
+            norm: self.norm(&self.layout.norm),
+        }
+    }
+
+    pub(crate) fn layer(&self, number: usize) -> Layer<'_> {
+        let places = &self.layout.layers[number];
+        Layer {
+            attention: self.dense(&places.attention),
+            mixing: self.dense(&places.mixing),
+            attention_norm: self.norm(&places.attention_norm),
+            widening: self.dense(&places.widening),
+            narrowing: self.dense(&places.narrowing),
+            norm: self.norm(&places.norm),
+        }
+    }
+
+    fn dense(&self, places: &DensePlaces) -> Dense<'_> {
+        Dense {
+            inputs: places.inputs,
+            scales: self.array(&places.scales),
+            sums: self.array(&places.sums),
+            bias: self.array(&places.bias),
+            weights: self.array(&places.weights),
+        }
+    }
+
+    fn norm(&self, places: &NormPlaces) -> Norm<'_> {
+        Norm { gain: self.array(&places.gain), offset: self.array(&places.offset) }
+    }
+
+    /// A place as an array: it begins at a cache line, and the length of the file was checked.
+    fn array<T: AnyBitPattern>(&self, place: &Range<usize>) -> &[T] {
+        bytemuck::cast_slice(&self.map[place.clone()])
+    }
+}
+
+#[expect(unsafe_code, reason = "mapping a file")]
+fn mapped(path: &Path) -> Result<Mmap, Error> {
+    let unreadable = |reason: &dyn ToString| Error::Unreadable {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
+    if !metadata.is_file() {
+        // Opening a pipe would wait for its writer.
+        return Err(unreadable(&"it is not a file"));
+    }
+    let file = File::open(path).map_err(|error| unreadable(&error))?;
+    // SAFETY: a file of weights is installed once and never written in place; whoever cuts one
+    // off by hand ends this process, as with any mapped library.
+    unsafe { Mmap::map(&file) }.map_err(|error| unreadable(&error))
+}
+
+fn sizes_of(map: &[u8]) -> Result<Sizes, String> {
+    let header: &[u8; HEADER] = map.first_chunk().ok_or("it is shorter than its header")?;
+    if header[..8] != MAGIC {
+        return Err("it is another kind of file".to_owned());
+    }
+    let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    if version != VERSION {
+        return Err(format!("it has version {version}, and this program reads {VERSION}"));
+    }
+    let sizes = Sizes::read(&header[12..FIELDS]);
+    if !sizes.are_possible() {
+        return Err(format!("no kernel runs a model of these sizes: {sizes:?}"));
+    }
+    Ok(sizes)
+}

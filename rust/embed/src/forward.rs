@@ -1,0 +1,337 @@
+//! The encoder's way from tokens to vectors, for every instruction set.
+//!
+//! Texts lie one behind the other without padding: all products with weights see one matrix of
+//! tokens, and attention stays within a text. BERT as in Devlin et al. 2018 (arXiv 1810.04805);
+//! mean pooling and unit length as in Reimers and Gurevych 2019 (arXiv 1908.10084).
+#![expect(clippy::inline_always, reason = "as in `floats`")]
+
+use crate::error::Error;
+use crate::floats::{self, LANES, Lanes, Range};
+use crate::format::{CHANNELS, Dense, HEAD, INPUTS, Layer, Model, Norm, TOGETHER, Words};
+use crate::scratch::{Codes, Forms, HeadScratch, Rounded, Scratch, grow};
+
+/// Queries whose scores are computed together.
+pub(crate) const QUERIES: usize = 4;
+
+/// The length of a row of scores for so many keys.
+pub(crate) fn padded(keys: usize) -> usize {
+    keys.next_multiple_of(LANES)
+}
+
+/// Texts of one run.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    pub(crate) texts: &'a [&'a [u32]],
+    /// Of all texts.
+    pub(crate) tokens: usize,
+}
+
+/// The operations of one instruction set. A value exists only on CPUs with the instructions.
+pub(crate) trait Instructions: Copy {
+    /// How it reads the code of an activation.
+    type Code: Copy + Default + From<u8>;
+    /// The most rows whose products it adds up together.
+    const ROWS: usize;
+
+    /// Its form of rounded rows.
+    fn form(forms: &mut Forms) -> &mut Rounded<Self::Code>;
+
+    /// Multiply a panel by the channels of a group: add up the products of codes and weights and
+    /// [`finish`] them. `output` begins with the panel's first row.
+    fn multiply(
+        self,
+        panel: Panel<'_, Self::Code>,
+        dense: Dense<'_>,
+        group: usize,
+        output: &mut [f32],
+    );
+}
+
+/// Rows that are multiplied together: four inputs of each row, then the next four.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel<'a, C> {
+    pub(crate) codes: &'a [Codes<C>],
+    pub(crate) ranges: &'a [Range],
+}
+
+/// Turn the sums of 16 channels of a row into floats.
+#[inline(always)]
+pub(crate) fn finish(
+    sums: &[i32; CHANNELS],
+    range: Range,
+    dense: Dense<'_>,
+    block: usize,
+    output: &mut [f32],
+) {
+    let (scales, totals, bias) = (&dense.scales[block], &dense.sums[block], &dense.bias[block]);
+    let place = &mut output[block * CHANNELS..];
+    let place: &mut Lanes = place.first_chunk_mut().expect("a row has a place for each channel");
+    for lane in 0..CHANNELS {
+        let base = range.low.mul_add(totals[lane], bias[lane]);
+        place[lane] = (sums[lane] as f32 * range.step).mul_add(scales[lane], base);
+    }
+}
+
+/// Embed the texts of a batch: one row of `vectors` each.
+#[inline(always)]
+pub(crate) fn run<I: Instructions>(
+    cpu: I,
+    model: &Model,
+    batch: Batch<'_>,
+    scratch: &mut Scratch,
+    vectors: &mut [f32],
+    is_over: &dyn Fn() -> bool,
+) -> Result<(), Error> {
+    embed(model.words(), batch, &mut scratch.hidden);
+    for number in 0..model.sizes.layers {
+        if is_over() {
+            return Err(Error::Interrupted);
+        }
+        let layer = model.layer(number);
+        attention(cpu, layer, batch, scratch);
+        feed_forward(cpu, layer, batch.tokens, scratch);
+    }
+    pool(batch, &scratch.hidden, vectors);
+    Ok(())
+}
+
+#[inline(always)]
+fn embed(words: Words<'_>, batch: Batch<'_>, hidden: &mut [f32]) {
+    let size = words.norm.gain.len();
+    let mut rows = hidden.chunks_exact_mut(size);
+    for text in batch.texts {
+        let places = words.positions.chunks_exact(size);
+        for ((token, place), row) in text.iter().zip(places).zip(&mut rows) {
+            let token = *token as usize;
+            let (codes, scale) = (&words.table[token * size..][..size], words.scales[token]);
+            for ((value, code), place) in row.iter_mut().zip(codes).zip(place) {
+                *value = f32::from(*code).mul_add(scale, *place);
+            }
+            floats::normalise(row, words.norm);
+        }
+    }
+}
+
+/// The mean over the tokens of each text, made unit length.
+#[inline(always)]
+fn pool(batch: Batch<'_>, hidden: &[f32], vectors: &mut [f32]) {
+    let size = vectors.len() / batch.texts.len();
+    let mut rows = hidden.chunks_exact(size);
+    for (text, vector) in batch.texts.iter().zip(vectors.chunks_exact_mut(size)) {
+        vector.fill(0.0);
+        for row in rows.by_ref().take(text.len()) {
+            floats::add(vector, row);
+        }
+        floats::make_unit(vector);
+    }
+}
+
+#[inline(always)]
+fn attention<I: Instructions>(cpu: I, layer: Layer<'_>, batch: Batch<'_>, scratch: &mut Scratch) {
+    let Scratch { hidden, wide, narrow, head, forms } = scratch;
+    let rounded = I::form(forms);
+    let (parts, size) = (layer.attention.outputs(), layer.mixing.inputs);
+    round(cpu, hidden, batch.tokens, layer.attention.inputs, rounded);
+    multiply(cpu, rounded, layer.attention, wide);
+    let mut first = 0;
+    for text in batch.texts {
+        let rows = &wide[first * parts..][..text.len() * parts];
+        attend(rows, size, head, &mut narrow[first * size..][..text.len() * size]);
+        first += text.len();
+    }
+    round(cpu, narrow, batch.tokens, size, rounded);
+    multiply(cpu, rounded, layer.mixing, narrow);
+    add_and_normalise(hidden, narrow, batch.tokens, layer.attention_norm);
+}
+
+#[inline(always)]
+fn feed_forward<I: Instructions>(cpu: I, layer: Layer<'_>, tokens: usize, scratch: &mut Scratch) {
+    let Scratch { hidden, wide, narrow, forms, .. } = scratch;
+    let rounded = I::form(forms);
+    round(cpu, hidden, tokens, layer.widening.inputs, rounded);
+    multiply(cpu, rounded, layer.widening, wide);
+    floats::gelu(&mut wide[..tokens * layer.widening.outputs()]);
+    round(cpu, wide, tokens, layer.narrowing.inputs, rounded);
+    multiply(cpu, rounded, layer.narrowing, narrow);
+    add_and_normalise(hidden, narrow, tokens, layer.norm);
+}
+
+#[inline(always)]
+fn add_and_normalise(hidden: &mut [f32], more: &[f32], tokens: usize, norm: Norm<'_>) {
+    let size = norm.gain.len();
+    let rows = hidden.chunks_exact_mut(size).zip(more.chunks_exact(size));
+    for (row, more) in rows.take(tokens) {
+        floats::add(row, more);
+        floats::normalise(row, norm);
+    }
+}
+
+/// How tokens are cut into panels of nearly one height.
+#[inline(always)]
+fn panel_heights(tokens: usize, most: usize) -> impl Iterator<Item = usize> {
+    let count = tokens.div_ceil(most);
+    (0..count).map(move |at| (at + 1) * tokens / count - at * tokens / count)
+}
+
+/// Round the first rows and lay them out in panels.
+#[inline(always)]
+fn round<I: Instructions>(
+    _cpu: I,
+    rows: &[f32],
+    tokens: usize,
+    inputs: usize,
+    rounded: &mut Rounded<I::Code>,
+) {
+    grow(&mut rounded.codes, tokens * inputs / INPUTS);
+    grow(&mut rounded.row, inputs);
+    rounded.ranges.clear();
+    let row_codes = &mut rounded.row[..inputs];
+    let mut rows = rows.chunks_exact(inputs);
+    let mut rest = &mut rounded.codes[..];
+    for height in panel_heights(tokens, I::ROWS) {
+        let (panel, others) = rest.split_at_mut(height * inputs / INPUTS);
+        rest = others;
+        for (at, row) in rows.by_ref().take(height).enumerate() {
+            rounded.ranges.push(floats::round(row, row_codes));
+            for (column, codes) in panel.chunks_exact_mut(height).zip(row_codes.as_chunks().0) {
+                column[at] = widened(*codes);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn widened<C: Copy + Default + From<u8>>(codes: Codes<u8>) -> Codes<C> {
+    let mut wide = [C::default(); INPUTS];
+    for (wide, code) in wide.iter_mut().zip(codes) {
+        *wide = C::from(code);
+    }
+    wide
+}
+
+/// Multiply the rounded rows by a matrix. A group of channels meets all rows before the next, so
+/// that its weights come from memory once.
+#[inline(always)]
+fn multiply<I: Instructions>(
+    cpu: I,
+    rounded: &Rounded<I::Code>,
+    dense: Dense<'_>,
+    output: &mut [f32],
+) {
+    let outputs = dense.outputs();
+    let tokens = rounded.ranges.len();
+    for group in 0..outputs / TOGETHER {
+        let mut first = 0;
+        for height in panel_heights(tokens, I::ROWS) {
+            let codes = &rounded.codes[first * dense.inputs / INPUTS..];
+            let panel = Panel {
+                codes: &codes[..height * dense.inputs / INPUTS],
+                ranges: &rounded.ranges[first..first + height],
+            };
+            cpu.multiply(panel, dense, group, &mut output[first * outputs..]);
+            first += height;
+        }
+    }
+}
+
+/// Mix the values of a text's tokens by what their keys say to each query, head by head.
+///
+/// A row of `rows` holds the query, the key and the value of a token.
+#[inline(always)]
+fn attend(rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+    let tokens = output.len() / size;
+    let stride = padded(tokens);
+    let keys = &mut scratch.keys[..HEAD * stride];
+    let scores = &mut scratch.scores[..QUERIES * stride];
+    for head in (0..size).step_by(HEAD) {
+        lay_out_keys(&rows[size + head..], 3 * size, tokens, keys);
+        for first in (0..tokens).step_by(QUERIES) {
+            // The last query stands in for those that are missing.
+            let mut queries = [&[0.0; HEAD]; QUERIES];
+            for (at, query) in queries.iter_mut().enumerate() {
+                *query = of_head(rows, (first + at).min(tokens - 1) * 3 * size + head);
+            }
+            score(queries, keys, scores);
+            let mut sums = [0.0; QUERIES];
+            for (sum, row) in sums.iter_mut().zip(scores.chunks_exact_mut(stride)) {
+                row[tokens..].fill(f32::NEG_INFINITY);
+                *sum = floats::exponentials(row);
+            }
+            let mixed = mix(&rows[2 * size + head..], 3 * size, tokens, scores);
+            let places = output.chunks_exact_mut(size).skip(first);
+            for ((place, mixed), sum) in places.zip(&mixed).zip(sums) {
+                let place = &mut place[head..head + HEAD];
+                place.copy_from_slice(mixed.as_flattened());
+                floats::scale(place, 1.0 / sum);
+            }
+        }
+    }
+}
+
+/// The part of a row that belongs to a head.
+#[inline(always)]
+fn of_head(rows: &[f32], start: usize) -> &[f32; HEAD] {
+    rows[start..].first_chunk().expect("a head lies within a row")
+}
+
+/// Lay out the keys so that one component of all tokens lies side by side.
+#[inline(always)]
+fn lay_out_keys(rows: &[f32], row_size: usize, tokens: usize, keys: &mut [f32]) {
+    let stride = padded(tokens);
+    for token in 0..tokens {
+        let key = of_head(rows, token * row_size);
+        for (component, place) in key.iter().zip(keys.chunks_exact_mut(stride)) {
+            place[token] = *component;
+        }
+    }
+}
+
+/// The products of a few queries and all keys.
+#[inline(always)]
+fn score(queries: [&[f32; HEAD]; QUERIES], keys: &[f32], scores: &mut [f32]) {
+    let stride = keys.len() / HEAD;
+    for start in (0..stride).step_by(LANES) {
+        let mut sums = [[0.0; LANES]; QUERIES];
+        for component in 0..HEAD {
+            let keys = lanes(keys, component * stride + start);
+            for at in 0..QUERIES {
+                for lane in 0..LANES {
+                    sums[at][lane] = queries[at][component].mul_add(keys[lane], sums[at][lane]);
+                }
+            }
+        }
+        for (row, sums) in scores.chunks_exact_mut(stride).zip(&sums) {
+            row[start..start + LANES].copy_from_slice(sums);
+        }
+    }
+}
+
+#[inline(always)]
+fn lanes(values: &[f32], start: usize) -> &Lanes {
+    values[start..].first_chunk().expect("rows are padded to whole lanes")
+}
+
+/// The sums of all values, each times its weight for a query.
+#[inline(always)]
+fn mix(
+    rows: &[f32],
+    row_size: usize,
+    tokens: usize,
+    weights: &[f32],
+) -> [[Lanes; HEAD / LANES]; QUERIES] {
+    let stride = weights.len() / QUERIES;
+    let mut sums = [[[0.0; LANES]; HEAD / LANES]; QUERIES];
+    for token in 0..tokens {
+        let value = of_head(rows, token * row_size);
+        for at in 0..QUERIES {
+            let weight = weights[at * stride + token];
+            for half in 0..HEAD / LANES {
+                for lane in 0..LANES {
+                    let part = value[half * LANES + lane];
+                    sums[at][half][lane] = weight.mul_add(part, sums[at][half][lane]);
+                }
+            }
+        }
+    }
+    sums
+}

@@ -1,0 +1,147 @@
+//! AVX2 and FMA: codes and weights as 16-bit numbers, because products of bytes would saturate.
+#![expect(unsafe_code, reason = "vector loads and calls of AVX2 functions")]
+
+use std::arch::x86_64::*;
+
+use super::Kernel;
+use crate::error::Error;
+use crate::format::{Block, CHANNELS, Dense, Model};
+use crate::forward::{self, Batch, Instructions, Panel, finish};
+use crate::scratch::{Codes, Forms, Rounded, Scratch};
+
+/// Channels of a row whose sums lie in two registers.
+const HALF: usize = CHANNELS / 2;
+
+/// Exists only where AVX2 and FMA do: `detect` alone makes one.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+pub(crate) fn detect() -> Option<&'static dyn Kernel> {
+    static KERNEL: Avx2 = Avx2(());
+    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(&KERNEL as _)
+}
+
+impl Kernel for Avx2 {
+    fn name(&self) -> &'static str {
+        "avx2"
+    }
+
+    fn run(
+        &self,
+        model: &Model,
+        batch: Batch<'_>,
+        scratch: &mut Scratch,
+        vectors: &mut [f32],
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        // SAFETY: an `Avx2` is only reachable through `detect`, which found AVX2 and FMA.
+        unsafe { run(model, batch, scratch, vectors, is_over) }
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn run(
+    model: &Model,
+    batch: Batch<'_>,
+    scratch: &mut Scratch,
+    vectors: &mut [f32],
+    is_over: &dyn Fn() -> bool,
+) -> Result<(), Error> {
+    forward::run(Avx2(()), model, batch, scratch, vectors, is_over)
+}
+
+impl Instructions for Avx2 {
+    type Code = i16;
+    /// With two registers a row, two of weights, one of codes and one of products, 14 of the 16.
+    const ROWS: usize = 5;
+
+    fn form(forms: &mut Forms) -> &mut Rounded<i16> {
+        &mut forms.words
+    }
+
+    fn multiply(self, panel: Panel<'_, i16>, dense: Dense<'_>, group: usize, output: &mut [f32]) {
+        // SAFETY: as in `run`.
+        unsafe { multiply(panel, dense, group, output) }
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn multiply(panel: Panel<'_, i16>, dense: Dense<'_>, group: usize, output: &mut [f32]) {
+    match panel.ranges.len() {
+        1 => rows::<1>(panel, dense, group, output),
+        2 => rows::<2>(panel, dense, group, output),
+        3 => rows::<3>(panel, dense, group, output),
+        4 => rows::<4>(panel, dense, group, output),
+        5 => rows::<5>(panel, dense, group, output),
+        _ => unreachable!("panels have 1 to `ROWS` rows"),
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn rows<const HEIGHT: usize>(
+    panel: Panel<'_, i16>,
+    dense: Dense<'_>,
+    group: usize,
+    output: &mut [f32],
+) {
+    let columns = panel.codes.as_chunks::<HEIGHT>().0;
+    for block in dense.blocks(group) {
+        let weights = dense.of_block(block);
+        let mut sums = [[[0; HALF]; 2]; HEIGHT];
+        for half in 0..2 {
+            let halves = add_products(columns, weights, half);
+            for (sums, halves) in sums.iter_mut().zip(halves) {
+                sums[half] = lanes(halves);
+            }
+        }
+        for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
+            let sums = sums.as_flattened().first_chunk().expect("two halves are 16 channels");
+            finish(sums, *range, dense, block, &mut output[row * dense.outputs()..]);
+        }
+    }
+}
+
+/// The sums of eight channels of each row; a product of a code and a weight fits 16 bits and two
+/// of them 32.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add_products<const HEIGHT: usize>(
+    columns: &[[Codes<i16>; HEIGHT]],
+    weights: &[Block],
+    half: usize,
+) -> [__m256i; HEIGHT] {
+    let mut sums = [[_mm256_setzero_si256(); 2]; HEIGHT];
+    for (column, block) in columns.iter().zip(weights) {
+        let quarters = &block.as_chunks::<16>().0[2 * half..];
+        let (first, second) = (load(&quarters[0]), load(&quarters[1]));
+        for (sums, codes) in sums.iter_mut().zip(column) {
+            let codes = _mm256_set1_epi64x(bytemuck::cast(*codes));
+            sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(codes, first));
+            sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(codes, second));
+        }
+    }
+    let mut channels = [_mm256_setzero_si256(); HEIGHT];
+    for (channels, [first, second]) in channels.iter_mut().zip(sums) {
+        let pairs = _mm256_hadd_epi32(first, second);
+        *channels = _mm256_permute4x64_epi64::<0b11_01_10_00>(pairs);
+    }
+    channels
+}
+
+/// Four inputs of four channels.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load(weights: &[i8; 16]) -> __m256i {
+    // SAFETY: the reference covers the 16 bytes, and the load needs no alignment.
+    let bytes = unsafe { _mm_loadu_si128(weights.as_ptr().cast()) };
+    _mm256_cvtepi8_epi16(bytes)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn lanes(sums: __m256i) -> [i32; HALF] {
+    let mut lanes = [0; HALF];
+    // SAFETY: the reference covers the eight lanes, and the store needs no alignment.
+    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
+    lanes
+}

@@ -1,0 +1,73 @@
+//! Buffers that a thread keeps, so that a call allocates nothing once they are large enough.
+
+use std::cell::RefCell;
+
+use crate::floats::Range;
+use crate::format::{HEAD, INPUTS, Sizes};
+use crate::forward::{QUERIES, padded};
+
+/// The codes of four inputs of a row.
+pub(crate) type Codes<T> = [T; INPUTS];
+
+/// Rows of activations as codes, in panels, and what the codes of each row stand for.
+#[derive(Default)]
+pub(crate) struct Rounded<C> {
+    pub(crate) codes: Vec<Codes<C>>,
+    pub(crate) ranges: Vec<Range>,
+    /// The row that is rounded at the moment.
+    pub(crate) row: Vec<u8>,
+}
+
+/// One for every form in which kernels read codes; a process uses one of them.
+#[derive(Default)]
+pub(crate) struct Forms {
+    pub(crate) bytes: Rounded<u8>,
+    pub(crate) words: Rounded<i16>,
+}
+
+/// Buffers of attention.
+#[derive(Default)]
+pub(crate) struct HeadScratch {
+    /// Keys of one head, one row a component.
+    pub(crate) keys: Vec<f32>,
+    /// Scores of a few queries.
+    pub(crate) scores: Vec<f32>,
+}
+
+/// Buffers for the tokens of one batch; they may be longer than it needs.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// What each token is, layer by layer.
+    pub(crate) hidden: Vec<f32>,
+    pub(crate) wide: Vec<f32>,
+    pub(crate) narrow: Vec<f32>,
+    pub(crate) head: HeadScratch,
+    pub(crate) forms: Forms,
+}
+
+impl Scratch {
+    /// Make room for so many tokens, the longest text having `longest`.
+    pub(crate) fn fit(&mut self, sizes: Sizes, tokens: usize, longest: usize) {
+        grow(&mut self.hidden, tokens * sizes.hidden);
+        grow(&mut self.wide, tokens * sizes.inner.max(sizes.attention()));
+        grow(&mut self.narrow, tokens * sizes.hidden);
+        grow(&mut self.head.keys, HEAD * padded(longest));
+        grow(&mut self.head.scores, QUERIES * padded(longest));
+    }
+}
+
+/// Make a buffer at least so long.
+pub(crate) fn grow<T: Clone + Default>(buffer: &mut Vec<T>, len: usize) {
+    if buffer.len() < len {
+        buffer.resize(len, T::default());
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Call with the buffers of this thread.
+pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+    SCRATCH.with_borrow_mut(work)
+}
