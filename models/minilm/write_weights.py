@@ -32,7 +32,7 @@ MAGIC = b"MNEMBERT"
 VERSION = 1
 FIELDS = struct.Struct("<8s7I60x")  # magic, version, sizes; the hash of all other bytes follows
 LINE = 64
-CHANNELS, INPUTS = 16, 4  # of a block of weights, which is a cache line
+PAIR, INPUTS = 32, 4  # output channels and inputs whose weights lie together, in two cache lines
 MAXIMUM = np.float32(127)
 
 
@@ -105,7 +105,7 @@ def channels(matrix: Array, bias: Array) -> Iterator[NDArray[np.generic]]:
     codes, scales = rounded(matrix)
     sums = codes.sum(axis=1, dtype=np.int32) * scales.astype(np.float64)
     outputs, inputs = matrix.shape
-    blocks = codes.reshape(outputs // CHANNELS, CHANNELS, inputs // INPUTS, INPUTS)
+    blocks = codes.reshape(outputs // PAIR, PAIR, inputs // INPUTS, INPUTS)
     yield from (scales, sums.astype(np.float32), bias, blocks.transpose(0, 2, 1, 3))
 
 

@@ -24,7 +24,7 @@ const NARROWEST: f32 = 1e-30;
 
 /// What an activation's code stands for: `low + code · step`.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Range {
+pub(crate) struct CodeRange {
     pub(crate) low: f32,
     pub(crate) step: f32,
 }
@@ -84,28 +84,36 @@ pub(crate) fn add(row: &mut [f32], other: &[f32]) {
 
 /// Round a row to codes of 0 to 255 over its own range.
 #[inline(always)]
-pub(crate) fn round(row: &[f32], codes: &mut [u8]) -> Range {
-    let (low, high) = ends(row);
+pub(crate) fn round<C: From<u8>>(row: &[f32], codes: &mut [C]) -> CodeRange {
+    let (low, high) = (least(row), largest(row));
     let width = high - low;
     let factor = if width > NARROWEST { MAX_CODE / width } else { 0.0 };
     for (code, value) in codes.iter_mut().zip(row) {
-        *code = (*value - low).mul_add(factor, ROUNDING).to_bits() as u8;
+        *code = C::from((*value - low).mul_add(factor, ROUNDING).to_bits() as u8);
     }
-    Range { low, step: width / MAX_CODE }
+    CodeRange { low, step: width / MAX_CODE }
 }
 
-/// The least and the largest value.
 #[inline(always)]
-fn ends(row: &[f32]) -> (f32, f32) {
+fn least(row: &[f32]) -> f32 {
     let mut lows = [f32::INFINITY; LANES];
-    let mut highs = [f32::NEG_INFINITY; LANES];
     for values in row.as_chunks::<LANES>().0 {
         for lane in 0..LANES {
             lows[lane] = less(values[lane], lows[lane]);
+        }
+    }
+    lows.into_iter().fold(f32::INFINITY, less)
+}
+
+#[inline(always)]
+fn largest(row: &[f32]) -> f32 {
+    let mut highs = [f32::NEG_INFINITY; LANES];
+    for values in row.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
             highs[lane] = more(values[lane], highs[lane]);
         }
     }
-    (lows.into_iter().fold(f32::INFINITY, less), highs.into_iter().fold(f32::NEG_INFINITY, more))
+    highs.into_iter().fold(f32::NEG_INFINITY, more)
 }
 
 /// One instruction, where `f32::min` takes three to treat NaN.
@@ -151,7 +159,7 @@ fn erf(x: f32) -> f32 {
 /// Replace the scores of a row by their exponentials, relative to the largest; returns the sum.
 #[inline(always)]
 pub(crate) fn exponentials(row: &mut [f32]) -> f32 {
-    let (_, high) = ends(row);
+    let high = largest(row);
     let mut sums = [0.0; LANES];
     for values in row.as_chunks_mut::<LANES>().0 {
         for lane in 0..LANES {

@@ -18,21 +18,24 @@ const LINE: usize = 64;
 const FIELDS: usize = 96;
 const HEADER: usize = 128;
 
-/// Output channels of a block of weights.
+/// Output channels whose scales are read together.
 pub(crate) const CHANNELS: usize = 16;
-/// Inputs of a block of weights.
+/// Inputs of a step.
 pub(crate) const INPUTS: usize = 4;
 /// Components of an attention head; all small encoders have 32.
 pub(crate) const HEAD: usize = 32;
-/// Channels that are multiplied before the next are.
-pub(crate) const TOGETHER: usize = 64;
+/// Output channels of a pair of blocks.
+pub(crate) const PAIR: usize = 2 * CHANNELS;
 /// More inputs could overflow a sum of products: 255·127·65,536 is the last below 2³¹.
 const MAX_SIZE: usize = 65_536;
 const MAX_LAYERS: usize = 1_024;
 const MAX_WORDS: usize = 1 << 24;
 
-/// The weights of 16 channels for four inputs, the channel's four side by side.
+/// The weights of 16 channels for the four inputs of a step, a channel's four side by side.
 pub(crate) type Block = [i8; CHANNELS * INPUTS];
+
+/// Of two times 16 channels, so that a step reads two cache lines that lie side by side.
+pub(crate) type Pair = [Block; 2];
 
 /// Whether the hash of a file is compared when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,7 @@ impl Sizes {
 
     /// Whether the kernels can run such a model without overflow.
     fn are_possible(self) -> bool {
-        let wide = |size: usize| size > 0 && size <= MAX_SIZE && size.is_multiple_of(TOGETHER);
+        let wide = |size: usize| size > 0 && size <= MAX_SIZE && size.is_multiple_of(PAIR);
         wide(self.hidden)
             && wide(self.inner)
             && self.heads * HEAD == self.hidden
@@ -184,8 +187,8 @@ pub(crate) struct Dense<'a> {
     /// The sum of each output channel's weights, scaled.
     pub(crate) sums: &'a [[f32; CHANNELS]],
     pub(crate) bias: &'a [[f32; CHANNELS]],
-    /// For each 16 channels, a block for every four inputs.
-    pub(crate) weights: &'a [Block],
+    /// For each 32 channels, a pair for every step.
+    pub(crate) weights: &'a [Pair],
 }
 
 impl<'a> Dense<'a> {
@@ -193,15 +196,10 @@ impl<'a> Dense<'a> {
         self.scales.len() * CHANNELS
     }
 
-    /// The blocks of a group of channels.
-    pub(crate) fn blocks(self, group: usize) -> Range<usize> {
-        group * (TOGETHER / CHANNELS)..(group + 1) * (TOGETHER / CHANNELS)
-    }
-
-    /// The weights of 16 channels.
-    pub(crate) fn of_block(self, block: usize) -> &'a [Block] {
+    /// The weights of the two times 16 channels of a pair, step by step.
+    pub(crate) fn pair(self, pair: usize) -> &'a [Pair] {
         let steps = self.inputs / INPUTS;
-        &self.weights[block * steps..][..steps]
+        &self.weights[pair * steps..][..steps]
     }
 }
 

@@ -5,10 +5,12 @@
 //! mean pooling and unit length as in Reimers and Gurevych 2019 (arXiv 1908.10084).
 #![expect(clippy::inline_always, reason = "as in `floats`")]
 
+use std::ops::Range;
+
 use crate::error::Error;
-use crate::floats::{self, LANES, Lanes, Range};
-use crate::format::{CHANNELS, Dense, HEAD, INPUTS, Layer, Model, Norm, TOGETHER, Words};
-use crate::scratch::{Codes, Forms, HeadScratch, Rounded, Scratch, grow};
+use crate::floats::{self, CodeRange, LANES, Lanes};
+use crate::format::{CHANNELS, Dense, HEAD, INPUTS, Layer, Model, Norm, PAIR, Words};
+use crate::scratch::{Forms, HeadScratch, Rounded, Scratch, grow};
 
 /// Queries whose scores are computed together.
 pub(crate) const QUERIES: usize = 4;
@@ -36,29 +38,41 @@ pub(crate) trait Instructions: Copy {
     /// Its form of rounded rows.
     fn form(forms: &mut Forms) -> &mut Rounded<Self::Code>;
 
-    /// Multiply a panel by the channels of a group: add up the products of codes and weights and
+    /// Multiply a panel by the channels of a pair of blocks: add up the products of codes and weights and
     /// [`finish`] them. `output` begins with the panel's first row.
     fn multiply(
         self,
         panel: Panel<'_, Self::Code>,
         dense: Dense<'_>,
-        group: usize,
+        pair: usize,
         output: &mut [f32],
     );
 }
 
-/// Rows that are multiplied together: four inputs of each row, then the next four.
+/// Rows that are multiplied together.
 #[derive(Clone, Copy)]
 pub(crate) struct Panel<'a, C> {
-    pub(crate) codes: &'a [Codes<C>],
-    pub(crate) ranges: &'a [Range],
+    pub(crate) codes: &'a [C],
+    pub(crate) ranges: &'a [CodeRange],
+}
+
+impl<'a, C> Panel<'a, C> {
+    /// Each row's codes, four inputs a step.
+    #[inline(always)]
+    pub(crate) fn rows<const HEIGHT: usize>(self, inputs: usize) -> [&'a [[C; INPUTS]]; HEIGHT] {
+        let mut rows = [&[] as &[[C; INPUTS]]; HEIGHT];
+        for (row, codes) in rows.iter_mut().zip(self.codes.chunks_exact(inputs)) {
+            *row = codes.as_chunks().0;
+        }
+        rows
+    }
 }
 
 /// Turn the sums of 16 channels of a row into floats.
 #[inline(always)]
 pub(crate) fn finish(
     sums: &[i32; CHANNELS],
-    range: Range,
+    range: CodeRange,
     dense: Dense<'_>,
     block: usize,
     output: &mut [f32],
@@ -131,7 +145,7 @@ fn attention<I: Instructions>(cpu: I, layer: Layer<'_>, batch: Batch<'_>, scratc
     let Scratch { hidden, wide, narrow, head, forms } = scratch;
     let rounded = I::form(forms);
     let (parts, size) = (layer.attention.outputs(), layer.mixing.inputs);
-    round(cpu, hidden, batch.tokens, layer.attention.inputs, rounded);
+    round(hidden, batch.tokens, layer.attention.inputs, rounded);
     multiply(cpu, rounded, layer.attention, wide);
     let mut first = 0;
     for text in batch.texts {
@@ -139,7 +153,7 @@ fn attention<I: Instructions>(cpu: I, layer: Layer<'_>, batch: Batch<'_>, scratc
         attend(rows, size, head, &mut narrow[first * size..][..text.len() * size]);
         first += text.len();
     }
-    round(cpu, narrow, batch.tokens, size, rounded);
+    round(narrow, batch.tokens, size, rounded);
     multiply(cpu, rounded, layer.mixing, narrow);
     add_and_normalise(hidden, narrow, batch.tokens, layer.attention_norm);
 }
@@ -148,10 +162,10 @@ fn attention<I: Instructions>(cpu: I, layer: Layer<'_>, batch: Batch<'_>, scratc
 fn feed_forward<I: Instructions>(cpu: I, layer: Layer<'_>, tokens: usize, scratch: &mut Scratch) {
     let Scratch { hidden, wide, narrow, forms, .. } = scratch;
     let rounded = I::form(forms);
-    round(cpu, hidden, tokens, layer.widening.inputs, rounded);
+    round(hidden, tokens, layer.widening.inputs, rounded);
     multiply(cpu, rounded, layer.widening, wide);
     floats::gelu(&mut wide[..tokens * layer.widening.outputs()]);
-    round(cpu, wide, tokens, layer.narrowing.inputs, rounded);
+    round(wide, tokens, layer.narrowing.inputs, rounded);
     multiply(cpu, rounded, layer.narrowing, narrow);
     add_and_normalise(hidden, narrow, tokens, layer.norm);
 }
@@ -166,50 +180,30 @@ fn add_and_normalise(hidden: &mut [f32], more: &[f32], tokens: usize, norm: Norm
     }
 }
 
-/// How tokens are cut into panels of nearly one height.
+/// How rows are cut into panels of nearly one height.
 #[inline(always)]
-fn panel_heights(tokens: usize, most: usize) -> impl Iterator<Item = usize> {
-    let count = tokens.div_ceil(most);
-    (0..count).map(move |at| (at + 1) * tokens / count - at * tokens / count)
+fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = rows.div_ceil(most);
+    (0..count).map(move |at| at * rows / count..(at + 1) * rows / count)
 }
 
-/// Round the first rows and lay them out in panels.
+/// Round the first rows.
 #[inline(always)]
-fn round<I: Instructions>(
-    _cpu: I,
+fn round<C: Copy + Default + From<u8>>(
     rows: &[f32],
     tokens: usize,
     inputs: usize,
-    rounded: &mut Rounded<I::Code>,
+    rounded: &mut Rounded<C>,
 ) {
-    grow(&mut rounded.codes, tokens * inputs / INPUTS);
-    grow(&mut rounded.row, inputs);
+    grow(&mut rounded.codes, tokens * inputs);
     rounded.ranges.clear();
-    let row_codes = &mut rounded.row[..inputs];
-    let mut rows = rows.chunks_exact(inputs);
-    let mut rest = &mut rounded.codes[..];
-    for height in panel_heights(tokens, I::ROWS) {
-        let (panel, others) = rest.split_at_mut(height * inputs / INPUTS);
-        rest = others;
-        for (at, row) in rows.by_ref().take(height).enumerate() {
-            rounded.ranges.push(floats::round(row, row_codes));
-            for (column, codes) in panel.chunks_exact_mut(height).zip(row_codes.as_chunks().0) {
-                column[at] = widened(*codes);
-            }
-        }
+    let rows = rows.chunks_exact(inputs).zip(rounded.codes.chunks_exact_mut(inputs));
+    for (row, codes) in rows.take(tokens) {
+        rounded.ranges.push(floats::round(row, codes));
     }
 }
 
-#[inline(always)]
-fn widened<C: Copy + Default + From<u8>>(codes: Codes<u8>) -> Codes<C> {
-    let mut wide = [C::default(); INPUTS];
-    for (wide, code) in wide.iter_mut().zip(codes) {
-        *wide = C::from(code);
-    }
-    wide
-}
-
-/// Multiply the rounded rows by a matrix. A group of channels meets all rows before the next, so
+/// Multiply the rounded rows by a matrix. A pair of blocks meets all rows before the next, so
 /// that its weights come from memory once.
 #[inline(always)]
 fn multiply<I: Instructions>(
@@ -219,17 +213,12 @@ fn multiply<I: Instructions>(
     output: &mut [f32],
 ) {
     let outputs = dense.outputs();
-    let tokens = rounded.ranges.len();
-    for group in 0..outputs / TOGETHER {
-        let mut first = 0;
-        for height in panel_heights(tokens, I::ROWS) {
-            let codes = &rounded.codes[first * dense.inputs / INPUTS..];
-            let panel = Panel {
-                codes: &codes[..height * dense.inputs / INPUTS],
-                ranges: &rounded.ranges[first..first + height],
-            };
-            cpu.multiply(panel, dense, group, &mut output[first * outputs..]);
-            first += height;
+    for pair in 0..outputs / PAIR {
+        for rows in panels(rounded.ranges.len(), I::ROWS) {
+            let codes = &rounded.codes[rows.start * dense.inputs..rows.end * dense.inputs];
+            let output = &mut output[rows.start * outputs..rows.end * outputs];
+            let panel = Panel { codes, ranges: &rounded.ranges[rows] };
+            cpu.multiply(panel, dense, pair, output);
         }
     }
 }

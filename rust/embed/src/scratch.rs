@@ -2,20 +2,15 @@
 
 use std::cell::RefCell;
 
-use crate::floats::Range;
-use crate::format::{HEAD, INPUTS, Sizes};
+use crate::floats::CodeRange;
+use crate::format::{HEAD, Sizes};
 use crate::forward::{QUERIES, padded};
 
-/// The codes of four inputs of a row.
-pub(crate) type Codes<T> = [T; INPUTS];
-
-/// Rows of activations as codes, in panels, and what the codes of each row stand for.
+/// Rows of activations as codes, and what the codes of each row stand for.
 #[derive(Default)]
 pub(crate) struct Rounded<C> {
-    pub(crate) codes: Vec<Codes<C>>,
-    pub(crate) ranges: Vec<Range>,
-    /// The row that is rounded at the moment.
-    pub(crate) row: Vec<u8>,
+    pub(crate) codes: Vec<C>,
+    pub(crate) ranges: Vec<CodeRange>,
 }
 
 /// One for every form in which kernels read codes; a process uses one of them.

@@ -5,9 +5,9 @@ use std::arch::x86_64::*;
 
 use super::Kernel;
 use crate::error::Error;
-use crate::format::{Block, CHANNELS, Dense, Model};
+use crate::format::{CHANNELS, Dense, INPUTS, Model, Pair};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Codes, Forms, Rounded, Scratch};
+use crate::scratch::{Forms, Rounded, Scratch};
 
 /// Channels of a row whose sums lie in two registers.
 const HALF: usize = CHANNELS / 2;
@@ -59,20 +59,20 @@ impl Instructions for Avx2 {
         &mut forms.words
     }
 
-    fn multiply(self, panel: Panel<'_, i16>, dense: Dense<'_>, group: usize, output: &mut [f32]) {
+    fn multiply(self, panel: Panel<'_, i16>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
         // SAFETY: as in `run`.
-        unsafe { multiply(panel, dense, group, output) }
+        unsafe { multiply(panel, dense, pair, output) }
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn multiply(panel: Panel<'_, i16>, dense: Dense<'_>, group: usize, output: &mut [f32]) {
+fn multiply(panel: Panel<'_, i16>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
     match panel.ranges.len() {
-        1 => rows::<1>(panel, dense, group, output),
-        2 => rows::<2>(panel, dense, group, output),
-        3 => rows::<3>(panel, dense, group, output),
-        4 => rows::<4>(panel, dense, group, output),
-        5 => rows::<5>(panel, dense, group, output),
+        1 => rows::<1>(panel, dense, pair, output),
+        2 => rows::<2>(panel, dense, pair, output),
+        3 => rows::<3>(panel, dense, pair, output),
+        4 => rows::<4>(panel, dense, pair, output),
+        5 => rows::<5>(panel, dense, pair, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
@@ -81,41 +81,56 @@ fn multiply(panel: Panel<'_, i16>, dense: Dense<'_>, group: usize, output: &mut 
 fn rows<const HEIGHT: usize>(
     panel: Panel<'_, i16>,
     dense: Dense<'_>,
-    group: usize,
+    pair: usize,
     output: &mut [f32],
 ) {
-    let columns = panel.codes.as_chunks::<HEIGHT>().0;
-    for block in dense.blocks(group) {
-        let weights = dense.of_block(block);
-        let mut sums = [[[0; HALF]; 2]; HEIGHT];
-        for half in 0..2 {
-            let halves = add_products(columns, weights, half);
-            for (sums, halves) in sums.iter_mut().zip(halves) {
-                sums[half] = lanes(halves);
-            }
-        }
+    let codes = panel.rows::<HEIGHT>(dense.inputs);
+    for half in 0..2 {
+        let sums = add_products(codes, dense.pair(pair), half);
         for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
-            let sums = sums.as_flattened().first_chunk().expect("two halves are 16 channels");
-            finish(sums, *range, dense, block, &mut output[row * dense.outputs()..]);
+            let output = &mut output[row * dense.outputs()..];
+            finish(sums, *range, dense, 2 * pair + half, output);
         }
     }
+}
+
+/// The sums of 16 channels of each row.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add_products<const HEIGHT: usize>(
+    rows: [&[[i16; INPUTS]]; HEIGHT],
+    weights: &[Pair],
+    half: usize,
+) -> [[i32; CHANNELS]; HEIGHT] {
+    let mut channels = [[0; CHANNELS]; HEIGHT];
+    for eight in 0..2 {
+        let sums = add_half_products(rows, weights, half, eight);
+        for (channels, sums) in channels.iter_mut().zip(sums) {
+            channels.as_chunks_mut().0[eight] = lanes(sums);
+        }
+    }
+    channels
 }
 
 /// The sums of eight channels of each row; a product of a code and a weight fits 16 bits and two
 /// of them 32.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn add_products<const HEIGHT: usize>(
-    columns: &[[Codes<i16>; HEIGHT]],
-    weights: &[Block],
+fn add_half_products<const HEIGHT: usize>(
+    mut rows: [&[[i16; INPUTS]]; HEIGHT],
+    weights: &[Pair],
     half: usize,
+    eight: usize,
 ) -> [__m256i; HEIGHT] {
+    for row in &mut rows {
+        *row = &row[..weights.len()];
+    }
     let mut sums = [[_mm256_setzero_si256(); 2]; HEIGHT];
-    for (column, block) in columns.iter().zip(weights) {
-        let quarters = &block.as_chunks::<16>().0[2 * half..];
+    for (step, pair) in weights.iter().enumerate() {
+        let quarters = &pair[half].as_chunks::<16>().0[2 * eight..];
         let (first, second) = (load(&quarters[0]), load(&quarters[1]));
-        for (sums, codes) in sums.iter_mut().zip(column) {
-            let codes = _mm256_set1_epi64x(bytemuck::cast(*codes));
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let codes = _mm256_set1_epi64x(bytemuck::cast(row[step]));
             sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(codes, first));
             sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(codes, second));
         }

@@ -5,9 +5,12 @@ use std::arch::x86_64::*;
 
 use super::Kernel;
 use crate::error::Error;
-use crate::format::{Block, Dense, Model};
+use crate::format::{Block, Dense, INPUTS, Model, Pair};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Codes, Forms, Rounded, Scratch};
+use crate::scratch::{Forms, Rounded, Scratch};
+
+/// Number of steps from the weights that are read to those that are prefetched.
+const STEPS_AHEAD: usize = 16;
 
 /// Exists only where AVX-512 F, BW, VL, VNNI and FMA do: `detect` alone makes one.
 #[derive(Clone, Copy)]
@@ -62,77 +65,79 @@ impl Instructions for Avx512Vnni {
         &mut forms.bytes
     }
 
-    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, group: usize, output: &mut [f32]) {
+    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
         // SAFETY: as in `run`.
-        unsafe { multiply(panel, dense, group, output) }
+        unsafe { multiply(panel, dense, pair, output) }
     }
 }
 
-/// Few rows take all channels of a group together, so that sums need not wait for each other.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn multiply(panel: Panel<'_, u8>, dense: Dense<'_>, group: usize, output: &mut [f32]) {
+fn multiply(panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
     match panel.ranges.len() {
-        1 => rows::<1, 4>(panel, dense, group, output),
-        2 => rows::<2, 4>(panel, dense, group, output),
-        3 => rows::<3, 4>(panel, dense, group, output),
-        4 => rows::<4, 4>(panel, dense, group, output),
-        5 => rows::<5, 4>(panel, dense, group, output),
-        6 => rows::<6, 4>(panel, dense, group, output),
-        7 => rows::<7, 2>(panel, dense, group, output),
-        8 => rows::<8, 2>(panel, dense, group, output),
-        9 => rows::<9, 2>(panel, dense, group, output),
-        10 => rows::<10, 2>(panel, dense, group, output),
-        11 => rows::<11, 2>(panel, dense, group, output),
-        12 => rows::<12, 2>(panel, dense, group, output),
-        13 => rows::<13, 2>(panel, dense, group, output),
-        14 => rows::<14, 2>(panel, dense, group, output),
+        1 => rows::<1>(panel, dense, pair, output),
+        2 => rows::<2>(panel, dense, pair, output),
+        3 => rows::<3>(panel, dense, pair, output),
+        4 => rows::<4>(panel, dense, pair, output),
+        5 => rows::<5>(panel, dense, pair, output),
+        6 => rows::<6>(panel, dense, pair, output),
+        7 => rows::<7>(panel, dense, pair, output),
+        8 => rows::<8>(panel, dense, pair, output),
+        9 => rows::<9>(panel, dense, pair, output),
+        10 => rows::<10>(panel, dense, pair, output),
+        11 => rows::<11>(panel, dense, pair, output),
+        12 => rows::<12>(panel, dense, pair, output),
+        13 => rows::<13>(panel, dense, pair, output),
+        14 => rows::<14>(panel, dense, pair, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn rows<const HEIGHT: usize, const BLOCKS: usize>(
+fn rows<const HEIGHT: usize>(
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    group: usize,
+    pair: usize,
     output: &mut [f32],
 ) {
-    let columns = panel.codes.as_chunks::<HEIGHT>().0;
-    for first in dense.blocks(group).step_by(BLOCKS) {
-        let mut weights = [&[] as &[Block]; BLOCKS];
-        for (at, weights) in weights.iter_mut().enumerate() {
-            *weights = &dense.of_block(first + at)[..columns.len()];
-        }
-        let sums = add_products(columns, weights);
-        for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
-            let output = &mut output[row * dense.outputs()..];
-            for (at, sums) in sums.iter().enumerate() {
-                finish(&lanes(*sums), *range, dense, first + at, output);
-            }
+    let sums = add_products::<HEIGHT>(panel.rows(dense.inputs), dense.pair(pair));
+    for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
+        let output = &mut output[row * dense.outputs()..];
+        for (half, sums) in sums.iter().enumerate() {
+            finish(&lanes(*sums), *range, dense, 2 * pair + half, output);
         }
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn add_products<const HEIGHT: usize, const BLOCKS: usize>(
-    columns: &[[Codes<u8>; HEIGHT]],
-    weights: [&[Block]; BLOCKS],
-) -> [[__m512i; BLOCKS]; HEIGHT] {
-    let mut sums = [[_mm512_setzero_si512(); BLOCKS]; HEIGHT];
-    for (step, column) in columns.iter().enumerate() {
-        let mut blocks = [_mm512_setzero_si512(); BLOCKS];
-        for (block, weights) in blocks.iter_mut().zip(weights) {
-            *block = load(&weights[step]);
-        }
-        for (sums, codes) in sums.iter_mut().zip(column) {
-            let codes = _mm512_set1_epi32(i32::from_le_bytes(*codes));
-            for (sum, block) in sums.iter_mut().zip(blocks) {
-                *sum = _mm512_dpbusd_epi32(*sum, codes, block);
-            }
+fn add_products<const HEIGHT: usize>(
+    mut rows: [&[[u8; INPUTS]]; HEIGHT],
+    weights: &[Pair],
+) -> [[__m512i; 2]; HEIGHT] {
+    for row in &mut rows {
+        *row = &row[..weights.len()];
+    }
+    let mut sums = [[_mm512_setzero_si512(); 2]; HEIGHT];
+    for (step, pair) in weights.iter().enumerate() {
+        prefetch(pair);
+        let (first, second) = (load(&pair[0]), load(&pair[1]));
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let codes = _mm512_set1_epi32(i32::from_le_bytes(row[step]));
+            sums[0] = _mm512_dpbusd_epi32(sums[0], codes, first);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], codes, second);
         }
     }
     sums
+}
+
+/// Fetch the weights of a later step.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn prefetch(pair: &Pair) {
+    let later = std::ptr::from_ref(pair).wrapping_add(STEPS_AHEAD);
+    for line in 0..2 {
+        _mm_prefetch::<_MM_HINT_T0>(later.cast::<Block>().wrapping_add(line).cast());
+    }
 }
 
 #[inline]

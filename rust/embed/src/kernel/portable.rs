@@ -4,7 +4,7 @@ use super::Kernel;
 use crate::error::Error;
 use crate::format::{Block, CHANNELS, Dense, INPUTS, Model};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Codes, Forms, Rounded, Scratch};
+use crate::scratch::{Forms, Rounded, Scratch};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
@@ -28,27 +28,25 @@ impl Kernel for Portable {
 
 impl Instructions for Portable {
     type Code = u8;
-    const ROWS: usize = 4;
+    const ROWS: usize = 1;
 
     fn form(forms: &mut Forms) -> &mut Rounded<u8> {
         &mut forms.bytes
     }
 
-    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, group: usize, output: &mut [f32]) {
-        let height = panel.ranges.len();
-        for (at, range) in panel.ranges.iter().enumerate() {
-            let output = &mut output[at * dense.outputs()..];
-            for block in dense.blocks(group) {
-                let columns = panel.codes.iter().skip(at).step_by(height);
-                finish(&sums(columns, dense.of_block(block)), *range, dense, block, output);
-            }
+    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+        let [row] = panel.rows(dense.inputs);
+        let weights = dense.pair(pair);
+        for half in 0..2 {
+            let sums = sums(row, weights.iter().map(|pair| &pair[half]));
+            finish(&sums, panel.ranges[0], dense, 2 * pair + half, output);
         }
     }
 }
 
-fn sums<'a>(columns: impl Iterator<Item = &'a Codes<u8>>, weights: &[Block]) -> [i32; CHANNELS] {
+fn sums<'a>(row: &[[u8; INPUTS]], blocks: impl Iterator<Item = &'a Block>) -> [i32; CHANNELS] {
     let mut sums = [0; CHANNELS];
-    for (codes, block) in columns.zip(weights) {
+    for (codes, block) in row.iter().zip(blocks) {
         for (sum, weights) in sums.iter_mut().zip(block.as_chunks::<INPUTS>().0) {
             for (code, weight) in codes.iter().zip(weights) {
                 *sum += i32::from(*code) * i32::from(*weight);
