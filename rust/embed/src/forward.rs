@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use bytemuck::Zeroable;
+
 use crate::error::Error;
 use crate::floats::{self, CodeRange, LANES, Lanes};
 use crate::format::{CHANNELS, Dense, HEAD, INPUTS, Layer, Model, Norm, PAIR, Words};
@@ -15,10 +17,11 @@ use crate::scratch::{Forms, HeadScratch, Rounded, Scratch, grow};
 /// Queries whose scores are computed together.
 pub(crate) const QUERIES: usize = 4;
 
-/// The length of a row of scores for so many keys.
-pub(crate) fn padded(keys: usize) -> usize {
-    keys.next_multiple_of(LANES)
-}
+/// The keys of 16 tokens, for each component those of all.
+pub(crate) type Keys = [Lanes; HEAD];
+
+/// The value of a token.
+pub(crate) type Values = [Lanes; HEAD / LANES];
 
 /// Texts of one run.
 #[derive(Clone, Copy)]
@@ -31,7 +34,7 @@ pub(crate) struct Batch<'a> {
 /// The operations of one instruction set. A value exists only on CPUs with the instructions.
 pub(crate) trait Instructions: Copy {
     /// How it reads the code of an activation.
-    type Code: Copy + Default + From<u8>;
+    type Code: Copy + Zeroable + From<u8>;
     /// The most rows whose products it adds up together.
     const ROWS: usize;
 
@@ -47,6 +50,9 @@ pub(crate) trait Instructions: Copy {
         pair: usize,
         output: &mut [f32],
     );
+
+    /// [`attend`] with as many sums as there are registers for.
+    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]);
 }
 
 /// Rows that are multiplied together.
@@ -150,7 +156,7 @@ fn attention<I: Instructions>(cpu: I, layer: Layer<'_>, batch: Batch<'_>, scratc
     let mut first = 0;
     for text in batch.texts {
         let rows = &wide[first * parts..][..text.len() * parts];
-        attend(rows, size, head, &mut narrow[first * size..][..text.len() * size]);
+        cpu.attend(rows, size, head, &mut narrow[first * size..][..text.len() * size]);
         first += text.len();
     }
     round(narrow, batch.tokens, size, rounded);
@@ -189,7 +195,7 @@ fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// Round the first rows.
 #[inline(always)]
-fn round<C: Copy + Default + From<u8>>(
+fn round<C: Copy + Zeroable + From<u8>>(
     rows: &[f32],
     tokens: usize,
     inputs: usize,
@@ -225,99 +231,152 @@ fn multiply<I: Instructions>(
 
 /// Mix the values of a text's tokens by what their keys say to each query, head by head.
 ///
-/// A row of `rows` holds the query, the key and the value of a token.
+/// A row of `rows` holds the query, the key and the value of a token. `WIDE` is the number of sums
+/// in lanes that a kernel has registers for beside those of the other queries.
 #[inline(always)]
-fn attend(rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+pub(crate) fn attend<const WIDE: usize>(
+    rows: &[f32],
+    size: usize,
+    scratch: &mut HeadScratch,
+    output: &mut [f32],
+) {
     let tokens = output.len() / size;
-    let stride = padded(tokens);
-    let keys = &mut scratch.keys[..HEAD * stride];
-    let scores = &mut scratch.scores[..QUERIES * stride];
+    let HeadScratch { keys, values, scores } = scratch;
+    let keys = &mut keys[..tokens.div_ceil(LANES)];
+    let values = &mut values[..tokens];
+    let stride = keys.len() * LANES;
+    let scores = &mut scores[..QUERIES * stride];
     for head in (0..size).step_by(HEAD) {
-        lay_out_keys(&rows[size + head..], 3 * size, tokens, keys);
-        for first in (0..tokens).step_by(QUERIES) {
-            // The last query stands in for those that are missing.
-            let mut queries = [&[0.0; HEAD]; QUERIES];
-            for (at, query) in queries.iter_mut().enumerate() {
-                *query = of_head(rows, (first + at).min(tokens - 1) * 3 * size + head);
+        lay_out_keys(&rows[size + head..], 3 * size, keys);
+        lay_out_values(&rows[2 * size + head..], 3 * size, values);
+        let queries = rows[head..].chunks(3 * size);
+        for (first, output) in (0..tokens).step_by(QUERIES).zip(output.chunks_mut(QUERIES * size)) {
+            let count = QUERIES.min(tokens - first);
+            let mut four = [[0.0; HEAD]; QUERIES];
+            for (place, query) in four.iter_mut().zip(queries.clone().skip(first)) {
+                *place = *of_head(query);
             }
-            score(queries, keys, scores);
-            let mut sums = [0.0; QUERIES];
-            for (sum, row) in sums.iter_mut().zip(scores.chunks_exact_mut(stride)) {
+            score::<WIDE>(&four, keys, scores);
+            let mut factors = [0.0; QUERIES];
+            let rows = scores.chunks_exact_mut(stride);
+            for (factor, row) in factors.iter_mut().zip(rows).take(count) {
                 row[tokens..].fill(f32::NEG_INFINITY);
-                *sum = floats::exponentials(row);
+                *factor = 1.0 / floats::exponentials(row);
             }
-            let mixed = mix(&rows[2 * size + head..], 3 * size, tokens, scores);
-            let places = output.chunks_exact_mut(size).skip(first);
-            for ((place, mixed), sum) in places.zip(&mixed).zip(sums) {
+            let mixed = mix::<WIDE>(values, scores);
+            let places = output.chunks_exact_mut(size).zip(&mixed).zip(factors);
+            for ((place, mixed), factor) in places {
                 let place = &mut place[head..head + HEAD];
                 place.copy_from_slice(mixed.as_flattened());
-                floats::scale(place, 1.0 / sum);
+                floats::scale(place, factor);
             }
         }
     }
 }
 
-/// The part of a row that belongs to a head.
+/// The part of a row that belongs to the head it begins with.
 #[inline(always)]
-fn of_head(rows: &[f32], start: usize) -> &[f32; HEAD] {
-    rows[start..].first_chunk().expect("a head lies within a row")
+fn of_head(row: &[f32]) -> &[f32; HEAD] {
+    row.first_chunk().expect("a head lies within a row")
 }
 
-/// Lay out the keys so that one component of all tokens lies side by side.
+/// Lay out the keys of a head, a component of 16 tokens side by side.
 #[inline(always)]
-fn lay_out_keys(rows: &[f32], row_size: usize, tokens: usize, keys: &mut [f32]) {
-    let stride = padded(tokens);
-    for token in 0..tokens {
-        let key = of_head(rows, token * row_size);
-        for (component, place) in key.iter().zip(keys.chunks_exact_mut(stride)) {
-            place[token] = *component;
+fn lay_out_keys(rows: &[f32], row_size: usize, keys: &mut [Keys]) {
+    for (keys, rows) in keys.iter_mut().zip(rows.chunks(LANES * row_size)) {
+        for (at, row) in rows.chunks(row_size).enumerate() {
+            for (lanes, component) in keys.iter_mut().zip(of_head(row)) {
+                lanes[at] = *component;
+            }
         }
+    }
+}
+
+#[inline(always)]
+fn lay_out_values(rows: &[f32], row_size: usize, values: &mut [Values]) {
+    for (place, row) in values.iter_mut().zip(rows.chunks(row_size)) {
+        place.as_flattened_mut().copy_from_slice(of_head(row));
     }
 }
 
 /// The products of a few queries and all keys.
 #[inline(always)]
-fn score(queries: [&[f32; HEAD]; QUERIES], keys: &[f32], scores: &mut [f32]) {
-    let stride = keys.len() / HEAD;
-    for start in (0..stride).step_by(LANES) {
-        let mut sums = [[0.0; LANES]; QUERIES];
-        for component in 0..HEAD {
-            let keys = lanes(keys, component * stride + start);
-            for at in 0..QUERIES {
-                for lane in 0..LANES {
-                    sums[at][lane] = queries[at][component].mul_add(keys[lane], sums[at][lane]);
-                }
-            }
-        }
-        for (row, sums) in scores.chunks_exact_mut(stride).zip(&sums) {
-            row[start..start + LANES].copy_from_slice(sums);
-        }
+fn score<const WIDE: usize>(queries: &[[f32; HEAD]; QUERIES], keys: &[Keys], scores: &mut [f32]) {
+    let stride = keys.len() * LANES;
+    let (wide, rest) = keys.as_chunks::<WIDE>();
+    for (at, keys) in wide.iter().enumerate() {
+        store_products(products(queries, keys), &mut scores[at * WIDE * LANES..], stride);
+    }
+    let first = wide.len() * WIDE;
+    for (at, keys) in rest.iter().enumerate() {
+        let sums = products(queries, std::array::from_ref(keys));
+        store_products(sums, &mut scores[(first + at) * LANES..], stride);
     }
 }
 
 #[inline(always)]
-fn lanes(values: &[f32], start: usize) -> &Lanes {
-    values[start..].first_chunk().expect("rows are padded to whole lanes")
+fn products<const WIDE: usize>(
+    queries: &[[f32; HEAD]; QUERIES],
+    keys: &[Keys; WIDE],
+) -> [[Lanes; WIDE]; QUERIES] {
+    let mut sums = [[[0.0; LANES]; WIDE]; QUERIES];
+    for component in 0..HEAD {
+        for at in 0..QUERIES {
+            for wide in 0..WIDE {
+                let (query, keys) = (queries[at][component], &keys[wide][component]);
+                for lane in 0..LANES {
+                    sums[at][wide][lane] = query.mul_add(keys[lane], sums[at][wide][lane]);
+                }
+            }
+        }
+    }
+    sums
+}
+
+#[inline(always)]
+fn store_products<const WIDE: usize>(
+    sums: [[Lanes; WIDE]; QUERIES],
+    scores: &mut [f32],
+    stride: usize,
+) {
+    for (row, sums) in scores.chunks_mut(stride).zip(&sums) {
+        row[..WIDE * LANES].copy_from_slice(sums.as_flattened());
+    }
 }
 
 /// The sums of all values, each times its weight for a query.
 #[inline(always)]
-fn mix(
-    rows: &[f32],
-    row_size: usize,
-    tokens: usize,
+fn mix<const WIDE: usize>(values: &[Values], weights: &[f32]) -> [Values; QUERIES] {
+    let mut mixed = [[[0.0; LANES]; HEAD / LANES]; QUERIES];
+    for first in (0..HEAD / LANES).step_by(WIDE) {
+        let sums = mix_part::<WIDE>(values, weights, first);
+        for (mixed, sums) in mixed.iter_mut().zip(&sums) {
+            mixed[first..first + WIDE].copy_from_slice(sums);
+        }
+    }
+    mixed
+}
+
+#[inline(always)]
+fn mix_part<const WIDE: usize>(
+    values: &[Values],
     weights: &[f32],
-) -> [[Lanes; HEAD / LANES]; QUERIES] {
-    let stride = weights.len() / QUERIES;
-    let mut sums = [[[0.0; LANES]; HEAD / LANES]; QUERIES];
-    for token in 0..tokens {
-        let value = of_head(rows, token * row_size);
+    first: usize,
+) -> [[Lanes; WIDE]; QUERIES] {
+    let (front, back) = weights.split_at(weights.len() / 2);
+    let ((first_row, second_row), (third_row, fourth_row)) =
+        (front.split_at(front.len() / 2), back.split_at(back.len() / 2));
+    let mut sums = [[[0.0; LANES]; WIDE]; QUERIES];
+    // Zipped, for indexing would compare each index with a length.
+    let rows = first_row.iter().zip(second_row).zip(third_row.iter().zip(fourth_row));
+    for (value, ((one, two), (three, four))) in values.iter().zip(rows) {
+        let weights = [*one, *two, *three, *four];
         for at in 0..QUERIES {
-            let weight = weights[at * stride + token];
-            for half in 0..HEAD / LANES {
+            let weight = weights[at];
+            for wide in 0..WIDE {
+                let value = &value[first + wide];
                 for lane in 0..LANES {
-                    let part = value[half * LANES + lane];
-                    sums[at][half][lane] = weight.mul_add(part, sums[at][half][lane]);
+                    sums[at][wide][lane] = weight.mul_add(value[lane], sums[at][wide][lane]);
                 }
             }
         }

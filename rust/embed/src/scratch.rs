@@ -2,9 +2,11 @@
 
 use std::cell::RefCell;
 
-use crate::floats::CodeRange;
-use crate::format::{HEAD, Sizes};
-use crate::forward::{QUERIES, padded};
+use bytemuck::Zeroable;
+
+use crate::floats::{CodeRange, LANES};
+use crate::format::Sizes;
+use crate::forward::{Keys, QUERIES, Values};
 
 /// Rows of activations as codes, and what the codes of each row stand for.
 #[derive(Default)]
@@ -23,8 +25,9 @@ pub(crate) struct Forms {
 /// Buffers of attention.
 #[derive(Default)]
 pub(crate) struct HeadScratch {
-    /// Keys of one head, one row a component.
-    pub(crate) keys: Vec<f32>,
+    /// Keys and values of one head.
+    pub(crate) keys: Vec<Keys>,
+    pub(crate) values: Vec<Values>,
     /// Scores of a few queries.
     pub(crate) scores: Vec<f32>,
 }
@@ -46,15 +49,16 @@ impl Scratch {
         grow(&mut self.hidden, tokens * sizes.hidden);
         grow(&mut self.wide, tokens * sizes.inner.max(sizes.attention()));
         grow(&mut self.narrow, tokens * sizes.hidden);
-        grow(&mut self.head.keys, HEAD * padded(longest));
-        grow(&mut self.head.scores, QUERIES * padded(longest));
+        grow(&mut self.head.keys, longest.div_ceil(LANES));
+        grow(&mut self.head.values, longest);
+        grow(&mut self.head.scores, QUERIES * longest.next_multiple_of(LANES));
     }
 }
 
 /// Make a buffer at least so long.
-pub(crate) fn grow<T: Clone + Default>(buffer: &mut Vec<T>, len: usize) {
+pub(crate) fn grow<T: Zeroable + Clone>(buffer: &mut Vec<T>, len: usize) {
     if buffer.len() < len {
-        buffer.resize(len, T::default());
+        buffer.resize(len, T::zeroed());
     }
 }
 

@@ -7,7 +7,7 @@ use super::Kernel;
 use crate::error::Error;
 use crate::format::{CHANNELS, Dense, INPUTS, Model, Pair};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, Rounded, Scratch};
+use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
 
 /// Channels of a row whose sums lie in two registers.
 const HALF: usize = CHANNELS / 2;
@@ -63,6 +63,16 @@ impl Instructions for Avx2 {
         // SAFETY: as in `run`.
         unsafe { multiply(panel, dense, pair, output) }
     }
+
+    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+        // SAFETY: as in `run`.
+        unsafe { attend(rows, size, scratch, output) }
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn attend(rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+    forward::attend::<1>(rows, size, scratch, output);
 }
 
 #[target_feature(enable = "avx2,fma")]

@@ -7,7 +7,7 @@ use super::Kernel;
 use crate::error::Error;
 use crate::format::{Block, Dense, INPUTS, Model, Pair};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, Rounded, Scratch};
+use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
 
 /// Number of steps from the weights that are read to those that are prefetched.
 const STEPS_AHEAD: usize = 16;
@@ -58,8 +58,9 @@ fn run(
 
 impl Instructions for Avx512Vnni {
     type Code = u8;
-    /// With two registers a row, two of weights and one of codes, 31 of the 32.
-    const ROWS: usize = 14;
+    /// With two registers a row, two of weights and one of codes, 27 of the 32; with 14 rows, their
+    /// pointers no longer fit the other registers.
+    const ROWS: usize = 12;
 
     fn form(forms: &mut Forms) -> &mut Rounded<u8> {
         &mut forms.bytes
@@ -69,6 +70,16 @@ impl Instructions for Avx512Vnni {
         // SAFETY: as in `run`.
         unsafe { multiply(panel, dense, pair, output) }
     }
+
+    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+        // SAFETY: as in `run`.
+        unsafe { attend(rows, size, scratch, output) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn attend(rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+    forward::attend::<2>(rows, size, scratch, output);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -86,8 +97,6 @@ fn multiply(panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f
         10 => rows::<10>(panel, dense, pair, output),
         11 => rows::<11>(panel, dense, pair, output),
         12 => rows::<12>(panel, dense, pair, output),
-        13 => rows::<13>(panel, dense, pair, output),
-        14 => rows::<14>(panel, dense, pair, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }

@@ -4,7 +4,7 @@ use super::Kernel;
 use crate::error::Error;
 use crate::format::{Block, CHANNELS, Dense, INPUTS, Model};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, Rounded, Scratch};
+use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
@@ -41,6 +41,10 @@ impl Instructions for Portable {
             let sums = sums(row, weights.iter().map(|pair| &pair[half]));
             finish(&sums, panel.ranges[0], dense, 2 * pair + half, output);
         }
+    }
+
+    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+        forward::attend::<1>(rows, size, scratch, output);
     }
 }
 
