@@ -1,7 +1,7 @@
 //! A model ready to embed texts that are tokens already.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::error::Error;
@@ -20,10 +20,32 @@ pub struct Encoder {
     kernel: &'static dyn Kernel,
 }
 
-/// Some texts of a call and the place for their vectors.
-struct Work<'a> {
-    batch: Batch<'a>,
+/// Cuts a call into batches, each with the place for its vectors.
+struct Batches<'a> {
+    texts: &'a [&'a [u32]],
     vectors: &'a mut [f32],
+    dimensions: usize,
+}
+
+impl<'a> Iterator for Batches<'a> {
+    type Item = (Batch<'a>, &'a mut [f32]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut tokens = self.texts.first()?.len();
+        let mut count = 1;
+        for text in &self.texts[1..] {
+            if tokens + text.len() > BATCH_TOKENS {
+                break;
+            }
+            tokens += text.len();
+            count += 1;
+        }
+        let (texts, rest) = self.texts.split_at(count);
+        let vectors = std::mem::take(&mut self.vectors);
+        let (place, places) = vectors.split_at_mut(count * self.dimensions);
+        (self.texts, self.vectors) = (rest, places);
+        Some((Batch { texts, tokens }, place))
+    }
 }
 
 impl Encoder {
@@ -68,14 +90,14 @@ impl Encoder {
         is_over: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), Error> {
         self.check(texts, vectors.len())?;
-        let works = self.works(texts, vectors);
-        let helpers = threads.min(works.len()).saturating_sub(1);
-        let works = Mutex::new(works.into_iter());
+        let tokens: usize = texts.iter().map(|text| text.len()).sum();
+        let helpers = threads.min(tokens.div_ceil(BATCH_TOKENS)).saturating_sub(1);
+        let batches = Mutex::new(Batches { texts, vectors, dimensions: self.dimensions() });
         if helpers == 0 {
-            return self.run_all(&works, is_over);
+            return self.run_all(&batches, is_over);
         }
         thread::scope(|scope| {
-            let run = || self.run_all(&works, is_over);
+            let run = || self.run_all(&batches, is_over);
             let others: Vec<_> = (0..helpers).map(|_| scope.spawn(run)).collect();
             let own = run();
             let joined = |other: thread::ScopedJoinHandle<'_, _>| {
@@ -107,33 +129,15 @@ impl Encoder {
         }
     }
 
-    /// Cut a call into batches.
-    fn works<'a>(&self, mut texts: &'a [&'a [u32]], mut vectors: &'a mut [f32]) -> Vec<Work<'a>> {
-        let mut works = Vec::new();
-        while let Some(first) = texts.first() {
-            let mut batch = Batch { texts: &texts[..1], tokens: first.len() };
-            for (at, text) in texts.iter().enumerate().skip(1) {
-                if batch.tokens + text.len() > BATCH_TOKENS {
-                    break;
-                }
-                batch = Batch { texts: &texts[..=at], tokens: batch.tokens + text.len() };
-            }
-            texts = &texts[batch.texts.len()..];
-            let (place, rest) = vectors.split_at_mut(batch.texts.len() * self.dimensions());
-            works.push(Work { batch, vectors: place });
-            vectors = rest;
-        }
-        works
-    }
-
-    fn run_all<'a>(
+    /// Run batches until there are no more.
+    fn run_all(
         &self,
-        works: &Mutex<impl Iterator<Item = Work<'a>>>,
+        batches: &Mutex<Batches<'_>>,
         is_over: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         loop {
-            let next = works.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
-            let Some(Work { batch, vectors }) = next else { return Ok(()) };
+            let next = batches.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((batch, vectors)) = next else { return Ok(()) };
             self.run(batch, vectors, is_over)?;
         }
     }

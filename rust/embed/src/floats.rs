@@ -146,7 +146,7 @@ fn erf(x: f32) -> f32 {
         .mul_add(square, -2.101_024e-6)
         .mul_add(square, -5.692_506_4e-5)
         .mul_add(square, -7.349_906_3e-4)
-        .mul_add(square, -2.954_599_9e-3)
+        .mul_add(square, -2.954_6e-3)
         .mul_add(square, -1.609_603_3e-2);
     let below = (-1.456_607_2e-5f32)
         .mul_add(square, -2.133_740_6e-4)

@@ -26,7 +26,7 @@ pub(crate) const INPUTS: usize = 4;
 pub(crate) const HEAD: usize = 32;
 /// Output channels of a pair of blocks.
 pub(crate) const PAIR: usize = 2 * CHANNELS;
-/// More inputs could overflow a sum of products: 255·127·65,536 is the last below 2³¹.
+/// Many more inputs could overflow a sum of products: 255·128·65,536 is below 2³¹.
 const MAX_SIZE: usize = 65_536;
 const MAX_LAYERS: usize = 1_024;
 const MAX_WORDS: usize = 1 << 24;

@@ -13,6 +13,8 @@ mod floats;
 mod format;
 mod forward;
 mod kernel;
+#[cfg(test)]
+mod model_file;
 mod scratch;
 #[cfg(test)]
 mod tests;

@@ -1,1 +1,314 @@
+//! The encoder beside a naive one, every kernel beside the portable one, and damaged files.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::format::Model;
+use crate::forward::Batch;
+use crate::kernel::supported;
+use crate::model_file::{
+    HIDDEN, LAYERS, Numbers, POSITIONS, PlainDense, PlainModel, PlainNorm, WORDS, with_hash,
+    written,
+};
+use crate::scratch::Scratch;
+
+/// Lengths around the panels of all kernels, and two that are no batch together.
+const LENGTHS: [usize; 18] = [1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 129];
+
+fn never() -> bool {
+    false
+}
+
+fn texts() -> Vec<Vec<u32>> {
+    let mut numbers = Numbers(7);
+    LENGTHS.iter().map(|length| numbers.text(*length)).collect()
+}
+
+fn encoder() -> Encoder {
+    let (_folder, path) = written(&PlainModel::new(&mut Numbers(1)).file());
+    Encoder::open(&path, Checksum::Verified).expect("the file is whole")
+}
+
+fn embedded(encoder: &Encoder, texts: &[&[u32]], threads: usize) -> Vec<f32> {
+    let mut vectors = vec![f32::NAN; texts.len() * HIDDEN];
+    encoder.embed(texts, &mut vectors, threads, &never).expect("all texts are possible");
+    vectors
+}
+
+fn bits(vectors: &[f32]) -> Vec<u32> {
+    vectors.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn every_kernel_makes_the_same_bits() {
+    let (_folder, path) = written(&PlainModel::new(&mut Numbers(1)).file());
+    let model = Model::open(&path, Checksum::Verified).expect("the file is whole");
+    let run = |text: &[u32], kernel: &dyn kernel::Kernel| {
+        let batch = Batch { texts: &[text], tokens: text.len() };
+        let (mut scratch, mut vector) = (Scratch::default(), vec![f32::NAN; HIDDEN]);
+        scratch.fit(model.sizes, text.len(), text.len());
+        kernel.run(&model, batch, &mut scratch, &mut vector, &never).expect("it is never over");
+        bits(&vector)
+    };
+    let kernels = supported();
+    let portable = kernels.last().expect("one kernel runs everywhere");
+    for text in texts() {
+        let wanted = run(&text, *portable);
+        for kernel in &kernels {
+            assert_eq!(run(&text, *kernel), wanted, "{}, {} tokens", kernel.name(), text.len());
+        }
+    }
+}
+
+#[test]
+fn a_vector_does_not_depend_on_texts_beside_it_or_on_threads() {
+    let (encoder, texts) = (encoder(), texts());
+    let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+    let alone: Vec<f32> = all.iter().flat_map(|text| embedded(&encoder, &[text], 1)).collect();
+    for threads in [0, 1, 2, 5] {
+        assert_eq!(bits(&embedded(&encoder, &all, threads)), bits(&alone));
+    }
+    let backwards: Vec<&[u32]> = all.iter().rev().copied().collect();
+    let vectors = embedded(&encoder, &backwards, 1);
+    let turned: Vec<f32> = vectors.chunks(HIDDEN).rev().flatten().copied().collect();
+    assert_eq!(bits(&turned), bits(&alone));
+}
+
+#[test]
+fn vectors_are_near_those_of_a_naive_encoder() {
+    let model = PlainModel::new(&mut Numbers(1));
+    for text in texts() {
+        let (found, wanted) = (embedded(&encoder(), &[&text], 1), naive(&model, &text));
+        let cosine: f64 = found.iter().zip(&wanted).map(|(x, y)| f64::from(*x) * y).sum();
+        assert!(cosine > 0.999, "{cosine} for {} tokens", text.len());
+        let length: f64 = found.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+        assert!((length - 1.0).abs() < 1e-5, "{length}");
+    }
+}
+
+/// The model in float64, activations unrounded.
+fn naive(model: &PlainModel, text: &[u32]) -> Vec<f64> {
+    let token = |(place, token): (usize, &u32)| {
+        let token = *token as usize;
+        let scale = f64::from(model.word_scales[token]);
+        let words = model.words[token * HIDDEN..][..HIDDEN].iter();
+        let places = &model.positions[place * HIDDEN..];
+        words
+            .zip(places)
+            .map(|(word, place)| f64::from(*word) * scale + f64::from(*place))
+            .collect()
+    };
+    let mut rows: Vec<Vec<f64>> = text.iter().enumerate().map(token).collect();
+    for row in &mut rows {
+        normalise(row, &model.norm);
+    }
+    for layer in &model.layers {
+        let parts: Vec<Vec<f64>> = rows.iter().map(|row| product(row, &layer.attention)).collect();
+        for (row, mixed) in rows.iter_mut().zip(attend(&parts)) {
+            add_and_normalise(row, &product(&mixed, &layer.mixing), &layer.attention_norm);
+            let inner = product(row, &layer.widening).into_iter().map(gelu).collect::<Vec<_>>();
+            add_and_normalise(row, &product(&inner, &layer.narrowing), &layer.norm);
+        }
+    }
+    let sums: Vec<f64> = (0..HIDDEN).map(|at| rows.iter().map(|row| row[at]).sum()).collect();
+    let length = sums.iter().map(|sum| sum * sum).sum::<f64>().sqrt();
+    sums.iter().map(|sum| sum / length).collect()
+}
+
+fn product(row: &[f64], dense: &PlainDense) -> Vec<f64> {
+    let channels = dense.codes.iter().zip(&dense.scales).zip(&dense.bias);
+    let channel = |((codes, scale), bias): ((&Vec<i8>, &f32), &f32)| {
+        let sum: f64 = codes.iter().zip(row).map(|(code, value)| f64::from(*code) * value).sum();
+        sum * f64::from(*scale) + f64::from(*bias)
+    };
+    channels.map(channel).collect()
+}
+
+fn attend(parts: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let mix = |query: &Vec<f64>, at: usize| {
+        let head = at / 32 * 32;
+        let score = |key: &Vec<f64>| -> f64 {
+            (head..head + 32).map(|part| query[part] * key[HIDDEN + part]).sum::<f64>().exp()
+        };
+        let weights: Vec<f64> = parts.iter().map(score).collect();
+        let values =
+            parts.iter().zip(&weights).map(|(value, weight)| weight * value[2 * HIDDEN + at]);
+        values.sum::<f64>() / weights.iter().sum::<f64>()
+    };
+    parts.iter().map(|query| (0..HIDDEN).map(|at| mix(query, at)).collect()).collect()
+}
+
+fn add_and_normalise(row: &mut [f64], more: &[f64], norm: &PlainNorm) {
+    for (value, more) in row.iter_mut().zip(more) {
+        *value += more;
+    }
+    normalise(row, norm);
+}
+
+fn normalise(row: &mut [f64], norm: &PlainNorm) {
+    let mean = row.iter().sum::<f64>() / HIDDEN as f64;
+    let variance = row.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / HIDDEN as f64;
+    for (at, value) in row.iter_mut().enumerate() {
+        let unit = (*value - mean) / variance.sqrt();
+        *value = unit * f64::from(norm.gain[at]) + f64::from(norm.offset[at]);
+    }
+}
+
+fn gelu(x: f64) -> f64 {
+    x * normal(x)
+}
+
+/// The distribution of a standard normal variable, by Simpson's rule from 0.
+fn normal(x: f64) -> f64 {
+    const STEPS: u32 = 200;
+    let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let width = x / f64::from(STEPS);
+    let weight =
+        |step: u32| if step == 0 || step == STEPS { 1.0 } else { f64::from(2 + step % 2 * 2) };
+    let sum: f64 = (0..=STEPS).map(|step| weight(step) * density(width * f64::from(step))).sum();
+    0.5 + sum * width / 3.0
+}
+
+#[test]
+fn gelu_is_near_the_exact_one() {
+    let mut row: Vec<f32> = (-1000..1000).map(|at| at as f32 / 100.0).collect();
+    let wanted: Vec<f64> = row.iter().map(|x| gelu(f64::from(*x))).collect();
+    floats::gelu(&mut row);
+    for (found, wanted) in row.iter().zip(wanted) {
+        assert!((f64::from(*found) - wanted).abs() < 2e-6, "{found} for {wanted}");
+    }
+}
+
+#[test]
+fn exponentials_are_near_the_exact_ones() {
+    let mut row: Vec<f32> = (0..960).map(|at| at as f32 / -11.0 + 5.0).collect();
+    let wanted: Vec<f64> = row.iter().map(|x| f64::from(x - row[0]).exp()).collect();
+    let sum = f64::from(floats::exponentials(&mut row));
+    for (found, wanted) in row.iter().zip(&wanted).filter(|(_, wanted)| **wanted > 1e-37) {
+        assert!((f64::from(*found) / wanted - 1.0).abs() < 1e-5, "{found} for {wanted}");
+    }
+    assert!((sum / wanted.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_row_of_one_number_is_rounded_exactly() {
+    for number in [0.0f32, -0.0, 1e-38, -3.5, 1e30] {
+        let mut codes = [77u8; 32];
+        let range = floats::round(&[number; 32], &mut codes);
+        for code in codes {
+            assert!((f32::from(code).mul_add(range.step, range.low) - number).abs() <= 0.0);
+        }
+    }
+}
+
+#[test]
+fn rounding_errs_by_half_a_step_at_most() {
+    let mut numbers = Numbers(9);
+    for _ in 0..100 {
+        let row: Vec<f32> = (0..64).map(|_| 10.0 * numbers.float()).collect();
+        let mut codes = [0u8; 64];
+        let range = floats::round(&row, &mut codes);
+        for (code, value) in codes.iter().zip(&row) {
+            let error = f32::from(*code).mul_add(range.step, range.low) - value;
+            assert!(error.abs() <= 0.5001 * range.step, "{error}, a step is {}", range.step);
+        }
+    }
+}
+
+#[test]
+fn texts_that_cannot_be_embedded_are_refused() {
+    let encoder = encoder();
+    let mut place = vec![0.0; 2 * HIDDEN];
+    let mut refused = |text: &[u32]| encoder.embed(&[&[1], text], &mut place, 1, &never);
+    assert_eq!(refused(&[]), Err(Error::NoTokens { text: 1 }));
+    let (found, max) = (POSITIONS + 1, POSITIONS);
+    assert_eq!(refused(&vec![0; found]), Err(Error::TooManyTokens { text: 1, found, max }));
+    let (found, words) = (WORDS as u32, WORDS);
+    assert_eq!(refused(&[0, found]), Err(Error::UnknownToken { text: 1, found, words }));
+    assert_eq!(refused(&vec![found - 1; POSITIONS]), Ok(()));
+}
+
+#[test]
+fn the_place_must_be_that_of_the_vectors() {
+    let wanted = 2 * HIDDEN;
+    for found in [0, HIDDEN, wanted - 1, wanted + 1] {
+        let refused = encoder().embed(&[&[1], &[2]], &mut vec![0.0; found], 1, &never);
+        assert_eq!(refused, Err(Error::PlaceMismatch { found, wanted }));
+    }
+    assert_eq!(encoder().embed(&[], &mut [], 3, &never), Ok(()));
+}
+
+#[test]
+fn the_time_is_looked_at_before_each_layer() {
+    let (encoder, asked) = (encoder(), AtomicUsize::new(0));
+    let mut place = vec![0.0; HIDDEN];
+    let is_over = || asked.fetch_add(1, Ordering::Relaxed) + 1 == LAYERS;
+    assert_eq!(encoder.embed(&[&[1, 2, 3]], &mut place, 1, &is_over), Err(Error::Interrupted));
+    assert_eq!(asked.into_inner(), LAYERS);
+    assert_eq!(encoder.embed(&[&[1, 2, 3]], &mut place, 1, &never), Ok(()));
+}
+
+fn opened(bytes: &[u8], checksum: Checksum) -> Result<(), String> {
+    let (_folder, path) = written(bytes);
+    Encoder::open(&path, checksum).map(drop).map_err(|error| error.to_string())
+}
+
+fn refused(bytes: &[u8], words: &str) {
+    for checksum in [Checksum::Verified, Checksum::Trusted] {
+        let error = opened(bytes, checksum).expect_err("the file is damaged");
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn files_of_another_length_are_refused() {
+    let file = PlainModel::new(&mut Numbers(1)).file();
+    for length in [0, 1, 95, 127] {
+        refused(&file[..length], "shorter than its header");
+    }
+    for length in [128, 129, file.len() - 64, file.len() - 1] {
+        refused(&file[..length], "its header says");
+    }
+    refused(&[&file[..], &[0]].concat(), "its header says");
+}
+
+#[test]
+fn files_with_another_header_are_refused() {
+    let file = PlainModel::new(&mut Numbers(1)).file();
+    let with = |at: usize, number: u32| {
+        let mut fields = file[..96].to_vec();
+        fields[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        with_hash(&fields, &file[128..])
+    };
+    refused(&with(0, 0), "another kind of file");
+    refused(&with(8, 2), "version 2");
+    for at in (12..36).step_by(4) {
+        for size in [0, u32::MAX] {
+            refused(&with(at, size), "sizes");
+        }
+    }
+    refused(&with(16, 1), "sizes");
+    refused(&with(24, 100), "sizes");
+    refused(&with(20, 3), "its header says");
+}
+
+#[test]
+fn a_changed_byte_is_found_by_the_checksum() {
+    let file = PlainModel::new(&mut Numbers(1)).file();
+    for at in [36, 96, 127, 128, file.len() / 2, file.len() - 1] {
+        let mut damaged = file.clone();
+        damaged[at] ^= 1;
+        let error = opened(&damaged, Checksum::Verified).expect_err("a byte is changed");
+        assert!(error.contains("checksum"), "{error}");
+        assert_eq!(opened(&damaged, Checksum::Trusted), Ok(()));
+    }
+}
+
+#[test]
+fn a_folder_and_a_missing_file_are_not_weights() {
+    let folder = tempfile::TempDir::new().expect("tests may write temporary files");
+    for path in [folder.path().to_owned(), folder.path().join("missing")] {
+        let refused = Encoder::open(&path, Checksum::Trusted).map(drop);
+        assert!(matches!(refused, Err(Error::Unreadable { .. })), "{refused:?}");
+    }
+}

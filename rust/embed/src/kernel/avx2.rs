@@ -16,9 +16,9 @@ const HALF: usize = CHANNELS / 2;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 
-pub(crate) fn detect() -> Option<&'static dyn Kernel> {
+pub(crate) fn detect() -> Option<&'static Avx2> {
     static KERNEL: Avx2 = Avx2(());
-    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(&KERNEL as _)
+    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(&KERNEL)
 }
 
 impl Kernel for Avx2 {

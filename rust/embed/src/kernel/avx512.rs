@@ -16,7 +16,7 @@ const STEPS_AHEAD: usize = 16;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512Vnni(());
 
-pub(crate) fn detect() -> Option<&'static dyn Kernel> {
+pub(crate) fn detect() -> Option<&'static Avx512Vnni> {
     static KERNEL: Avx512Vnni = Avx512Vnni(());
     let found = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
@@ -24,7 +24,7 @@ pub(crate) fn detect() -> Option<&'static dyn Kernel> {
         && is_x86_feature_detected!("avx512vnni")
         && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma");
-    found.then_some(&KERNEL as _)
+    found.then_some(&KERNEL)
 }
 
 impl Kernel for Avx512Vnni {

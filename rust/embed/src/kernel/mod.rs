@@ -7,6 +7,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Error;
 use crate::format::Model;
@@ -33,8 +35,8 @@ pub(crate) fn supported() -> Vec<&'static dyn Kernel> {
     let mut kernels: Vec<&'static dyn Kernel> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
-        kernels.extend(avx512::detect());
-        kernels.extend(avx2::detect());
+        kernels.extend(avx512::detect().map(|kernel| kernel as &dyn Kernel));
+        kernels.extend(avx2::detect().map(|kernel| kernel as &dyn Kernel));
     }
     kernels.push(&portable::Portable);
     kernels
