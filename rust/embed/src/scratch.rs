@@ -19,6 +19,7 @@ pub(crate) struct Rounded<C> {
 #[derive(Default)]
 pub(crate) struct Forms {
     pub(crate) bytes: Rounded<u8>,
+    #[cfg(target_arch = "x86_64")]
     pub(crate) words: Rounded<i16>,
 }
 

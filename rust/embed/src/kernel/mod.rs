@@ -6,6 +6,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,11 @@ pub(crate) fn supported() -> Vec<&'static dyn Kernel> {
     {
         kernels.extend(avx512::detect().map(|kernel| kernel as &dyn Kernel));
         kernels.extend(avx2::detect().map(|kernel| kernel as &dyn Kernel));
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        kernels.extend(neon::detect_dot().map(|kernel| kernel as &dyn Kernel));
+        kernels.extend(neon::detect().map(|kernel| kernel as &dyn Kernel));
     }
     kernels.push(&portable::Portable);
     kernels

@@ -104,6 +104,15 @@ fn products_are_exact_in_every_kernel() {
             check_heights(*cpu, cpu.name());
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    {
+        if let Some(cpu) = neon::detect() {
+            check_heights(*cpu, cpu.name());
+        }
+        if let Some(cpu) = neon::detect_dot() {
+            check_heights(*cpu, cpu.name());
+        }
+    }
 }
 
 #[test]
@@ -115,6 +124,15 @@ fn the_largest_products_do_not_saturate() {
             check_largest(*cpu, cpu.name());
         }
         if let Some(cpu) = avx512::detect() {
+            check_largest(*cpu, cpu.name());
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        if let Some(cpu) = neon::detect() {
+            check_largest(*cpu, cpu.name());
+        }
+        if let Some(cpu) = neon::detect_dot() {
             check_largest(*cpu, cpu.name());
         }
     }
