@@ -158,18 +158,23 @@ fn erf(x: f32) -> f32 {
     x * above / below
 }
 
-/// Replace the scores of a row by their exponentials, relative to the largest; returns the sum.
+/// Replace scores by their exponentials, relative to the largest of the lane; returns the sums.
 #[inline(always)]
-pub(crate) fn exponentials(row: &mut [f32]) -> f32 {
-    let high = largest(row);
-    let mut sums = [0.0; LANES];
-    for values in row.as_chunks_mut::<LANES>().0 {
+pub(crate) fn exponentials(scores: &mut [Lanes]) -> Lanes {
+    let mut highs = [f32::NEG_INFINITY; LANES];
+    for scores in scores.iter() {
         for lane in 0..LANES {
-            values[lane] = exp(values[lane] - high);
-            sums[lane] += values[lane];
+            highs[lane] = more(scores[lane], highs[lane]);
         }
     }
-    total(sums)
+    let mut sums = [0.0; LANES];
+    for scores in scores {
+        for lane in 0..LANES {
+            scores[lane] = exp(scores[lane] - highs[lane]);
+            sums[lane] += scores[lane];
+        }
+    }
+    sums
 }
 
 /// eˣ for x ≤ 0 as 2ⁿ·eʳ, r within ±ln 2 / 2, where the Taylor polynomial errs by 2·10⁻⁷.

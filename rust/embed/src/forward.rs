@@ -14,14 +14,8 @@ use crate::floats::{self, CodeRange, LANES, Lanes};
 use crate::format::{CHANNELS, Dense, HEAD, INPUTS, Layer, Model, Norm, PAIR, Words};
 use crate::scratch::{Forms, HeadScratch, Rounded, Scratch, grow};
 
-/// Queries whose scores are computed together.
-pub(crate) const QUERIES: usize = 4;
-
-/// The keys of 16 tokens, for each component those of all.
-pub(crate) type Keys = [Lanes; HEAD];
-
-/// The value of a token.
-pub(crate) type Values = [Lanes; HEAD / LANES];
+/// What belongs to a head of a token.
+pub(crate) type OfHead = [f32; HEAD];
 
 /// Texts of one run.
 #[derive(Clone, Copy)]
@@ -231,8 +225,9 @@ fn multiply<I: Instructions>(
 
 /// Mix the values of a text's tokens by what their keys say to each query, head by head.
 ///
-/// A row of `rows` holds the query, the key and the value of a token. `WIDE` is the number of sums
-/// in lanes that a kernel has registers for beside those of the other queries.
+/// A row of `rows` holds the query, the key and the value of a token. Sixteen queries lie side by
+/// side, so that nothing is added or compared across lanes. `WIDE` is the number of sums in lanes
+/// that a kernel has registers for, four times.
 #[inline(always)]
 pub(crate) fn attend<const WIDE: usize>(
     rows: &[f32],
@@ -242,33 +237,24 @@ pub(crate) fn attend<const WIDE: usize>(
 ) {
     let tokens = output.len() / size;
     let HeadScratch { keys, values, scores } = scratch;
-    let keys = &mut keys[..tokens.div_ceil(LANES)];
-    let values = &mut values[..tokens];
-    let stride = keys.len() * LANES;
-    let scores = &mut scores[..QUERIES * stride];
+    let keys = &mut keys[..tokens.div_ceil(4 * WIDE) * WIDE];
+    let (values, scores) = (&mut values[..tokens], &mut scores[..keys.len()]);
     for head in (0..size).step_by(HEAD) {
-        lay_out_keys(&rows[size + head..], 3 * size, keys);
-        lay_out_values(&rows[2 * size + head..], 3 * size, values);
-        let queries = rows[head..].chunks(3 * size);
-        for (first, output) in (0..tokens).step_by(QUERIES).zip(output.chunks_mut(QUERIES * size)) {
-            let count = QUERIES.min(tokens - first);
-            let mut four = [[0.0; HEAD]; QUERIES];
-            for (place, query) in four.iter_mut().zip(queries.clone().skip(first)) {
-                *place = *of_head(query);
-            }
-            score::<WIDE>(&four, keys, scores);
-            let mut factors = [0.0; QUERIES];
-            let rows = scores.chunks_exact_mut(stride);
-            for (factor, row) in factors.iter_mut().zip(rows).take(count) {
-                row[tokens..].fill(f32::NEG_INFINITY);
-                *factor = 1.0 / floats::exponentials(row);
-            }
-            let mixed = mix::<WIDE>(values, scores);
-            let places = output.chunks_exact_mut(size).zip(&mixed).zip(factors);
-            for ((place, mixed), factor) in places {
-                let place = &mut place[head..head + HEAD];
-                place.copy_from_slice(mixed.as_flattened());
-                floats::scale(place, factor);
+        lay_out(&rows[size + head..], 3 * size, keys.as_flattened_mut());
+        lay_out(&rows[2 * size + head..], 3 * size, values);
+        let queries = rows.chunks(LANES * 3 * size);
+        for (rows, output) in queries.zip(output.chunks_mut(LANES * size)) {
+            score::<WIDE>(&queries_of(rows, 3 * size, head), keys, scores);
+            let scores = &mut scores.as_flattened_mut()[..tokens];
+            let factors = floats::exponentials(scores).map(|sum| 1.0 / sum);
+            let fours = output.chunks_mut(4 * size).zip(factors.as_chunks::<4>().0);
+            for (four, (output, factors)) in fours.enumerate() {
+                let mixed = mix::<WIDE>(values, scores, four);
+                for ((row, mixed), factor) in output.chunks_mut(size).zip(&mixed).zip(factors) {
+                    let place = &mut row[head..head + HEAD];
+                    place.copy_from_slice(mixed.as_flattened());
+                    floats::scale(place, *factor);
+                }
             }
         }
     }
@@ -276,80 +262,65 @@ pub(crate) fn attend<const WIDE: usize>(
 
 /// The part of a row that belongs to the head it begins with.
 #[inline(always)]
-fn of_head(row: &[f32]) -> &[f32; HEAD] {
+fn of_head(row: &[f32]) -> &OfHead {
     row.first_chunk().expect("a head lies within a row")
 }
 
-/// Lay out the keys of a head, a component of 16 tokens side by side.
+/// Copy the parts that belong to the head with which the rows begin.
 #[inline(always)]
-fn lay_out_keys(rows: &[f32], row_size: usize, keys: &mut [Keys]) {
-    for (keys, rows) in keys.iter_mut().zip(rows.chunks(LANES * row_size)) {
-        for (at, row) in rows.chunks(row_size).enumerate() {
-            for (lanes, component) in keys.iter_mut().zip(of_head(row)) {
-                lanes[at] = *component;
-            }
+fn lay_out(rows: &[f32], row_size: usize, places: &mut [OfHead]) {
+    for (place, row) in places.iter_mut().zip(rows.chunks(row_size)) {
+        *place = *of_head(row);
+    }
+}
+
+/// A component of 16 queries side by side; those that are missing are 0.
+#[inline(always)]
+fn queries_of(rows: &[f32], row_size: usize, head: usize) -> [Lanes; HEAD] {
+    let mut queries = [[0.0; LANES]; HEAD];
+    for (at, row) in rows.chunks_exact(row_size).enumerate().take(LANES) {
+        for (lanes, component) in queries.iter_mut().zip(of_head(&row[head..])) {
+            lanes[at] = *component;
         }
     }
+    queries
 }
 
+/// The products of each key and 16 queries.
 #[inline(always)]
-fn lay_out_values(rows: &[f32], row_size: usize, values: &mut [Values]) {
-    for (place, row) in values.iter_mut().zip(rows.chunks(row_size)) {
-        place.as_flattened_mut().copy_from_slice(of_head(row));
-    }
-}
-
-/// The products of a few queries and all keys.
-#[inline(always)]
-fn score<const WIDE: usize>(queries: &[[f32; HEAD]; QUERIES], keys: &[Keys], scores: &mut [f32]) {
-    let stride = keys.len() * LANES;
-    let (wide, rest) = keys.as_chunks::<WIDE>();
-    for (at, keys) in wide.iter().enumerate() {
-        store_products(products(queries, keys), &mut scores[at * WIDE * LANES..], stride);
-    }
-    let first = wide.len() * WIDE;
-    for (at, keys) in rest.iter().enumerate() {
-        let sums = products(queries, std::array::from_ref(keys));
-        store_products(sums, &mut scores[(first + at) * LANES..], stride);
-    }
-}
-
-#[inline(always)]
-fn products<const WIDE: usize>(
-    queries: &[[f32; HEAD]; QUERIES],
-    keys: &[Keys; WIDE],
-) -> [[Lanes; WIDE]; QUERIES] {
-    let mut sums = [[[0.0; LANES]; WIDE]; QUERIES];
-    for component in 0..HEAD {
-        for at in 0..QUERIES {
+fn score<const WIDE: usize>(
+    queries: &[Lanes; HEAD],
+    keys: &[[OfHead; 4]],
+    scores: &mut [[Lanes; 4]],
+) {
+    let keys = keys.as_chunks::<WIDE>().0.iter();
+    for (scores, keys) in scores.as_chunks_mut::<WIDE>().0.iter_mut().zip(keys) {
+        let mut sums = [[[0.0; LANES]; 4]; WIDE];
+        for component in 0..HEAD {
+            let query = &queries[component];
             for wide in 0..WIDE {
-                let (query, keys) = (queries[at][component], &keys[wide][component]);
-                for lane in 0..LANES {
-                    sums[at][wide][lane] = query.mul_add(keys[lane], sums[at][wide][lane]);
+                for at in 0..4 {
+                    let key = keys[wide][at][component];
+                    for lane in 0..LANES {
+                        sums[wide][at][lane] = key.mul_add(query[lane], sums[wide][at][lane]);
+                    }
                 }
             }
         }
-    }
-    sums
-}
-
-#[inline(always)]
-fn store_products<const WIDE: usize>(
-    sums: [[Lanes; WIDE]; QUERIES],
-    scores: &mut [f32],
-    stride: usize,
-) {
-    for (row, sums) in scores.chunks_mut(stride).zip(&sums) {
-        row[..WIDE * LANES].copy_from_slice(sums.as_flattened());
+        *scores = sums;
     }
 }
 
-/// The sums of all values, each times its weight for a query.
+/// The sums of all values, each times its weight for one of four queries.
 #[inline(always)]
-fn mix<const WIDE: usize>(values: &[Values], weights: &[f32]) -> [Values; QUERIES] {
-    let mut mixed = [[[0.0; LANES]; HEAD / LANES]; QUERIES];
+fn mix<const WIDE: usize>(
+    values: &[OfHead],
+    weights: &[Lanes],
+    four: usize,
+) -> [[Lanes; HEAD / LANES]; 4] {
+    let mut mixed = [[[0.0; LANES]; HEAD / LANES]; 4];
     for first in (0..HEAD / LANES).step_by(WIDE) {
-        let sums = mix_part::<WIDE>(values, weights, first);
+        let sums = mix_part::<WIDE>(values, weights, four, first);
         for (mixed, sums) in mixed.iter_mut().zip(&sums) {
             mixed[first..first + WIDE].copy_from_slice(sums);
         }
@@ -359,24 +330,19 @@ fn mix<const WIDE: usize>(values: &[Values], weights: &[f32]) -> [Values; QUERIE
 
 #[inline(always)]
 fn mix_part<const WIDE: usize>(
-    values: &[Values],
-    weights: &[f32],
+    values: &[OfHead],
+    weights: &[Lanes],
+    four: usize,
     first: usize,
-) -> [[Lanes; WIDE]; QUERIES] {
-    let (front, back) = weights.split_at(weights.len() / 2);
-    let ((first_row, second_row), (third_row, fourth_row)) =
-        (front.split_at(front.len() / 2), back.split_at(back.len() / 2));
-    let mut sums = [[[0.0; LANES]; WIDE]; QUERIES];
-    // Zipped, for indexing would compare each index with a length.
-    let rows = first_row.iter().zip(second_row).zip(third_row.iter().zip(fourth_row));
-    for (value, ((one, two), (three, four))) in values.iter().zip(rows) {
-        let weights = [*one, *two, *three, *four];
-        for at in 0..QUERIES {
-            let weight = weights[at];
+) -> [[Lanes; WIDE]; 4] {
+    let mut sums = [[[0.0; LANES]; WIDE]; 4];
+    for (value, weights) in values.iter().zip(weights) {
+        let (value, weights) = (value.as_chunks::<LANES>().0, weights.as_chunks::<4>().0[four]);
+        for at in 0..4 {
             for wide in 0..WIDE {
                 let value = &value[first + wide];
                 for lane in 0..LANES {
-                    sums[at][wide][lane] = weight.mul_add(value[lane], sums[at][wide][lane]);
+                    sums[at][wide][lane] = weights[at].mul_add(value[lane], sums[at][wide][lane]);
                 }
             }
         }

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 
 use bytemuck::Zeroable;
 
-use crate::floats::{CodeRange, LANES};
+use crate::floats::{CodeRange, Lanes};
 use crate::format::Sizes;
-use crate::forward::{Keys, QUERIES, Values};
+use crate::forward::OfHead;
 
 /// Rows of activations as codes, and what the codes of each row stand for.
 #[derive(Default)]
@@ -26,11 +26,11 @@ pub(crate) struct Forms {
 /// Buffers of attention.
 #[derive(Default)]
 pub(crate) struct HeadScratch {
-    /// Keys and values of one head.
-    pub(crate) keys: Vec<Keys>,
-    pub(crate) values: Vec<Values>,
-    /// Scores of a few queries.
-    pub(crate) scores: Vec<f32>,
+    /// Of one head, four tokens together.
+    pub(crate) keys: Vec<[OfHead; 4]>,
+    pub(crate) values: Vec<OfHead>,
+    /// Of 16 queries, for each key.
+    pub(crate) scores: Vec<[Lanes; 4]>,
 }
 
 /// Buffers for the tokens of one batch; they may be longer than it needs.
@@ -50,9 +50,10 @@ impl Scratch {
         grow(&mut self.hidden, tokens * sizes.hidden);
         grow(&mut self.wide, tokens * sizes.inner.max(sizes.attention()));
         grow(&mut self.narrow, tokens * sizes.hidden);
-        grow(&mut self.head.keys, longest.div_ceil(LANES));
+        // A kernel takes four or eight keys together.
+        grow(&mut self.head.keys, longest.div_ceil(8) * 2);
         grow(&mut self.head.values, longest);
-        grow(&mut self.head.scores, QUERIES * longest.next_multiple_of(LANES));
+        grow(&mut self.head.scores, longest.div_ceil(8) * 2);
     }
 }
 
