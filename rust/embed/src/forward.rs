@@ -14,6 +14,9 @@ use crate::floats::{self, CodeRange, LANES, Lanes};
 use crate::format::{CHANNELS, Dense, HEAD, INPUTS, Layer, Model, Norm, PAIR, Words};
 use crate::scratch::{Forms, HeadScratch, Rounded, Scratch, grow};
 
+/// The most rows of a batch that are widened together.
+const INNER_ROWS: usize = 48;
+
 /// What belongs to a head of a token.
 pub(crate) type OfHead = [f32; HEAD];
 
@@ -158,16 +161,21 @@ fn attention<I: Instructions>(cpu: I, layer: Layer<'_>, batch: Batch<'_>, scratc
     add_and_normalise(hidden, narrow, batch.tokens, layer.attention_norm);
 }
 
+/// A few rows go through both matrices before the next, so that the inner rows stay in the cache.
 #[inline(always)]
 fn feed_forward<I: Instructions>(cpu: I, layer: Layer<'_>, tokens: usize, scratch: &mut Scratch) {
     let Scratch { hidden, wide, narrow, forms, .. } = scratch;
     let rounded = I::form(forms);
-    round(hidden, tokens, layer.widening.inputs, rounded);
-    multiply(cpu, rounded, layer.widening, wide);
-    floats::gelu(&mut wide[..tokens * layer.widening.outputs()]);
-    round(wide, tokens, layer.narrowing.inputs, rounded);
-    multiply(cpu, rounded, layer.narrowing, narrow);
-    add_and_normalise(hidden, narrow, tokens, layer.norm);
+    let (size, inner) = (layer.widening.inputs, layer.narrowing.inputs);
+    for rows in panels(tokens, INNER_ROWS) {
+        let (hidden, count) = (&mut hidden[rows.start * size..rows.end * size], rows.len());
+        round(hidden, count, size, rounded);
+        multiply(cpu, rounded, layer.widening, wide);
+        floats::gelu(&mut wide[..count * inner]);
+        round(wide, count, inner, rounded);
+        multiply(cpu, rounded, layer.narrowing, narrow);
+        add_and_normalise(hidden, narrow, count, layer.norm);
+    }
 }
 
 #[inline(always)]
