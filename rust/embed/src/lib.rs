@@ -7,6 +7,8 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("the file of weights is mapped as it is, and its numbers are little-endian");
 
+#[cfg(test)]
+mod counting;
 mod encoder;
 mod error;
 mod floats;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::counting::allocations;
 use crate::format::Model;
 use crate::forward::Batch;
 use crate::kernel::supported;
@@ -83,6 +84,19 @@ fn a_vector_does_not_depend_on_texts_beside_it_or_on_threads() {
     let vectors = embedded(&encoder, &backwards, 1);
     let turned: Vec<f32> = vectors.chunks(HIDDEN).rev().flatten().copied().collect();
     assert_eq!(bits(&turned), bits(&alone));
+}
+
+#[test]
+fn only_the_first_call_of_a_thread_allocates() {
+    let (encoder, texts) = (encoder(), texts());
+    let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+    let mut vectors = embedded(&encoder, &all, 1);
+    let before = allocations();
+    for _ in 0..3 {
+        assert_eq!(encoder.embed(&all, &mut vectors, 1, &never), Ok(()));
+        assert_eq!(encoder.embed(&all[..1], &mut vectors[..HIDDEN], 4, &never), Ok(()));
+    }
+    assert_eq!(allocations(), before);
 }
 
 #[test]
