@@ -10,7 +10,7 @@ use std::arch::{asm, is_aarch64_feature_detected};
 
 use super::Kernel;
 use crate::error::Error;
-use crate::format::{Block, CHANNELS, Dense, INPUTS, Model};
+use crate::format::{CHANNELS, Dense, INPUTS, Model, Pair};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
 use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
 
@@ -83,10 +83,13 @@ fn rows<const DOT: bool, const HEIGHT: usize>(
 ) {
     let codes = panel.rows::<HEIGHT>(dense.inputs);
     for half in 0..2 {
-        let blocks = dense.pair(pair).iter().map(|pair| &pair[half]);
-        // SAFETY: every build for this architecture has NEON, and a `Neon<true>` exists only where
-        // dotprod does.
-        let sums = unsafe { if DOT { dots(codes, blocks) } else { products(codes, blocks) } };
+        let sums = if DOT {
+            // SAFETY: a `Neon<true>` exists only where NEON and dotprod do.
+            unsafe { dots(codes, dense.pair(pair), half) }
+        } else {
+            // SAFETY: a `Neon` exists only where NEON does.
+            unsafe { products(codes, dense.pair(pair), half) }
+        };
         for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
             let output = &mut output[row * dense.outputs()..];
             finish(sums, *range, dense, 2 * pair + half, output);
@@ -100,14 +103,15 @@ fn rows<const DOT: bool, const HEIGHT: usize>(
 /// the codes is subtracted at the end.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn dots<'a, const HEIGHT: usize>(
+unsafe fn dots<const HEIGHT: usize>(
     rows: [&[[u8; INPUTS]]; HEIGHT],
-    blocks: impl Iterator<Item = &'a Block>,
+    pairs: &[Pair],
+    half: usize,
 ) -> [[i32; CHANNELS]; HEIGHT] {
     let mut sums = [[vdupq_n_u32(0); FOURS]; HEIGHT];
-    for (step, block) in blocks.enumerate() {
+    for (step, pair) in pairs.iter().enumerate() {
         let mut weights = [vdupq_n_u8(0); FOURS];
-        for (weights, part) in weights.iter_mut().zip(block.as_chunks().0) {
+        for (weights, part) in weights.iter_mut().zip(pair[half].as_chunks().0) {
             *weights = veorq_u8(vreinterpretq_u8_s8(load(part)), vdupq_n_u8(128));
         }
         for (sums, row) in sums.iter_mut().zip(rows) {
@@ -151,17 +155,18 @@ unsafe fn udot(mut sum: uint32x4_t, weights: uint8x16_t, codes: uint8x16_t) -> u
 /// The sums of 16 channels of each row by products of 16-bit numbers, a register a channel.
 #[inline]
 #[target_feature(enable = "neon")]
-fn products<'a, const HEIGHT: usize>(
+fn products<const HEIGHT: usize>(
     rows: [&[[u8; INPUTS]]; HEIGHT],
-    blocks: impl Iterator<Item = &'a Block> + Clone,
+    pairs: &[Pair],
+    half: usize,
 ) -> [[i32; CHANNELS]; HEIGHT] {
     let mut channels = [[0; CHANNELS]; HEIGHT];
     for (channels, row) in channels.iter_mut().zip(rows) {
         let mut sums = [vdupq_n_s32(0); CHANNELS];
-        for (codes, block) in row.iter().zip(blocks.clone()) {
+        for (codes, pair) in row.iter().zip(pairs) {
             let codes = vcreate_u8(u64::from(u32::from_le_bytes(*codes)));
             let codes = vget_low_s16(vreinterpretq_s16_u16(vmovl_u8(codes)));
-            let parts = block.as_chunks::<16>().0.iter();
+            let parts = pair[half].as_chunks::<16>().0.iter();
             for (sums, part) in sums.as_chunks_mut::<4>().0.iter_mut().zip(parts) {
                 let part = load(part);
                 let (front, back) = (vmovl_s8(vget_low_s8(part)), vmovl_high_s8(part));
