@@ -6,6 +6,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avxvnni;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -38,6 +40,7 @@ pub(crate) fn supported() -> Vec<&'static dyn Kernel> {
     #[cfg(target_arch = "x86_64")]
     {
         kernels.extend(avx512::detect().map(|kernel| kernel as &dyn Kernel));
+        kernels.extend(avxvnni::detect().map(|kernel| kernel as &dyn Kernel));
         kernels.extend(avx2::detect().map(|kernel| kernel as &dyn Kernel));
     }
     #[cfg(target_arch = "aarch64")]
@@ -51,8 +54,8 @@ pub(crate) fn supported() -> Vec<&'static dyn Kernel> {
 
 /// The kernel that a name asks for, else the fastest.
 ///
-/// The names of vector instructions are those of the search's kernels, so that one setting chooses
-/// both.
+/// The names are those of the search's kernels, so that one setting chooses both; the search has
+/// none for AVX-VNNI.
 pub(crate) fn choose(name: Option<&str>) -> Result<&'static dyn Kernel, Error> {
     let supported = supported();
     let Some(name) = name.filter(|name| !name.is_empty()) else {

@@ -100,6 +100,9 @@ fn products_are_exact_in_every_kernel() {
         if let Some(cpu) = avx2::detect() {
             check_heights(*cpu, cpu.name());
         }
+        if let Some(cpu) = avxvnni::detect() {
+            check_heights(*cpu, cpu.name());
+        }
         if let Some(cpu) = avx512::detect() {
             check_heights(*cpu, cpu.name());
         }
@@ -121,6 +124,9 @@ fn the_largest_products_do_not_saturate() {
     #[cfg(target_arch = "x86_64")]
     {
         if let Some(cpu) = avx2::detect() {
+            check_largest(*cpu, cpu.name());
+        }
+        if let Some(cpu) = avxvnni::detect() {
             check_largest(*cpu, cpu.name());
         }
         if let Some(cpu) = avx512::detect() {
