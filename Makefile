@@ -83,10 +83,10 @@ test: test-rust test-python ## run the tests to run at each change; test-all has
 test-all: test test-rest ## run all tests; SEED=… repeats the random ones of another run
 
 .PHONY: test-rust
-test-rust: ## tests of the core crate
+test-rust: ## tests of the core and of the encoder
 	@$(STEP) 'Tests of the core, compiled' '3 minutes' \
-		cargo $(CARGO_TEST) --no-run --locked --package mnemic-core
-	cargo $(CARGO_TEST) --locked --package mnemic-core
+		cargo $(CARGO_TEST) --no-run --locked --package mnemic-core --package mnemic-embed
+	cargo $(CARGO_TEST) --locked --package mnemic-core --package mnemic-embed
 	cargo test --locked --quiet --package mnemic-core --doc
 
 .PHONY: asan

@@ -76,7 +76,7 @@ impl Encoder {
     /// Embed texts, each given as its tokens: one row of unit length each, whatever texts are
     /// beside it.
     ///
-    /// `is_over` is asked before each layer. The texts are spread over at most so many threads,
+    /// `is_over` is asked before each layer; it must not embed texts itself. The texts are spread over at most so many threads,
     /// the calling one among them.
     ///
     /// # Errors
