@@ -72,7 +72,7 @@ def test_a_call_in_the_midst_of_a_write_is_refused(kind, tmp_path, monkeypatch):
         other.search("red")
         with places.opened(embedder=None) as memory:
             interrupted = interrupting(Writer._held, other)
-            monkeypatch.setattr(Writer, "_held", lambda *values: interrupted(*values))
+            monkeypatch.setattr(Writer, "_held", interrupted)
             memory.add("red sofa")
             monkeypatch.undo()
     assert interrupted.times == 1
