@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from benches.quality.measure import Outcome
 
 BREAKDOWNS = {"kind": "category", "collection": "conversation"}
-PACKAGES = ("mnemic", "bm25s", "PyStemmer", "numpy", "onnxruntime")
+PACKAGES = ("mnemic", "bm25s", "PyStemmer", "numpy")
 
 
 def render(dataset: Dataset, results: dict[str, list[Outcome]]) -> str:

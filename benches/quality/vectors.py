@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 import threading
 import time
 from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,8 +32,8 @@ class StoredEmbedder:
     A vector comes back bit for bit. Thread-safe; several processes may share the file.
     """
 
-    def __init__(self, embedder: MiniLmEmbedder, path: Path, runtime: str = "") -> None:
-        """Open the file, made if missing. `runtime` is the library's version, hashed as well."""
+    def __init__(self, embedder: MiniLmEmbedder, path: Path, made_by: str = "") -> None:
+        """Open the file, made if missing. `made_by` is hashed as well."""
         self.model = embedder.model
         self.dimensions = embedder.dimensions
         self.max_tokens = embedder.max_tokens
@@ -45,7 +43,7 @@ class StoredEmbedder:
         self.characters_seen = embedder.characters_seen
         self.embedded = 0
         self._embedder: Embedder = embedder
-        self._runtime = runtime
+        self._made_by = made_by
         self._lock = threading.Lock()
         self._seconds = 0.0
         self._line = Line()
@@ -71,7 +69,7 @@ class StoredEmbedder:
         self._file.close()
 
     def _key(self, text: str) -> bytes:
-        named = f"{self.model}\0{self._runtime}\0{text}"
+        named = f"{self.model}\0{self._made_by}\0{text}"
         return hashlib.sha256(named.encode()).digest()[:16]
 
     def _stored(self, keys: list[bytes]) -> dict[bytes, bytes]:
@@ -109,6 +107,6 @@ def minilm() -> StoredEmbedder:
     """Return the default embedder with its vectors stored in target/bench-data."""
     from mnemic.embed import MiniLmEmbedder  # noqa: PLC0415 - keyword rows need no model
 
-    # A vector does not depend on the number of threads.
-    embedder = MiniLmEmbedder(threads=os.cpu_count() or 1)
-    return StoredEmbedder(embedder, CACHE / "quality-vectors.sqlite", version("onnxruntime"))
+    (probe,) = (embedder := MiniLmEmbedder()).embed(["of these weights and this encoder"])
+    made = hashlib.sha256(probe.tobytes()).hexdigest()
+    return StoredEmbedder(embedder, CACHE / "quality-vectors.sqlite", made)

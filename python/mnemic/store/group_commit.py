@@ -15,7 +15,7 @@ from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
 from mnemic.store.futures import failed, running_loop, succeeded
 from mnemic.threads.background import start_thread, thread_of
-from mnemic.threads.locks import InnerLock, Lock, busy_thread
+from mnemic.threads.locks import InnerLock, busy_thread
 from mnemic.threads.waited_future import WaitedFuture
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Transactions(Protocol[Connection]):
         turn: Held by the thread that writes.
     """
 
-    turn: Lock
+    turn: InnerLock
 
     @property
     def holder(self) -> int | None:

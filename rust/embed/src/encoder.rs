@@ -14,6 +14,9 @@ use crate::scratch::with_scratch;
 /// them, and their activations stay in the cache of a core.
 const BATCH_TOKENS: usize = 128;
 
+/// Of threads.
+const NAME: &str = "mnemic-embed";
+
 /// A BERT encoder with mean pooling. It may be used by several threads at once.
 pub struct Encoder {
     model: Model,
@@ -76,8 +79,8 @@ impl Encoder {
     /// Embed texts, each given as its tokens: one row of unit length each, whatever texts are
     /// beside it.
     ///
-    /// `is_over` is asked before each layer; it must not embed texts itself. The texts are spread over at most so many threads,
-    /// the calling one among them.
+    /// `is_over` is asked before each layer; it must not embed texts itself. The texts are spread
+    /// over at most so many threads, the calling one among them; fewer where no more can be had.
     ///
     /// # Errors
     /// If a text has no tokens, too many or unknown ones, `vectors` has another size, or `is_over`
@@ -98,7 +101,8 @@ impl Encoder {
         }
         thread::scope(|scope| {
             let run = || self.run_all(&batches, is_over);
-            let others: Vec<_> = (0..helpers).map(|_| scope.spawn(run)).collect();
+            let spawn = |_| thread::Builder::new().name(NAME.to_owned()).spawn_scoped(scope, run);
+            let others: Vec<_> = (0..helpers).map_while(|at| spawn(at).ok()).collect();
             let own = run();
             let joined = |other: thread::ScopedJoinHandle<'_, _>| {
                 other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

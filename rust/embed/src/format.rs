@@ -1,5 +1,5 @@
 //! The file of weights: a header of two cache lines, then the model's arrays, each from a cache
-//! line on, in the order of [`Layout::new`]. `models/minilm/write_weights.py` writes it.
+//! line on, in the order of [`Layout::new`]. `models/minilm/build_model.py` writes it.
 
 use std::fs::File;
 use std::ops::Range;

@@ -13,6 +13,7 @@ pyo3::import_exception!(mnemic.errors, CountMismatchError);
 pyo3::import_exception!(mnemic.errors, DeadlineExceededError);
 pyo3::import_exception!(mnemic.errors, DimensionMismatchError);
 pyo3::import_exception!(mnemic.errors, DuplicateIdError);
+pyo3::import_exception!(mnemic.errors, EmbeddingError);
 pyo3::import_exception!(mnemic.errors, InvalidArgumentError);
 pyo3::import_exception!(mnemic.errors, KernelUnavailableError);
 pyo3::import_exception!(mnemic.errors, NonFiniteVectorError);

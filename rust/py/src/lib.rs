@@ -27,6 +27,7 @@ mod records;
 mod redaction;
 mod requests;
 mod scorings;
+mod sentence_encoder;
 mod sentences;
 mod text;
 mod vector_map;
@@ -76,6 +77,8 @@ mod _core {
     use super::redaction::{PyRedactor, redaction_names};
     #[pymodule_export]
     use super::requests::salience_parts;
+    #[pymodule_export]
+    use super::sentence_encoder::PySentenceEncoder;
     #[pymodule_export]
     use super::sentences::{
         clip_sentences, clip_sentences_batch, markdown_blocks, passage, sentences, truncate,

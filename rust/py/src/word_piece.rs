@@ -56,10 +56,14 @@ impl PyWordPieceTokenizer {
 }
 
 impl PyWordPieceTokenizer {
+    pub(crate) fn encode_text(&self, text: &str) -> Encoding {
+        self.tokenizer.encode(text, self.max_tokens)
+    }
+
     fn encoding(&self, text: &Bound<'_, PyString>) -> PyResult<Encoding> {
         let py = text.py();
         let text = utf8(text.clone(), || "text".to_owned())?;
-        let encode = || self.tokenizer.encode(&text, self.max_tokens);
+        let encode = || self.encode_text(&text);
         Ok(if text.len() < DETACH_BYTES { encode() } else { py.detach(encode) })
     }
 }
