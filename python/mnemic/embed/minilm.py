@@ -206,7 +206,7 @@ def _tokenizer(path: Path, max_tokens: int) -> WordPieceTokenizer:
 
 def _data() -> _Data:
     try:
-        module: object = import_module("mnemic_minilm")
+        module = cast("object", import_module("mnemic_minilm"))
     except ImportError as error:
         raise MissingExtraError(
             "the default embedder needs mnemic-minilm: python -m pip install 'mnemic[local]'"
