@@ -1111,9 +1111,6 @@ class SentenceEncoder:
         verify: Whether all bytes are compared with the checksum in the file; else the header and
             the length are.
 
-    Attributes:
-        dimensions: Length of a vector.
-
     Raises:
         EmbeddingError: If the file cannot be read, or is not one of weights.
         KernelUnavailableError: If `MNEMIC_KERNEL` names no kernel of this CPU.
@@ -1127,8 +1124,6 @@ class SentenceEncoder:
         *,
         verify: bool = False,
     ) -> Self: ...
-    @property
-    def dimensions(self) -> int: ...
     def embed(
         self,
         texts: Sequence[str],

@@ -43,11 +43,6 @@ impl PySentenceEncoder {
         Ok(Self { encoder, tokenizer })
     }
 
-    #[getter]
-    fn dimensions(&self) -> usize {
-        self.encoder.dimensions()
-    }
-
     #[doc = stub!("SentenceEncoder.embed")]
     #[pyo3(signature = (texts, /, *, threads=None, deadline=None))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
