@@ -1,12 +1,12 @@
-"""Check that the components of the core crate import each other, and their files, in one direction.
+"""Check that the components of the crates import each other, and their files, in one direction.
 
-A component is a folder or a file at the top of ``rust/core/src``. A path ``crate::component::…``
+A component is a folder or a file at the top of a crate's ``src``. A path ``crate::component::…``
 may lead to a lower layer alone; components that share a layer do not import each other. The files
 of a component do not import each other in a circle. A ``mod.rs`` is in no circle: it names the
 files of its folder, and what it declares itself is common to them. Run as a script in ``make
 lint``: it prints each import that breaks a rule and exits with 1, else it prints nothing.
 
-Tests inside the crate are left out: they may build what they check with components above.
+Tests inside a crate are left out: they may build what they check with components above.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SOURCE = Path(__file__).parents[1] / "rust" / "core" / "src"
+RUST = Path(__file__).parents[1] / "rust"
 
-LAYERS = (
+CORE = (
     ("lib",),
     ("memory_index", "vector_map"),
     ("rank",),
@@ -35,7 +35,17 @@ LAYERS = (
     ("checksum", "collections", "deadline", "system", "text"),
     ("bits", "error", "ids", "memory_fields"),
 )
-"""The components from the top to the bottom."""
+EMBED = (
+    ("encoder",),
+    ("kernel",),
+    ("forward",),
+    ("scratch",),
+    ("floats",),
+    ("format",),
+    ("counting", "error", "model_file"),
+)
+CRATES = {RUST / "core" / "src": CORE, RUST / "embed" / "src": EMBED}
+"""The components of each crate from the top to the bottom."""
 
 _COMMENT = re.compile(r"//[^\n]*")
 _TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#[^\n]*\n)*mod \w+ \{.*", re.MULTILINE | re.DOTALL)
@@ -168,6 +178,6 @@ def _tree(code: str, at: int) -> tuple[list[tuple[Module, str]], int]:
 
 
 if __name__ == "__main__":
-    problems = violations(SOURCE, LAYERS)
+    problems = [each for source, layers in CRATES.items() for each in violations(source, layers)]
     sys.stderr.writelines(f"{problem}\n" for problem in problems)
     sys.exit(bool(problems))

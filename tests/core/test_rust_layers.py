@@ -1,8 +1,8 @@
-"""The check of imports between the components of the core crate finds what it is for."""
+"""The check of imports between the components of a crate finds what it is for."""
 
 import pytest
 
-from tools.rust_layers import LAYERS, SOURCE, violations
+from tools.rust_layers import CRATES, violations
 
 TWO = (("lib",), ("roof",), ("left", "right"), ("cellar",))
 
@@ -23,8 +23,9 @@ def crate(tmp_path):
     return write
 
 
-def test_imports_of_the_core_go_downward():
-    assert violations(SOURCE, LAYERS) == []
+@pytest.mark.parametrize("source", CRATES, ids=lambda source: source.parent.name)
+def test_imports_of_a_crate_go_downward(source):
+    assert violations(source, CRATES[source]) == []
 
 
 @pytest.mark.parametrize(
