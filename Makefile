@@ -90,10 +90,10 @@ test-rust: ## tests of the core and of the encoder
 	cargo test --locked --quiet --package mnemic-core --doc
 
 .PHONY: asan
-asan: ## tests of the core under AddressSanitizer; wants a nightly toolchain of Rust
+asan: ## tests of the core and of the encoder under AddressSanitizer; wants a nightly toolchain of Rust
 	RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=allocator_may_return_null=1 \
 		CARGO_TARGET_DIR=$(CURDIR)/target/asan cargo +nightly test \
-		--locked --package mnemic-core --target $$(rustc --print host-tuple) \
+		--locked --package mnemic-core --package mnemic-embed --target $$(rustc --print host-tuple) \
 		--lib --test bounds --test vector_map
 
 .PHONY: test-python
