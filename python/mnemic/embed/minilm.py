@@ -18,7 +18,6 @@ from mnemic.model.validation import whole
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.threads.locks import Lock
 
 SIMILARITY_FLOOR = 0.25
 """Measured on pairs of related and unrelated sentences; see docs/concepts/embedding.md."""
@@ -78,7 +77,6 @@ class MiniLmEmbedder(AnswersHabits):
         self.score_floors = dict(SCORE_FLOORS)
         self.languages = LANGUAGES
         self._threads = threads
-        self._lock = Lock()
         self._loaded: _Model | None = None
         self._has_warned = False
 
@@ -132,13 +130,14 @@ class MiniLmEmbedder(AnswersHabits):
         return self._load().tokenizer.characters_seen(text)
 
     def _load(self) -> "_Model":
-        """Return the loaded model; concurrent first calls load it once."""
+        """Return the loaded model.
+
+        Concurrent first calls each load it, in 10 ms; a lock would stay locked in a process that is
+        forked meanwhile.
+        """
         loaded = self._loaded
         if loaded is None:
-            with self._lock:
-                loaded = self._loaded
-                if loaded is None:
-                    loaded = self._loaded = _load_model(self.max_tokens)
+            loaded = self._loaded = _load_model(self.max_tokens)
         return loaded
 
     def _warn_of_truncation(self, count: int, total: int) -> None:
