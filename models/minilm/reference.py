@@ -1,6 +1,6 @@
 """all-MiniLM-L6-v2 in plain numpy, straight from the published weights.
 
-It shares no code with the ONNX graph, so that each can be checked against the other.
+It shares no code with the encoder, so that each can be checked against the other.
 BERT as in Devlin et al. 2018 (arXiv 1810.04805); mean pooling and unit length as in the
 model's own pipeline (Reimers and Gurevych 2019, arXiv 1908.10084).
 """

@@ -10,7 +10,7 @@ SELDOM_USED |= {"dataclasses", "pathlib", "multiprocessing", "concurrent.futures
 SELDOM_USED |= {"base64", "hashlib", "random", "statistics", "queue", "mmap"}
 MODULES = {"retrieval", "recall", "context", "contradictions", "llm", "demo", "long_term", "policy"}
 MODULES |= {"store", "index", "embed", "crypto", "observability", "licensing", "hyde"}
-HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
+HEAVY = {"tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
 HEAVY |= {"cryptography"}
 OPENED = "from mnemic import Memory\nmemory = Memory({!r}, embedder=None)\n"
 
