@@ -152,10 +152,6 @@ impl Encoder {
         vectors: &mut [f32],
         is_over: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
-        let longest = batch.texts.iter().map(|text| text.len()).max().unwrap_or(0);
-        with_scratch(|scratch| {
-            scratch.fit(self.model.sizes, batch.tokens, longest);
-            self.kernel.run(&self.model, batch, scratch, vectors, is_over)
-        })
+        with_scratch(|scratch| self.kernel.run(&self.model, batch, scratch, vectors, is_over))
     }
 }

@@ -22,10 +22,12 @@ const HEADER: usize = 128;
 pub(crate) const CHANNELS: usize = 16;
 /// Inputs of a step.
 pub(crate) const INPUTS: usize = 4;
-/// Components of an attention head; all small encoders have 32.
-pub(crate) const HEAD: usize = 32;
 /// Output channels of a pair of blocks.
 pub(crate) const PAIR: usize = 2 * CHANNELS;
+/// Steps of as many inputs as a pair of blocks has outputs.
+pub(crate) const STEPS: usize = PAIR / INPUTS;
+/// Components of an attention head; all small encoders have 32.
+pub(crate) const HEAD: usize = PAIR;
 /// Many more inputs could overflow a sum of products: 255·128·65,536 is below 2³¹.
 const MAX_SIZE: usize = 65_536;
 const MAX_LAYERS: usize = 1_024;
@@ -36,6 +38,12 @@ pub(crate) type Block = [i8; CHANNELS * INPUTS];
 
 /// Of two times 16 channels, so that a step reads two cache lines that lie side by side.
 pub(crate) type Pair = [Block; 2];
+
+/// One number for each of 16 channels.
+pub(crate) type Lanes = [f32; CHANNELS];
+
+/// The numbers of a row that belong to a pair of blocks.
+pub(crate) type Part = [Lanes; 2];
 
 /// Whether the hash of a file is compared when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,30 +191,26 @@ impl Places {
 pub(crate) struct Dense<'a> {
     pub(crate) inputs: usize,
     /// Of each output channel.
-    pub(crate) scales: &'a [[f32; CHANNELS]],
+    pub(crate) scales: &'a [Part],
     /// The sum of each output channel's weights, scaled.
-    pub(crate) sums: &'a [[f32; CHANNELS]],
-    pub(crate) bias: &'a [[f32; CHANNELS]],
+    pub(crate) sums: &'a [Part],
+    pub(crate) bias: &'a [Part],
     /// For each 32 channels, a pair for every step.
     pub(crate) weights: &'a [Pair],
 }
 
 impl<'a> Dense<'a> {
-    pub(crate) fn outputs(self) -> usize {
-        self.scales.len() * CHANNELS
-    }
-
-    /// The weights of the two times 16 channels of a pair, step by step.
-    pub(crate) fn pair(self, pair: usize) -> &'a [Pair] {
+    /// The weights of a pair of blocks, step by step.
+    pub(crate) fn pair(self, pair: usize) -> &'a [[Pair; STEPS]] {
         let steps = self.inputs / INPUTS;
-        &self.weights[pair * steps..][..steps]
+        self.weights[pair * steps..][..steps].as_chunks().0
     }
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Norm<'a> {
-    pub(crate) gain: &'a [f32],
-    pub(crate) offset: &'a [f32],
+    pub(crate) gain: &'a [Part],
+    pub(crate) offset: &'a [Part],
 }
 
 #[derive(Clone, Copy)]
@@ -222,9 +226,9 @@ pub(crate) struct Layer<'a> {
 /// What a token is at the beginning.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
-    pub(crate) table: &'a [i8],
+    pub(crate) table: &'a [[i8; PAIR]],
     pub(crate) scales: &'a [f32],
-    pub(crate) positions: &'a [f32],
+    pub(crate) positions: &'a [Part],
     pub(crate) norm: Norm<'a>,
 }
 

@@ -7,18 +7,16 @@
 
 use std::ops::Range;
 
-use bytemuck::Zeroable;
-
 use crate::error::Error;
-use crate::floats::{self, CodeRange, LANES, Lanes};
-use crate::format::{CHANNELS, Dense, HEAD, INPUTS, Layer, Model, Norm, PAIR, Words};
-use crate::scratch::{Forms, HeadScratch, Rounded, Scratch, grow};
+use crate::floats::{self, CodeRange, LANES, Sums, Unit, Vectors};
+use crate::format::{Dense, HEAD, Lanes, Layer, Model, Norm, PAIR, Part, Words};
+use crate::scratch::{CodePart, Floats, Form, Forms, Rounded, Scratch, grow};
 
 /// The most rows of a batch that are widened together.
 const INNER_ROWS: usize = 48;
 
-/// What belongs to a head of a token.
-pub(crate) type OfHead = [f32; HEAD];
+/// Rows that take a step together, so that none waits for the sums of the one before.
+const GROUP: usize = 4;
 
 /// Texts of one run.
 #[derive(Clone, Copy)]
@@ -29,63 +27,74 @@ pub(crate) struct Batch<'a> {
 }
 
 /// The operations of one instruction set. A value exists only on CPUs with the instructions.
-pub(crate) trait Instructions: Copy {
-    /// How it reads the code of an activation.
-    type Code: Copy + Zeroable + From<u8>;
+pub(crate) trait Instructions: Vectors {
     /// The most rows whose products it adds up together.
     const ROWS: usize;
 
     /// Its form of rounded rows.
-    fn form(forms: &mut Forms) -> &mut Rounded<Self::Code>;
+    fn form(forms: &mut Forms) -> &mut Form<Self::Code>;
 
-    /// Multiply a panel by the channels of a pair of blocks: add up the products of codes and weights and
-    /// [`finish`] them. `output` begins with the panel's first row.
-    fn multiply(
+    /// Multiply a panel by the channels of a pair of blocks: add up the products of codes and
+    /// weights and [`finish`] them. `output` has a place for each row of the panel.
+    fn multiply_panel(
         self,
         panel: Panel<'_, Self::Code>,
         dense: Dense<'_>,
         pair: usize,
-        output: &mut [f32],
+        output: &mut [Part],
     );
 
     /// [`attend`] with as many sums as there are registers for.
-    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]);
+    fn attend(
+        self,
+        text: Range<usize>,
+        wide: &Floats,
+        scores: &mut Vec<Lanes>,
+        output: &mut Floats,
+    );
 }
 
 /// Rows that are multiplied together.
 #[derive(Clone, Copy)]
 pub(crate) struct Panel<'a, C> {
-    pub(crate) codes: &'a [C],
+    /// From the first part of the first row on.
+    pub(crate) codes: &'a [CodePart<C>],
+    /// From a part of a row to its next.
+    pub(crate) distance: usize,
     pub(crate) ranges: &'a [CodeRange],
 }
 
 impl<'a, C> Panel<'a, C> {
-    /// Each row's codes, four inputs a step.
+    /// A part of each row.
     #[inline(always)]
-    pub(crate) fn rows<const HEIGHT: usize>(self, inputs: usize) -> [&'a [[C; INPUTS]]; HEIGHT] {
-        let mut rows = [&[] as &[[C; INPUTS]]; HEIGHT];
-        for (row, codes) in rows.iter_mut().zip(self.codes.chunks_exact(inputs)) {
-            *row = codes.as_chunks().0;
-        }
-        rows
+    pub(crate) fn part<const HEIGHT: usize>(self, part: usize) -> &'a [CodePart<C>; HEIGHT] {
+        let codes = self.codes[part * self.distance..].first_chunk();
+        codes.expect("each row has all parts")
     }
 }
 
-/// Turn the sums of 16 channels of a row into floats.
+/// Turn the sums of the channels of a pair of blocks into floats, row by row.
 #[inline(always)]
-pub(crate) fn finish(
-    sums: &[i32; CHANNELS],
-    range: CodeRange,
+pub(crate) fn finish<I: Instructions, const HEIGHT: usize>(
+    cpu: I,
+    sums: &[[Sums; HEIGHT]; 2],
+    panel: Panel<'_, I::Code>,
     dense: Dense<'_>,
-    block: usize,
-    output: &mut [f32],
+    pair: usize,
+    output: &mut [Part],
 ) {
-    let (scales, totals, bias) = (&dense.scales[block], &dense.sums[block], &dense.bias[block]);
-    let place = &mut output[block * CHANNELS..];
-    let place: &mut Lanes = place.first_chunk_mut().expect("a row has a place for each channel");
-    for lane in 0..CHANNELS {
-        let base = range.low.mul_add(totals[lane], bias[lane]);
-        place[lane] = (sums[lane] as f32 * range.step).mul_add(scales[lane], base);
+    let ranges: &[CodeRange; HEIGHT] = panel.ranges.first_chunk().expect("each row has a range");
+    let output: &mut [Part; HEIGHT] = output.first_chunk_mut().expect("each row has a place");
+    let (scales, totals, bias) = (&dense.scales[pair], &dense.sums[pair], &dense.bias[pair]);
+    for half in 0..2 {
+        let (scales, totals) = (cpu.load(&scales[half]), cpu.load(&totals[half]));
+        let bias = cpu.load(&bias[half]);
+        for row in 0..HEIGHT {
+            let (low, step) = (cpu.splat(ranges[row].low), cpu.splat(ranges[row].step));
+            let sum = cpu.multiply(cpu.floats(&sums[half][row]), step);
+            let base = cpu.multiply_add(low, totals, bias);
+            cpu.store(cpu.multiply_add(sum, scales, base), &mut output[row][half]);
+        }
     }
 }
 
@@ -99,7 +108,9 @@ pub(crate) fn run<I: Instructions>(
     vectors: &mut [f32],
     is_over: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
-    embed(model.words(), batch, &mut scratch.hidden);
+    scratch.hidden.fit(batch.tokens, model.sizes.hidden);
+    I::form(&mut scratch.forms).rows.fit(batch.tokens, model.sizes.hidden);
+    embed(cpu, model.words(), batch, scratch);
     for number in 0..model.sizes.layers {
         if is_over() {
             return Err(Error::Interrupted);
@@ -108,83 +119,113 @@ pub(crate) fn run<I: Instructions>(
         attention(cpu, layer, batch, scratch);
         feed_forward(cpu, layer, batch.tokens, scratch);
     }
-    pool(batch, &scratch.hidden, vectors);
+    pool(cpu, batch, &scratch.hidden, vectors);
     Ok(())
 }
 
 #[inline(always)]
-fn embed(words: Words<'_>, batch: Batch<'_>, hidden: &mut [f32]) {
+fn embed<I: Instructions>(cpu: I, words: Words<'_>, batch: Batch<'_>, scratch: &mut Scratch) {
+    let Scratch { hidden, narrow, forms, .. } = scratch;
     let size = words.norm.gain.len();
-    let mut rows = hidden.chunks_exact_mut(size);
+    let mut first = 0;
     for text in batch.texts {
-        let places = words.positions.chunks_exact(size);
-        for ((token, place), row) in text.iter().zip(places).zip(&mut rows) {
+        narrow.fit(text.len(), size * PAIR);
+        for (at, token) in text.iter().enumerate() {
             let token = *token as usize;
-            let (codes, scale) = (&words.table[token * size..][..size], words.scales[token]);
-            for ((value, code), place) in row.iter_mut().zip(codes).zip(place) {
-                *value = f32::from(*code).mul_add(scale, *place);
+            let codes = &words.table[token * size..][..size];
+            floats::widen(cpu, codes, words.scales[token], hidden.row_mut(first + at));
+            for (place, part) in narrow.row_mut(at).zip(&words.positions[at * size..]) {
+                *place = *part;
             }
-            floats::normalise(row, words.norm);
         }
+        let rows = first..first + text.len();
+        add_and_normalise(cpu, hidden, rows, narrow, words.norm, &mut I::form(forms).rows);
+        first += text.len();
     }
 }
 
 /// The mean over the tokens of each text, made unit length.
 #[inline(always)]
-fn pool(batch: Batch<'_>, hidden: &[f32], vectors: &mut [f32]) {
+fn pool<I: Instructions>(cpu: I, batch: Batch<'_>, hidden: &Floats, vectors: &mut [f32]) {
     let size = vectors.len() / batch.texts.len();
-    let mut rows = hidden.chunks_exact(size);
+    let mut first = 0;
     for (text, vector) in batch.texts.iter().zip(vectors.chunks_exact_mut(size)) {
-        vector.fill(0.0);
-        for row in rows.by_ref().take(text.len()) {
-            floats::add(vector, row);
-        }
-        floats::make_unit(vector);
+        let parts = (0..size / PAIR).map(|part| &hidden.part(part)[first..][..text.len()]);
+        floats::pool(cpu, parts, bytemuck::cast_slice_mut(vector));
+        first += text.len();
     }
 }
 
 #[inline(always)]
 fn attention<I: Instructions>(cpu: I, layer: Layer<'_>, batch: Batch<'_>, scratch: &mut Scratch) {
-    let Scratch { hidden, wide, narrow, head, forms } = scratch;
-    let rounded = I::form(forms);
-    let (parts, size) = (layer.attention.outputs(), layer.mixing.inputs);
-    round(hidden, batch.tokens, layer.attention.inputs, rounded);
-    multiply(cpu, rounded, layer.attention, wide);
+    let Scratch { hidden, wide, narrow, scores, forms } = scratch;
+    let Form { rows, inner } = I::form(forms);
+    let (tokens, size) = (batch.tokens, layer.mixing.inputs);
+    multiply(cpu, rows, 0..tokens, layer.attention, wide);
+    narrow.fit(tokens, size);
     let mut first = 0;
     for text in batch.texts {
-        let rows = &wide[first * parts..][..text.len() * parts];
-        cpu.attend(rows, size, head, &mut narrow[first * size..][..text.len() * size]);
+        cpu.attend(first..first + text.len(), wide, scores, narrow);
         first += text.len();
     }
-    round(narrow, batch.tokens, size, rounded);
-    multiply(cpu, rounded, layer.mixing, narrow);
-    add_and_normalise(hidden, narrow, batch.tokens, layer.attention_norm);
+    inner.fit(tokens, size);
+    for rows in panels(tokens, GROUP) {
+        for row in rows.clone() {
+            inner.ranges[row] = floats::range(cpu, narrow.row(row));
+        }
+        round(cpu, narrow, rows, inner);
+    }
+    multiply(cpu, inner, 0..tokens, layer.mixing, narrow);
+    add_and_normalise(cpu, hidden, 0..tokens, narrow, layer.attention_norm, rows);
 }
 
 /// A few rows go through both matrices before the next, so that the inner rows stay in the cache.
 #[inline(always)]
 fn feed_forward<I: Instructions>(cpu: I, layer: Layer<'_>, tokens: usize, scratch: &mut Scratch) {
     let Scratch { hidden, wide, narrow, forms, .. } = scratch;
-    let rounded = I::form(forms);
-    let (size, inner) = (layer.widening.inputs, layer.narrowing.inputs);
-    for rows in panels(tokens, INNER_ROWS) {
-        let (hidden, count) = (&mut hidden[rows.start * size..rows.end * size], rows.len());
-        round(hidden, count, size, rounded);
-        multiply(cpu, rounded, layer.widening, wide);
-        floats::gelu(&mut wide[..count * inner]);
-        round(wide, count, inner, rounded);
-        multiply(cpu, rounded, layer.narrowing, narrow);
-        add_and_normalise(hidden, narrow, count, layer.norm);
+    let Form { rows, inner } = I::form(forms);
+    for some in panels(tokens, INNER_ROWS) {
+        multiply(cpu, rows, some.clone(), layer.widening, wide);
+        inner.fit(some.len(), layer.narrowing.inputs);
+        for rows in panels(some.len(), GROUP) {
+            for row in rows.clone() {
+                inner.ranges[row] = floats::gelu(cpu, wide.row_mut(row));
+            }
+            round(cpu, wide, rows, inner);
+        }
+        multiply(cpu, inner, 0..some.len(), layer.narrowing, narrow);
+        add_and_normalise(cpu, hidden, some, narrow, layer.norm, rows);
     }
 }
 
+/// Add to some of the rows, normalise and round them.
 #[inline(always)]
-fn add_and_normalise(hidden: &mut [f32], more: &[f32], tokens: usize, norm: Norm<'_>) {
-    let size = norm.gain.len();
-    let rows = hidden.chunks_exact_mut(size).zip(more.chunks_exact(size));
-    for (row, more) in rows.take(tokens) {
-        floats::add(row, more);
-        floats::normalise(row, norm);
+fn add_and_normalise<I: Vectors>(
+    cpu: I,
+    hidden: &mut Floats,
+    some: Range<usize>,
+    more: &Floats,
+    norm: Norm<'_>,
+    rounded: &mut Rounded<I::Code>,
+) {
+    for rows in panels(some.len(), GROUP) {
+        let mut units = [Unit::NONE; GROUP];
+        let (first, rows) = (rows.start, some.start + rows.start..some.start + rows.end);
+        for (at, unit) in units[..rows.len()].iter_mut().enumerate() {
+            *unit = floats::add(cpu, hidden.row_mut(rows.start + at), more.row(first + at));
+        }
+        for (row, unit) in rows.clone().zip(units) {
+            rounded.ranges[row] = floats::normalise(cpu, hidden.row_mut(row), unit, norm);
+        }
+        round(cpu, hidden, rows, rounded);
+    }
+}
+
+/// Round some rows to their ranges.
+#[inline(always)]
+fn round<I: Vectors>(cpu: I, rows: &Floats, some: Range<usize>, rounded: &mut Rounded<I::Code>) {
+    for row in some {
+        floats::round(cpu, rows.row(row), rounded.ranges[row], rounded.codes.row_mut(row));
     }
 }
 
@@ -195,163 +236,132 @@ fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).map(move |at| at * rows / count..(at + 1) * rows / count)
 }
 
-/// Round the first rows.
-#[inline(always)]
-fn round<C: Copy + Zeroable + From<u8>>(
-    rows: &[f32],
-    tokens: usize,
-    inputs: usize,
-    rounded: &mut Rounded<C>,
-) {
-    grow(&mut rounded.codes, tokens * inputs);
-    rounded.ranges.clear();
-    let rows = rows.chunks_exact(inputs).zip(rounded.codes.chunks_exact_mut(inputs));
-    for (row, codes) in rows.take(tokens) {
-        rounded.ranges.push(floats::round(row, codes));
-    }
-}
-
-/// Multiply the rounded rows by a matrix. A pair of blocks meets all rows before the next, so
+/// Multiply some rounded rows by a matrix. A pair of blocks meets all rows before the next, so
 /// that its weights come from memory once.
 #[inline(always)]
 fn multiply<I: Instructions>(
     cpu: I,
     rounded: &Rounded<I::Code>,
+    some: Range<usize>,
     dense: Dense<'_>,
-    output: &mut [f32],
+    output: &mut Floats,
 ) {
-    let outputs = dense.outputs();
-    for pair in 0..outputs / PAIR {
-        for rows in panels(rounded.ranges.len(), I::ROWS) {
-            let codes = &rounded.codes[rows.start * dense.inputs..rows.end * dense.inputs];
-            let output = &mut output[rows.start * outputs..rows.end * outputs];
-            let panel = Panel { codes, ranges: &rounded.ranges[rows] };
-            cpu.multiply(panel, dense, pair, output);
+    output.fit(some.len(), dense.scales.len() * PAIR);
+    let (codes, distance) = (rounded.codes.part(0), rounded.codes.distance());
+    for pair in 0..dense.scales.len() {
+        let output = output.part_mut(pair);
+        for rows in panels(some.len(), I::ROWS) {
+            let first = some.start + rows.start;
+            let ranges = &rounded.ranges[first..][..rows.len()];
+            let panel = Panel { codes: &codes[first..], distance, ranges };
+            cpu.multiply_panel(panel, dense, pair, &mut output[rows]);
         }
     }
 }
 
 /// Mix the values of a text's tokens by what their keys say to each query, head by head.
 ///
-/// A row of `rows` holds the query, the key and the value of a token. Sixteen queries lie side by
-/// side, so that nothing is added or compared across lanes. `WIDE` is the number of sums in lanes
-/// that a kernel has registers for, four times.
+/// A row of `wide` holds the query, the key and the value of a token. Sixteen queries lie side by
+/// side, so that nothing is added or compared across lanes. `KEYS` are scored together and
+/// `HALVES` of four outputs mixed, as many as a kernel has registers for.
 #[inline(always)]
-pub(crate) fn attend<const WIDE: usize>(
-    rows: &[f32],
-    size: usize,
-    scratch: &mut HeadScratch,
-    output: &mut [f32],
+pub(crate) fn attend<I: Vectors, const KEYS: usize, const HALVES: usize>(
+    cpu: I,
+    text: Range<usize>,
+    wide: &Floats,
+    scores: &mut Vec<Lanes>,
+    output: &mut Floats,
 ) {
-    let tokens = output.len() / size;
-    let HeadScratch { keys, values, scores } = scratch;
-    let keys = &mut keys[..tokens.div_ceil(4 * WIDE) * WIDE];
-    let (values, scores) = (&mut values[..tokens], &mut scores[..keys.len()]);
-    for head in (0..size).step_by(HEAD) {
-        lay_out(&rows[size + head..], 3 * size, keys.as_flattened_mut());
-        lay_out(&rows[2 * size + head..], 3 * size, values);
-        let queries = rows.chunks(LANES * 3 * size);
-        for (rows, output) in queries.zip(output.chunks_mut(LANES * size)) {
-            score::<WIDE>(&queries_of(rows, 3 * size, head), keys, scores);
-            let scores = &mut scores.as_flattened_mut()[..tokens];
+    let (tokens, heads) = (text.len(), output.width());
+    // Keys are taken by the four.
+    let padded = tokens.next_multiple_of(4);
+    grow(scores, padded);
+    for head in 0..heads {
+        let queries = &wide.part(head)[text.clone()];
+        let keys = &wide.part(heads + head)[text.start..][..padded];
+        let values = &wide.part(2 * heads + head)[text.clone()];
+        let output = &mut output.part_mut(head)[text.clone()];
+        for (queries, output) in queries.chunks(LANES).zip(output.chunks_mut(LANES)) {
+            let queries = turned(cpu, queries);
+            let scores = &mut scores[..padded];
+            let many = tokens / KEYS * KEYS;
+            score::<I, KEYS>(cpu, &queries, &keys[..many], &mut scores[..many]);
+            score::<I, 4>(cpu, &queries, &keys[many..], &mut scores[many..]);
+            let scores = &mut scores[..tokens];
             let factors = floats::exponentials(scores).map(|sum| 1.0 / sum);
-            let fours = output.chunks_mut(4 * size).zip(factors.as_chunks::<4>().0);
+            let fours = output.chunks_mut(4).zip(factors.as_chunks::<4>().0);
             for (four, (output, factors)) in fours.enumerate() {
-                let mixed = mix::<WIDE>(values, scores, four);
-                for ((row, mixed), factor) in output.chunks_mut(size).zip(&mixed).zip(factors) {
-                    let place = &mut row[head..head + HEAD];
-                    place.copy_from_slice(mixed.as_flattened());
-                    floats::scale(place, *factor);
+                for first in (0..2).step_by(HALVES) {
+                    let mixed = mix::<I, HALVES>(cpu, values, scores, four, first);
+                    for ((place, mixed), factor) in output.iter_mut().zip(mixed).zip(factors) {
+                        for (half, values) in mixed.into_iter().enumerate() {
+                            let values = cpu.multiply(values, cpu.splat(*factor));
+                            cpu.store(values, &mut place[first + half]);
+                        }
+                    }
                 }
             }
         }
-    }
-}
-
-/// The part of a row that belongs to the head it begins with.
-#[inline(always)]
-fn of_head(row: &[f32]) -> &OfHead {
-    row.first_chunk().expect("a head lies within a row")
-}
-
-/// Copy the parts that belong to the head with which the rows begin.
-#[inline(always)]
-fn lay_out(rows: &[f32], row_size: usize, places: &mut [OfHead]) {
-    for (place, row) in places.iter_mut().zip(rows.chunks(row_size)) {
-        *place = *of_head(row);
     }
 }
 
 /// A component of 16 queries side by side; those that are missing are 0.
 #[inline(always)]
-fn queries_of(rows: &[f32], row_size: usize, head: usize) -> [Lanes; HEAD] {
-    let mut queries = [[0.0; LANES]; HEAD];
-    for (at, row) in rows.chunks_exact(row_size).enumerate().take(LANES) {
-        for (lanes, component) in queries.iter_mut().zip(of_head(&row[head..])) {
-            lanes[at] = *component;
+fn turned<I: Vectors>(cpu: I, queries: &[Part]) -> [Lanes; HEAD] {
+    let mut turned = [[0.0; LANES]; HEAD];
+    for (half, turned) in turned.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let mut rows = [cpu.splat(0.0); LANES];
+        for (row, query) in rows.iter_mut().zip(queries) {
+            *row = cpu.load(&query[half]);
+        }
+        let columns = floats::transposed(cpu, rows);
+        for at in 0..LANES {
+            cpu.store(columns[at], &mut turned[at]);
         }
     }
-    queries
+    turned
 }
 
 /// The products of each key and 16 queries.
 #[inline(always)]
-fn score<const WIDE: usize>(
+fn score<I: Vectors, const KEYS: usize>(
+    cpu: I,
     queries: &[Lanes; HEAD],
-    keys: &[[OfHead; 4]],
-    scores: &mut [[Lanes; 4]],
+    keys: &[Part],
+    scores: &mut [Lanes],
 ) {
-    let keys = keys.as_chunks::<WIDE>().0.iter();
-    for (scores, keys) in scores.as_chunks_mut::<WIDE>().0.iter_mut().zip(keys) {
-        let mut sums = [[[0.0; LANES]; 4]; WIDE];
-        for component in 0..HEAD {
-            let query = &queries[component];
-            for wide in 0..WIDE {
-                for at in 0..4 {
-                    let key = keys[wide][at][component];
-                    for lane in 0..LANES {
-                        sums[wide][at][lane] = key.mul_add(query[lane], sums[wide][at][lane]);
-                    }
-                }
+    let keys = keys.as_chunks::<KEYS>().0;
+    for (scores, keys) in scores.as_chunks_mut::<KEYS>().0.iter_mut().zip(keys) {
+        let mut sums = [cpu.splat(0.0); KEYS];
+        for (component, query) in queries.iter().enumerate() {
+            let query = cpu.load(query);
+            for at in 0..KEYS {
+                let key = cpu.splat(keys[at].as_flattened()[component]);
+                sums[at] = cpu.multiply_add(key, query, sums[at]);
             }
         }
-        *scores = sums;
-    }
-}
-
-/// The sums of all values, each times its weight for one of four queries.
-#[inline(always)]
-fn mix<const WIDE: usize>(
-    values: &[OfHead],
-    weights: &[Lanes],
-    four: usize,
-) -> [[Lanes; HEAD / LANES]; 4] {
-    let mut mixed = [[[0.0; LANES]; HEAD / LANES]; 4];
-    for first in (0..HEAD / LANES).step_by(WIDE) {
-        let sums = mix_part::<WIDE>(values, weights, four, first);
-        for (mixed, sums) in mixed.iter_mut().zip(&sums) {
-            mixed[first..first + WIDE].copy_from_slice(sums);
+        for at in 0..KEYS {
+            cpu.store(sums[at], &mut scores[at]);
         }
     }
-    mixed
 }
 
+/// Halves of the sums of all values, each times its weight for one of four queries.
 #[inline(always)]
-fn mix_part<const WIDE: usize>(
-    values: &[OfHead],
+fn mix<I: Vectors, const HALVES: usize>(
+    cpu: I,
+    values: &[Part],
     weights: &[Lanes],
     four: usize,
     first: usize,
-) -> [[Lanes; WIDE]; 4] {
-    let mut sums = [[[0.0; LANES]; WIDE]; 4];
+) -> [[I::Vector; HALVES]; 4] {
+    let mut sums = [[cpu.splat(0.0); HALVES]; 4];
     for (value, weights) in values.iter().zip(weights) {
-        let (value, weights) = (value.as_chunks::<LANES>().0, weights.as_chunks::<4>().0[four]);
-        for at in 0..4 {
-            for wide in 0..WIDE {
-                let value = &value[first + wide];
-                for lane in 0..LANES {
-                    sums[at][wide][lane] = weights[at].mul_add(value[lane], sums[at][wide][lane]);
-                }
+        let weights = weights.as_chunks::<4>().0[four];
+        for half in 0..HALVES {
+            let value = cpu.load(&value[first + half]);
+            for at in 0..4 {
+                sums[at][half] = cpu.multiply_add(cpu.splat(weights[at]), value, sums[at][half]);
             }
         }
     }

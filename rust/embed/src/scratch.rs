@@ -1,60 +1,132 @@
 //! Buffers that a thread keeps, so that a call allocates nothing once they are large enough.
 
+#![expect(clippy::inline_always, reason = "as in `floats`")]
+
 use std::cell::RefCell;
 
 use bytemuck::Zeroable;
 
-use crate::floats::{CodeRange, Lanes};
-use crate::format::Sizes;
-use crate::forward::OfHead;
+use crate::floats::CodeRange;
+use crate::format::{INPUTS, Lanes, PAIR, Part, STEPS};
+
+/// Parts behind the last, which attention reads where it takes the last keys by the four.
+const BEHIND: usize = 3;
+
+/// Rows laid out part by part: the first 32 channels of all rows, then the next 32 of all.
+///
+/// So a product finds the codes of its rows at fixed distances, and attention what belongs to a
+/// head in one place.
+pub(crate) struct Rows<T> {
+    /// May be longer than the rows.
+    parts: Vec<T>,
+    count: usize,
+    /// From a part of a row to its next; odd, lest all parts of a row fall into the same few lines
+    /// of the cache.
+    distance: usize,
+    width: usize,
+}
+
+/// Floats of a row.
+pub(crate) type Floats = Rows<Part>;
 
 /// Rows of activations as codes, and what the codes of each row stand for.
-#[derive(Default)]
 pub(crate) struct Rounded<C> {
-    pub(crate) codes: Vec<C>,
+    pub(crate) codes: Rows<CodePart<C>>,
     pub(crate) ranges: Vec<CodeRange>,
 }
 
-/// One for every form in which kernels read codes; a process uses one of them.
+/// The codes of a part of a row, step by step.
+pub(crate) type CodePart<C> = [[C; INPUTS]; STEPS];
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { parts: Vec::new(), count: 0, distance: 1, width: 0 }
+    }
+}
+
+impl<T: Zeroable + Clone> Rows<T> {
+    /// Make room for so many rows; what they hold is undefined.
+    pub(crate) fn fit(&mut self, count: usize, channels: usize) {
+        (self.count, self.distance, self.width) = (count, count | 1, channels / PAIR);
+        grow(&mut self.parts, self.distance * self.width + BEHIND);
+    }
+
+    pub(crate) fn distance(&self) -> usize {
+        self.distance
+    }
+
+    /// Parts of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// A part of each row, and at least [`BEHIND`] others.
+    #[inline(always)]
+    pub(crate) fn part(&self, part: usize) -> &[T] {
+        &self.parts[part * self.distance..]
+    }
+
+    /// A part of each row.
+    #[inline(always)]
+    pub(crate) fn part_mut(&mut self, part: usize) -> &mut [T] {
+        &mut self.parts[part * self.distance..][..self.count]
+    }
+
+    /// The parts of a row.
+    #[inline(always)]
+    pub(crate) fn row(&self, row: usize) -> impl Iterator<Item = &T> {
+        self.parts[..self.width * self.distance].chunks(self.distance).map(move |rows| &rows[row])
+    }
+
+    /// The parts of a row.
+    #[inline(always)]
+    pub(crate) fn row_mut(&mut self, row: usize) -> impl Iterator<Item = &mut T> {
+        let parts = &mut self.parts[..self.width * self.distance];
+        parts.chunks_mut(self.distance).map(move |rows| &mut rows[row])
+    }
+}
+
+impl<C> Default for Rounded<C> {
+    fn default() -> Self {
+        Self { codes: Rows::default(), ranges: Vec::new() }
+    }
+}
+
+impl<C: Zeroable + Clone> Rounded<C> {
+    /// Make room for so many rows.
+    pub(crate) fn fit(&mut self, count: usize, channels: usize) {
+        self.codes.fit(count, channels);
+        grow(&mut self.ranges, count);
+    }
+}
+
+/// What is rounded in one of the forms in which kernels read codes.
+#[derive(Default)]
+pub(crate) struct Form<C> {
+    /// What each token is.
+    pub(crate) rows: Rounded<C>,
+    /// What is on its way between two matrices.
+    pub(crate) inner: Rounded<C>,
+}
+
+/// A process uses one of them.
 #[derive(Default)]
 pub(crate) struct Forms {
-    pub(crate) bytes: Rounded<u8>,
+    pub(crate) bytes: Form<u8>,
     #[cfg(target_arch = "x86_64")]
-    pub(crate) words: Rounded<i16>,
+    pub(crate) words: Form<i16>,
 }
 
-/// Buffers of attention.
-#[derive(Default)]
-pub(crate) struct HeadScratch {
-    /// Of one head, four tokens together.
-    pub(crate) keys: Vec<[OfHead; 4]>,
-    pub(crate) values: Vec<OfHead>,
-    /// Of 16 queries, for each key.
-    pub(crate) scores: Vec<[Lanes; 4]>,
-}
-
-/// Buffers for the tokens of one batch; they may be longer than it needs.
+/// Buffers for the tokens of one batch.
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// What each token is, layer by layer.
-    pub(crate) hidden: Vec<f32>,
-    pub(crate) wide: Vec<f32>,
-    pub(crate) narrow: Vec<f32>,
-    pub(crate) head: HeadScratch,
+    pub(crate) hidden: Floats,
+    pub(crate) wide: Floats,
+    pub(crate) narrow: Floats,
+    /// Of 16 queries, for each key.
+    pub(crate) scores: Vec<Lanes>,
     pub(crate) forms: Forms,
-}
-
-impl Scratch {
-    /// Make room for so many tokens, the longest text having `longest`.
-    pub(crate) fn fit(&mut self, sizes: Sizes, tokens: usize, longest: usize) {
-        grow(&mut self.hidden, tokens * sizes.hidden);
-        grow(&mut self.wide, tokens * sizes.inner.max(sizes.attention()));
-        grow(&mut self.narrow, tokens * sizes.hidden);
-        // A kernel takes four or eight keys together.
-        grow(&mut self.head.keys, longest.div_ceil(8) * 2);
-        grow(&mut self.head.values, longest);
-        grow(&mut self.head.scores, longest.div_ceil(8) * 2);
-    }
 }
 
 /// Make a buffer at least so long.

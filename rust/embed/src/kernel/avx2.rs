@@ -3,14 +3,16 @@
 
 use std::arch::x86_64::*;
 
-use super::Kernel;
+use std::ops::Range;
+
+use super::{Kernel, vectors, vectors256};
 use crate::error::Error;
-use crate::format::{CHANNELS, Dense, INPUTS, Model, Pair};
+use crate::format::{CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
+use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Channels of a row whose sums lie in two registers.
-const HALF: usize = CHANNELS / 2;
+const EIGHT: usize = CHANNELS / 2;
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
 #[derive(Clone, Copy)]
@@ -50,99 +52,100 @@ fn run(
     forward::run(Avx2(()), model, batch, scratch, vectors, is_over)
 }
 
+vectors!([] Avx2, vectors256, vectors256::Vector, i16, low_words);
+
 impl Instructions for Avx2 {
-    type Code = i16;
     /// With two registers a row, two of weights, one of codes and one of products, 14 of the 16.
     const ROWS: usize = 5;
 
-    fn form(forms: &mut Forms) -> &mut Rounded<i16> {
+    fn form(forms: &mut Forms) -> &mut Form<i16> {
         &mut forms.words
     }
 
-    fn multiply(self, panel: Panel<'_, i16>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+    fn multiply_panel(
+        self,
+        panel: Panel<'_, i16>,
+        dense: Dense<'_>,
+        pair: usize,
+        output: &mut [Part],
+    ) {
         // SAFETY: as in `run`.
-        unsafe { multiply(panel, dense, pair, output) }
+        unsafe { multiply(self, panel, dense, pair, output) }
     }
 
-    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+    fn attend(
+        self,
+        text: Range<usize>,
+        wide: &Floats,
+        scores: &mut Vec<Lanes>,
+        output: &mut Floats,
+    ) {
         // SAFETY: as in `run`.
-        unsafe { attend(rows, size, scratch, output) }
+        unsafe { attend(self, text, wide, scores, output) }
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn attend(rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
-    forward::attend::<1>(rows, size, scratch, output);
+fn attend(
+    cpu: Avx2,
+    text: Range<usize>,
+    wide: &Floats,
+    scores: &mut Vec<Lanes>,
+    output: &mut Floats,
+) {
+    forward::attend::<_, 4, 1>(cpu, text, wide, scores, output);
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn multiply(panel: Panel<'_, i16>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+fn multiply(cpu: Avx2, panel: Panel<'_, i16>, dense: Dense<'_>, pair: usize, output: &mut [Part]) {
     match panel.ranges.len() {
-        1 => rows::<1>(panel, dense, pair, output),
-        2 => rows::<2>(panel, dense, pair, output),
-        3 => rows::<3>(panel, dense, pair, output),
-        4 => rows::<4>(panel, dense, pair, output),
-        5 => rows::<5>(panel, dense, pair, output),
+        1 => rows::<1>(cpu, panel, dense, pair, output),
+        2 => rows::<2>(cpu, panel, dense, pair, output),
+        3 => rows::<3>(cpu, panel, dense, pair, output),
+        4 => rows::<4>(cpu, panel, dense, pair, output),
+        5 => rows::<5>(cpu, panel, dense, pair, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
 fn rows<const HEIGHT: usize>(
+    cpu: Avx2,
     panel: Panel<'_, i16>,
     dense: Dense<'_>,
     pair: usize,
-    output: &mut [f32],
+    output: &mut [Part],
 ) {
-    let codes = panel.rows::<HEIGHT>(dense.inputs);
-    for half in 0..2 {
-        let sums = add_products(codes, dense.pair(pair), half);
-        for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
-            let output = &mut output[row * dense.outputs()..];
-            finish(sums, *range, dense, 2 * pair + half, output);
+    let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
+    for eight in 0..4 {
+        let sums = add_products::<HEIGHT>(panel, dense.pair(pair), eight);
+        for (sums, lanes) in sums.iter().zip(&mut lanes[eight / 2]) {
+            store(*sums, &mut lanes.as_chunks_mut().0[eight % 2]);
         }
     }
-}
-
-/// The sums of 16 channels of each row.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn add_products<const HEIGHT: usize>(
-    rows: [&[[i16; INPUTS]]; HEIGHT],
-    weights: &[Pair],
-    half: usize,
-) -> [[i32; CHANNELS]; HEIGHT] {
-    let mut channels = [[0; CHANNELS]; HEIGHT];
-    for eight in 0..2 {
-        let sums = add_half_products(rows, weights, half, eight);
-        for (channels, sums) in channels.iter_mut().zip(sums) {
-            channels.as_chunks_mut().0[eight] = lanes(sums);
-        }
-    }
-    channels
+    finish(cpu, &lanes, panel, dense, pair, output);
 }
 
 /// The sums of eight channels of each row; a product of a code and a weight fits 16 bits and two
 /// of them 32.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn add_half_products<const HEIGHT: usize>(
-    mut rows: [&[[i16; INPUTS]]; HEIGHT],
-    weights: &[Pair],
-    half: usize,
+fn add_products<const HEIGHT: usize>(
+    panel: Panel<'_, i16>,
+    weights: &[[Pair; STEPS]],
     eight: usize,
 ) -> [__m256i; HEIGHT] {
-    for row in &mut rows {
-        *row = &row[..weights.len()];
-    }
     let mut sums = [[_mm256_setzero_si256(); 2]; HEIGHT];
-    for (step, pair) in weights.iter().enumerate() {
-        let quarters = &pair[half].as_chunks::<16>().0[2 * eight..];
-        let (first, second) = (load(&quarters[0]), load(&quarters[1]));
-        for (sums, row) in sums.iter_mut().zip(rows) {
-            let codes = _mm256_set1_epi64x(bytemuck::cast(row[step]));
-            sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(codes, first));
-            sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(codes, second));
+    for (part, weights) in weights.iter().enumerate() {
+        let rows = panel.part::<HEIGHT>(part);
+        for (step, pair) in weights.iter().enumerate() {
+            let quarters = &pair.as_flattened().as_chunks::<16>().0[2 * eight..];
+            let (first, second) = (load(&quarters[0]), load(&quarters[1]));
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let codes = _mm256_set1_epi64x(bytemuck::cast(row[step]));
+                sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(codes, first));
+                sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(codes, second));
+            }
         }
     }
     let mut channels = [_mm256_setzero_si256(); HEIGHT];
@@ -164,9 +167,7 @@ fn load(weights: &[i8; 16]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn lanes(sums: __m256i) -> [i32; HALF] {
-    let mut lanes = [0; HALF];
+fn store(sums: __m256i, lanes: &mut [i32; EIGHT]) {
     // SAFETY: the reference covers the eight lanes, and the store needs no alignment.
     unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
-    lanes
 }

@@ -3,11 +3,14 @@
 
 use std::arch::x86_64::*;
 
-use super::Kernel;
+use std::ops::Range;
+
+use super::{Kernel, vectors, vectors512};
 use crate::error::Error;
-use crate::format::{Block, Dense, INPUTS, Model, Pair};
+use crate::floats::Sums;
+use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
+use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Number of steps from the weights that are read to those that are prefetched.
 const STEPS_AHEAD: usize = 16;
@@ -56,84 +59,111 @@ fn run(
     forward::run(Avx512Vnni(()), model, batch, scratch, vectors, is_over)
 }
 
+vectors!([] Avx512Vnni, vectors512, __m512, u8, low_bytes);
+
 impl Instructions for Avx512Vnni {
-    type Code = u8;
     /// With two registers a row, two of weights and one of codes, 27 of the 32; with 14 rows, their
     /// pointers no longer fit the other registers.
     const ROWS: usize = 12;
 
-    fn form(forms: &mut Forms) -> &mut Rounded<u8> {
+    fn form(forms: &mut Forms) -> &mut Form<u8> {
         &mut forms.bytes
     }
 
-    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+    fn multiply_panel(
+        self,
+        panel: Panel<'_, u8>,
+        dense: Dense<'_>,
+        pair: usize,
+        output: &mut [Part],
+    ) {
         // SAFETY: as in `run`.
-        unsafe { multiply(panel, dense, pair, output) }
+        unsafe { multiply(self, panel, dense, pair, output) }
     }
 
-    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+    fn attend(
+        self,
+        text: Range<usize>,
+        wide: &Floats,
+        scores: &mut Vec<Lanes>,
+        output: &mut Floats,
+    ) {
         // SAFETY: as in `run`.
-        unsafe { attend(rows, size, scratch, output) }
+        unsafe { attend(self, text, wide, scores, output) }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn attend(rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
-    forward::attend::<2>(rows, size, scratch, output);
+fn attend(
+    cpu: Avx512Vnni,
+    text: Range<usize>,
+    wide: &Floats,
+    scores: &mut Vec<Lanes>,
+    output: &mut Floats,
+) {
+    forward::attend::<_, 8, 2>(cpu, text, wide, scores, output);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn multiply(panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+fn multiply(
+    cpu: Avx512Vnni,
+    panel: Panel<'_, u8>,
+    dense: Dense<'_>,
+    pair: usize,
+    output: &mut [Part],
+) {
     match panel.ranges.len() {
-        1 => rows::<1>(panel, dense, pair, output),
-        2 => rows::<2>(panel, dense, pair, output),
-        3 => rows::<3>(panel, dense, pair, output),
-        4 => rows::<4>(panel, dense, pair, output),
-        5 => rows::<5>(panel, dense, pair, output),
-        6 => rows::<6>(panel, dense, pair, output),
-        7 => rows::<7>(panel, dense, pair, output),
-        8 => rows::<8>(panel, dense, pair, output),
-        9 => rows::<9>(panel, dense, pair, output),
-        10 => rows::<10>(panel, dense, pair, output),
-        11 => rows::<11>(panel, dense, pair, output),
-        12 => rows::<12>(panel, dense, pair, output),
+        1 => rows::<1>(cpu, panel, dense, pair, output),
+        2 => rows::<2>(cpu, panel, dense, pair, output),
+        3 => rows::<3>(cpu, panel, dense, pair, output),
+        4 => rows::<4>(cpu, panel, dense, pair, output),
+        5 => rows::<5>(cpu, panel, dense, pair, output),
+        6 => rows::<6>(cpu, panel, dense, pair, output),
+        7 => rows::<7>(cpu, panel, dense, pair, output),
+        8 => rows::<8>(cpu, panel, dense, pair, output),
+        9 => rows::<9>(cpu, panel, dense, pair, output),
+        10 => rows::<10>(cpu, panel, dense, pair, output),
+        11 => rows::<11>(cpu, panel, dense, pair, output),
+        12 => rows::<12>(cpu, panel, dense, pair, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn rows<const HEIGHT: usize>(
+    cpu: Avx512Vnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
     pair: usize,
-    output: &mut [f32],
+    output: &mut [Part],
 ) {
-    let sums = add_products::<HEIGHT>(panel.rows(dense.inputs), dense.pair(pair));
-    for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
-        let output = &mut output[row * dense.outputs()..];
-        for (half, sums) in sums.iter().enumerate() {
-            finish(&lanes(*sums), *range, dense, 2 * pair + half, output);
+    let sums = add_products::<HEIGHT>(panel, dense.pair(pair));
+    let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
+    for (half, lanes) in lanes.iter_mut().enumerate() {
+        for (sums, lanes) in sums.iter().zip(lanes) {
+            store(sums[half], lanes);
         }
     }
+    finish(cpu, &lanes, panel, dense, pair, output);
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn add_products<const HEIGHT: usize>(
-    mut rows: [&[[u8; INPUTS]]; HEIGHT],
-    weights: &[Pair],
+    panel: Panel<'_, u8>,
+    weights: &[[Pair; STEPS]],
 ) -> [[__m512i; 2]; HEIGHT] {
-    for row in &mut rows {
-        *row = &row[..weights.len()];
-    }
     let mut sums = [[_mm512_setzero_si512(); 2]; HEIGHT];
-    for (step, pair) in weights.iter().enumerate() {
-        prefetch(pair);
-        let (first, second) = (load(&pair[0]), load(&pair[1]));
-        for (sums, row) in sums.iter_mut().zip(rows) {
-            let codes = _mm512_set1_epi32(i32::from_le_bytes(row[step]));
-            sums[0] = _mm512_dpbusd_epi32(sums[0], codes, first);
-            sums[1] = _mm512_dpbusd_epi32(sums[1], codes, second);
+    for (part, weights) in weights.iter().enumerate() {
+        let rows = panel.part::<HEIGHT>(part);
+        for (step, pair) in weights.iter().enumerate() {
+            prefetch(pair);
+            let (first, second) = (load(&pair[0]), load(&pair[1]));
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let codes = _mm512_set1_epi32(i32::from_le_bytes(row[step]));
+                sums[0] = _mm512_dpbusd_epi32(sums[0], codes, first);
+                sums[1] = _mm512_dpbusd_epi32(sums[1], codes, second);
+            }
         }
     }
     sums
@@ -158,9 +188,7 @@ fn load(block: &Block) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn lanes(sums: __m512i) -> [i32; 16] {
-    let mut lanes = [0; 16];
+fn store(sums: __m512i, lanes: &mut Sums) {
     // SAFETY: the reference covers the 16 lanes, and the store needs no alignment.
     unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), sums) };
-    lanes
 }

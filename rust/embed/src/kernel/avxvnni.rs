@@ -3,11 +3,13 @@
 
 use std::arch::x86_64::*;
 
-use super::Kernel;
+use std::ops::Range;
+
+use super::{Kernel, vectors, vectors256};
 use crate::error::Error;
-use crate::format::{Block, CHANNELS, Dense, INPUTS, Model, Pair};
+use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
+use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Channels of a row whose sums lie in a register.
 const EIGHT: usize = CHANNELS / 2;
@@ -53,80 +55,107 @@ fn run(
     forward::run(AvxVnni(()), model, batch, scratch, vectors, is_over)
 }
 
+vectors!([] AvxVnni, vectors256, vectors256::Vector, u8, low_bytes);
+
 impl Instructions for AvxVnni {
-    type Code = u8;
     /// With two registers a row, two of weights and one of codes, 15 of the 16.
     const ROWS: usize = 6;
 
-    fn form(forms: &mut Forms) -> &mut Rounded<u8> {
+    fn form(forms: &mut Forms) -> &mut Form<u8> {
         &mut forms.bytes
     }
 
-    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+    fn multiply_panel(
+        self,
+        panel: Panel<'_, u8>,
+        dense: Dense<'_>,
+        pair: usize,
+        output: &mut [Part],
+    ) {
         // SAFETY: as in `run`.
-        unsafe { multiply(panel, dense, pair, output) }
+        unsafe { multiply(self, panel, dense, pair, output) }
     }
 
-    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
+    fn attend(
+        self,
+        text: Range<usize>,
+        wide: &Floats,
+        scores: &mut Vec<Lanes>,
+        output: &mut Floats,
+    ) {
         // SAFETY: as in `run`.
-        unsafe { attend(rows, size, scratch, output) }
+        unsafe { attend(self, text, wide, scores, output) }
     }
 }
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
-fn attend(rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
-    forward::attend::<1>(rows, size, scratch, output);
+fn attend(
+    cpu: AvxVnni,
+    text: Range<usize>,
+    wide: &Floats,
+    scores: &mut Vec<Lanes>,
+    output: &mut Floats,
+) {
+    forward::attend::<_, 4, 1>(cpu, text, wide, scores, output);
 }
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
-fn multiply(panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+fn multiply(
+    cpu: AvxVnni,
+    panel: Panel<'_, u8>,
+    dense: Dense<'_>,
+    pair: usize,
+    output: &mut [Part],
+) {
     match panel.ranges.len() {
-        1 => rows::<1>(panel, dense, pair, output),
-        2 => rows::<2>(panel, dense, pair, output),
-        3 => rows::<3>(panel, dense, pair, output),
-        4 => rows::<4>(panel, dense, pair, output),
-        5 => rows::<5>(panel, dense, pair, output),
-        6 => rows::<6>(panel, dense, pair, output),
+        1 => rows::<1>(cpu, panel, dense, pair, output),
+        2 => rows::<2>(cpu, panel, dense, pair, output),
+        3 => rows::<3>(cpu, panel, dense, pair, output),
+        4 => rows::<4>(cpu, panel, dense, pair, output),
+        5 => rows::<5>(cpu, panel, dense, pair, output),
+        6 => rows::<6>(cpu, panel, dense, pair, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
 fn rows<const HEIGHT: usize>(
+    cpu: AvxVnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
     pair: usize,
-    output: &mut [f32],
+    output: &mut [Part],
 ) {
-    let codes = panel.rows::<HEIGHT>(dense.inputs);
-    for half in 0..2 {
-        let sums = add_products(codes, dense.pair(pair), half);
-        for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
-            let output = &mut output[row * dense.outputs()..];
-            let sums = bytemuck::cast([lanes(sums[0]), lanes(sums[1])]);
-            finish(&sums, *range, dense, 2 * pair + half, output);
+    let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
+    for (half, lanes) in lanes.iter_mut().enumerate() {
+        let sums = add_products::<HEIGHT>(panel, dense.pair(pair), half);
+        for (sums, lanes) in sums.iter().zip(lanes) {
+            let [front, back] = bytemuck::cast_mut(lanes);
+            store(sums[0], front);
+            store(sums[1], back);
         }
     }
+    finish(cpu, &lanes, panel, dense, pair, output);
 }
 
 /// The sums of two times eight channels of each row.
 #[inline]
 #[target_feature(enable = "avx2,fma,avxvnni")]
 fn add_products<const HEIGHT: usize>(
-    mut rows: [&[[u8; INPUTS]]; HEIGHT],
-    weights: &[Pair],
+    panel: Panel<'_, u8>,
+    weights: &[[Pair; STEPS]],
     half: usize,
 ) -> [[__m256i; 2]; HEIGHT] {
-    for row in &mut rows {
-        *row = &row[..weights.len()];
-    }
     let mut sums = [[_mm256_setzero_si256(); 2]; HEIGHT];
-    for (step, pair) in weights.iter().enumerate() {
-        let (first, second) = load(&pair[half]);
-        for (sums, row) in sums.iter_mut().zip(rows) {
-            let codes = _mm256_set1_epi32(i32::from_le_bytes(row[step]));
-            sums[0] = _mm256_dpbusd_avx_epi32(sums[0], codes, first);
-            sums[1] = _mm256_dpbusd_avx_epi32(sums[1], codes, second);
+    for (part, weights) in weights.iter().enumerate() {
+        let rows = panel.part::<HEIGHT>(part);
+        for (step, pair) in weights.iter().enumerate() {
+            let (first, second) = load(&pair[half]);
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let codes = _mm256_set1_epi32(i32::from_le_bytes(row[step]));
+                sums[0] = _mm256_dpbusd_avx_epi32(sums[0], codes, first);
+                sums[1] = _mm256_dpbusd_avx_epi32(sums[1], codes, second);
+            }
         }
     }
     sums
@@ -145,9 +174,7 @@ fn load(block: &Block) -> (__m256i, __m256i) {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avxvnni")]
-fn lanes(sums: __m256i) -> [i32; EIGHT] {
-    let mut lanes = [0; EIGHT];
+fn store(sums: __m256i, lanes: &mut [i32; EIGHT]) {
     // SAFETY: the reference covers the eight lanes, and the store needs no alignment.
     unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
-    lanes
 }

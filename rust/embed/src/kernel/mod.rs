@@ -10,9 +10,15 @@ mod avx512;
 mod avxvnni;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-mod portable;
+pub(crate) mod portable;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "aarch64")]
+mod vectors128;
+#[cfg(target_arch = "x86_64")]
+mod vectors256;
+#[cfg(target_arch = "x86_64")]
+mod vectors512;
 
 use crate::error::Error;
 use crate::format::Model;
@@ -33,6 +39,46 @@ pub(crate) trait Kernel: Sync {
         is_over: &dyn Fn() -> bool,
     ) -> Result<(), Error>;
 }
+
+/// Implements [`crate::floats::Vectors`] by the functions of a module.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! vectors {
+    ([$($generic:tt)*] $kernel:ty, $module:ident, $vector:ty, $code:ty, $low:ident) => {
+        impl<$($generic)*> $crate::floats::Vectors for $kernel {
+            type Vector = $vector;
+            type Code = $code;
+
+            $crate::kernel::vectors! { $module:
+                load(lanes: &$crate::format::Lanes) -> $vector;
+                splat(number: f32) -> $vector;
+                add(one: $vector, other: $vector) -> $vector;
+                multiply(one: $vector, other: $vector) -> $vector;
+                multiply_add(one: $vector, other: $vector, more: $vector) -> $vector;
+                least(one: $vector, other: $vector) -> $vector;
+                largest(one: $vector, other: $vector) -> $vector;
+                interleaved(one: $vector, other: $vector) -> [$vector; 2];
+                minus_size(vector: $vector) -> $vector;
+                floats(sums: &$crate::floats::Sums) -> $vector;
+                store(vector: $vector, lanes: &mut $crate::format::Lanes) -> ();
+            }
+
+            #[inline(always)]
+            fn low_bytes(self, vector: $vector) -> [$code; 16] {
+                // SAFETY: a value exists only on CPUs with the instructions.
+                unsafe { $module::$low(vector) }
+            }
+        }
+    };
+    ($module:ident: $($name:ident($($operand:ident: $type:ty),+) -> $result:ty;)+) => {$(
+        #[inline(always)]
+        fn $name(self, $($operand: $type),+) -> $result {
+            // SAFETY: a value exists only on CPUs with the instructions.
+            unsafe { $module::$name($($operand),+) }
+        }
+    )+};
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use vectors;
 
 /// All kernels this CPU can run, the fastest first.
 pub(crate) fn supported() -> Vec<&'static dyn Kernel> {

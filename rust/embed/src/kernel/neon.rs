@@ -8,11 +8,14 @@
 use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
-use super::Kernel;
+use std::ops::Range;
+
+use super::{Kernel, vectors, vectors128};
 use crate::error::Error;
-use crate::format::{CHANNELS, Dense, INPUTS, Model, Pair};
+use crate::floats::Sums;
+use crate::format::{CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
+use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Registers of the sums of 16 channels.
 const FOURS: usize = CHANNELS / 4;
@@ -50,51 +53,62 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
     }
 }
 
+vectors!([const DOT: bool] Neon<DOT>, vectors128, vectors128::Vector, u8, low_bytes);
+
 impl<const DOT: bool> Instructions for Neon<DOT> {
-    type Code = u8;
     /// With four registers a row, four of weights and one of codes, 21 of the 32; the widening
     /// products of a row alone take 16.
     const ROWS: usize = if DOT { 4 } else { 1 };
 
-    fn form(forms: &mut Forms) -> &mut Rounded<u8> {
+    fn form(forms: &mut Forms) -> &mut Form<u8> {
         &mut forms.bytes
     }
 
-    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
+    fn multiply_panel(
+        self,
+        panel: Panel<'_, u8>,
+        dense: Dense<'_>,
+        pair: usize,
+        output: &mut [Part],
+    ) {
         match panel.ranges.len() {
-            1 => rows::<DOT, 1>(panel, dense, pair, output),
-            2 => rows::<DOT, 2>(panel, dense, pair, output),
-            3 => rows::<DOT, 3>(panel, dense, pair, output),
-            4 => rows::<DOT, 4>(panel, dense, pair, output),
+            1 => rows::<DOT, 1>(self, panel, dense, pair, output),
+            2 => rows::<DOT, 2>(self, panel, dense, pair, output),
+            3 => rows::<DOT, 3>(self, panel, dense, pair, output),
+            4 => rows::<DOT, 4>(self, panel, dense, pair, output),
             _ => unreachable!("panels have 1 to `ROWS` rows"),
         }
     }
 
-    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
-        forward::attend::<1>(rows, size, scratch, output);
+    fn attend(
+        self,
+        text: Range<usize>,
+        wide: &Floats,
+        scores: &mut Vec<Lanes>,
+        output: &mut Floats,
+    ) {
+        forward::attend::<_, 4, 1>(self, text, wide, scores, output);
     }
 }
 
 fn rows<const DOT: bool, const HEIGHT: usize>(
+    cpu: Neon<DOT>,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
     pair: usize,
-    output: &mut [f32],
+    output: &mut [Part],
 ) {
-    let codes = panel.rows::<HEIGHT>(dense.inputs);
-    for half in 0..2 {
-        let sums = if DOT {
+    let weights = dense.pair(pair);
+    let lanes = [0, 1].map(|half| {
+        if DOT {
             // SAFETY: a `Neon<true>` exists only where NEON and dotprod do.
-            unsafe { dots(codes, dense.pair(pair), half) }
+            unsafe { dots::<HEIGHT>(panel, weights, half) }
         } else {
             // SAFETY: a `Neon` exists only where NEON does.
-            unsafe { products(codes, dense.pair(pair), half) }
-        };
-        for (row, (sums, range)) in sums.iter().zip(panel.ranges).enumerate() {
-            let output = &mut output[row * dense.outputs()..];
-            finish(sums, *range, dense, 2 * pair + half, output);
+            unsafe { products::<HEIGHT>(panel, weights, half) }
         }
-    }
+    });
+    finish(cpu, &lanes, panel, dense, pair, output);
 }
 
 /// The sums of 16 channels of each row; only where the CPU has dotprod.
@@ -104,27 +118,33 @@ fn rows<const DOT: bool, const HEIGHT: usize>(
 #[inline]
 #[target_feature(enable = "neon")]
 unsafe fn dots<const HEIGHT: usize>(
-    rows: [&[[u8; INPUTS]]; HEIGHT],
-    pairs: &[Pair],
+    panel: Panel<'_, u8>,
+    weights: &[[Pair; STEPS]],
     half: usize,
-) -> [[i32; CHANNELS]; HEIGHT] {
+) -> [Sums; HEIGHT] {
     let mut sums = [[vdupq_n_u32(0); FOURS]; HEIGHT];
-    for (step, pair) in pairs.iter().enumerate() {
-        let mut weights = [vdupq_n_u8(0); FOURS];
-        for (weights, part) in weights.iter_mut().zip(pair[half].as_chunks().0) {
-            *weights = veorq_u8(vreinterpretq_u8_s8(load(part)), vdupq_n_u8(128));
-        }
-        for (sums, row) in sums.iter_mut().zip(rows) {
-            let codes = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(row[step])));
-            for (sum, weights) in sums.iter_mut().zip(weights) {
-                // SAFETY: callers have found dotprod.
-                *sum = unsafe { udot(*sum, weights, codes) };
+    let mut added = [0u32; HEIGHT];
+    for (part, weights) in weights.iter().enumerate() {
+        let rows = panel.part::<HEIGHT>(part);
+        for (step, pair) in weights.iter().enumerate() {
+            let mut weights = [vdupq_n_u8(0); FOURS];
+            for (weights, part) in weights.iter_mut().zip(pair[half].as_chunks().0) {
+                *weights = veorq_u8(vreinterpretq_u8_s8(load(part)), vdupq_n_u8(128));
             }
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let codes = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(row[step])));
+                for (sum, weights) in sums.iter_mut().zip(weights) {
+                    // SAFETY: callers have found dotprod.
+                    *sum = unsafe { udot(*sum, weights, codes) };
+                }
+            }
+        }
+        for (added, row) in added.iter_mut().zip(rows) {
+            *added += row.as_flattened().iter().map(|code| u32::from(*code)).sum::<u32>();
         }
     }
     let mut channels = [[0; CHANNELS]; HEIGHT];
-    for ((channels, sums), row) in channels.iter_mut().zip(sums).zip(rows) {
-        let added: u32 = row.as_flattened().iter().map(|code| u32::from(*code)).sum();
+    for ((channels, sums), added) in channels.iter_mut().zip(sums).zip(added) {
         let added = vdupq_n_u32(added.wrapping_mul(128));
         for (place, sum) in channels.as_chunks_mut().0.iter_mut().zip(sums) {
             store(place, vreinterpretq_s32_u32(vsubq_u32(sum, added)));
@@ -156,24 +176,27 @@ unsafe fn udot(mut sum: uint32x4_t, weights: uint8x16_t, codes: uint8x16_t) -> u
 #[inline]
 #[target_feature(enable = "neon")]
 fn products<const HEIGHT: usize>(
-    rows: [&[[u8; INPUTS]]; HEIGHT],
-    pairs: &[Pair],
+    panel: Panel<'_, u8>,
+    weights: &[[Pair; STEPS]],
     half: usize,
-) -> [[i32; CHANNELS]; HEIGHT] {
+) -> [Sums; HEIGHT] {
     let mut channels = [[0; CHANNELS]; HEIGHT];
-    for (channels, row) in channels.iter_mut().zip(rows) {
+    for (row, channels) in channels.iter_mut().enumerate() {
         let mut sums = [vdupq_n_s32(0); CHANNELS];
-        for (codes, pair) in row.iter().zip(pairs) {
-            let codes = vcreate_u8(u64::from(u32::from_le_bytes(*codes)));
-            let codes = vget_low_s16(vreinterpretq_s16_u16(vmovl_u8(codes)));
-            let parts = pair[half].as_chunks::<16>().0.iter();
-            for (sums, part) in sums.as_chunks_mut::<4>().0.iter_mut().zip(parts) {
-                let part = load(part);
-                let (front, back) = (vmovl_s8(vget_low_s8(part)), vmovl_high_s8(part));
-                sums[0] = vmlal_s16(sums[0], vget_low_s16(front), codes);
-                sums[1] = vmlal_s16(sums[1], vget_high_s16(front), codes);
-                sums[2] = vmlal_s16(sums[2], vget_low_s16(back), codes);
-                sums[3] = vmlal_s16(sums[3], vget_high_s16(back), codes);
+        for (part, weights) in weights.iter().enumerate() {
+            let row = &panel.part::<HEIGHT>(part)[row];
+            for (codes, pair) in row.iter().zip(weights) {
+                let codes = vcreate_u8(u64::from(u32::from_le_bytes(*codes)));
+                let codes = vget_low_s16(vreinterpretq_s16_u16(vmovl_u8(codes)));
+                let parts = pair[half].as_chunks::<16>().0.iter();
+                for (sums, part) in sums.as_chunks_mut::<4>().0.iter_mut().zip(parts) {
+                    let part = load(part);
+                    let (front, back) = (vmovl_s8(vget_low_s8(part)), vmovl_high_s8(part));
+                    sums[0] = vmlal_s16(sums[0], vget_low_s16(front), codes);
+                    sums[1] = vmlal_s16(sums[1], vget_high_s16(front), codes);
+                    sums[2] = vmlal_s16(sums[2], vget_low_s16(back), codes);
+                    sums[3] = vmlal_s16(sums[3], vget_high_s16(back), codes);
+                }
             }
         }
         let places = channels.as_chunks_mut().0.iter_mut();

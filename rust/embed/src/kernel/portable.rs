@@ -1,10 +1,13 @@
 //! Plain Rust: the reference for the other kernels, and the kernel of CPUs without any of them.
 
+use std::ops::Range;
+
 use super::Kernel;
 use crate::error::Error;
-use crate::format::{Block, CHANNELS, Dense, INPUTS, Model};
+use crate::floats::{LANES, Sums, Vectors, less, more};
+use crate::format::{CHANNELS, Dense, INPUTS, Lanes, Model, Pair, Part, STEPS};
 use crate::forward::{self, Batch, Instructions, Panel, finish};
-use crate::scratch::{Forms, HeadScratch, Rounded, Scratch};
+use crate::scratch::{Floats, Form, Forms, Scratch};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
@@ -26,34 +29,103 @@ impl Kernel for Portable {
     }
 }
 
-impl Instructions for Portable {
+/// Arrays of lanes.
+impl Vectors for Portable {
+    type Vector = Lanes;
     type Code = u8;
-    const ROWS: usize = 1;
 
-    fn form(forms: &mut Forms) -> &mut Rounded<u8> {
-        &mut forms.bytes
+    fn load(self, lanes: &Lanes) -> Lanes {
+        *lanes
     }
 
-    fn multiply(self, panel: Panel<'_, u8>, dense: Dense<'_>, pair: usize, output: &mut [f32]) {
-        let [row] = panel.rows(dense.inputs);
-        let weights = dense.pair(pair);
-        for half in 0..2 {
-            let sums = sums(row, weights.iter().map(|pair| &pair[half]));
-            finish(&sums, panel.ranges[0], dense, 2 * pair + half, output);
+    fn store(self, vector: Lanes, lanes: &mut Lanes) {
+        *lanes = vector;
+    }
+
+    fn splat(self, number: f32) -> Lanes {
+        [number; LANES]
+    }
+
+    fn add(self, one: Lanes, other: Lanes) -> Lanes {
+        std::array::from_fn(|lane| one[lane] + other[lane])
+    }
+
+    fn multiply(self, one: Lanes, other: Lanes) -> Lanes {
+        std::array::from_fn(|lane| one[lane] * other[lane])
+    }
+
+    fn multiply_add(self, one: Lanes, other: Lanes, more: Lanes) -> Lanes {
+        std::array::from_fn(|lane| one[lane].mul_add(other[lane], more[lane]))
+    }
+
+    fn least(self, one: Lanes, other: Lanes) -> Lanes {
+        std::array::from_fn(|lane| less(one[lane], other[lane]))
+    }
+
+    fn largest(self, one: Lanes, other: Lanes) -> Lanes {
+        std::array::from_fn(|lane| more(one[lane], other[lane]))
+    }
+
+    fn interleaved(self, one: Lanes, other: Lanes) -> [Lanes; 2] {
+        let mut both = [[0.0; LANES]; 2];
+        let pairs = both.as_flattened_mut().as_chunks_mut().0.iter_mut();
+        for (pair, values) in pairs.zip(one.into_iter().zip(other)) {
+            *pair = values.into();
         }
+        both
     }
 
-    fn attend(self, rows: &[f32], size: usize, scratch: &mut HeadScratch, output: &mut [f32]) {
-        forward::attend::<1>(rows, size, scratch, output);
+    fn minus_size(self, vector: Lanes) -> Lanes {
+        vector.map(|value| -value.abs())
+    }
+
+    fn floats(self, sums: &Sums) -> Lanes {
+        sums.map(|sum| sum as f32)
+    }
+
+    fn low_bytes(self, vector: Lanes) -> [u8; LANES] {
+        vector.map(|value| value.to_bits() as u8)
     }
 }
 
-fn sums<'a>(row: &[[u8; INPUTS]], blocks: impl Iterator<Item = &'a Block>) -> [i32; CHANNELS] {
+impl Instructions for Portable {
+    const ROWS: usize = 1;
+
+    fn form(forms: &mut Forms) -> &mut Form<u8> {
+        &mut forms.bytes
+    }
+
+    fn multiply_panel(
+        self,
+        panel: Panel<'_, u8>,
+        dense: Dense<'_>,
+        pair: usize,
+        output: &mut [Part],
+    ) {
+        let sums = [0, 1].map(|half| [sums(panel, dense.pair(pair), half)]);
+        finish(self, &sums, panel, dense, pair, output);
+    }
+
+    fn attend(
+        self,
+        text: Range<usize>,
+        wide: &Floats,
+        scores: &mut Vec<Lanes>,
+        output: &mut Floats,
+    ) {
+        forward::attend::<_, 4, 1>(self, text, wide, scores, output);
+    }
+}
+
+fn sums(panel: Panel<'_, u8>, weights: &[[Pair; STEPS]], half: usize) -> Sums {
     let mut sums = [0; CHANNELS];
-    for (codes, block) in row.iter().zip(blocks) {
-        for (sum, weights) in sums.iter_mut().zip(block.as_chunks::<INPUTS>().0) {
-            for (code, weight) in codes.iter().zip(weights) {
-                *sum += i32::from(*code) * i32::from(*weight);
+    for (part, weights) in weights.iter().enumerate() {
+        let [row] = panel.part(part);
+        for (codes, pair) in row.iter().zip(weights) {
+            for (sum, weights) in sums.iter_mut().zip(pair[half].as_chunks::<INPUTS>().0) {
+                for (code, weight) in codes.iter().zip(weights) {
+                    *sum += i32::from(*code) * i32::from(*weight);
+                }
             }
         }
     }

@@ -2,30 +2,30 @@
 
 use super::*;
 use crate::floats::CodeRange;
-use crate::format::{CHANNELS, Dense, INPUTS, PAIR, Pair};
+use crate::format::{CHANNELS, Dense, INPUTS, PAIR, Pair, Part, STEPS};
 use crate::forward::{Instructions, Panel};
 use crate::model_file::Numbers;
+use crate::scratch::CodePart;
 
-/// Numbers of inputs around a cache line, and those of small models.
-const INPUT_COUNTS: [usize; 7] = [4, 8, 60, 64, 68, 384, 1536];
+/// Numbers of inputs of one part, of a few, and those of small models.
+const INPUT_COUNTS: [usize; 5] = [32, 64, 96, 384, 1536];
 
 /// A matrix whose scales are 1, so that a product is its sum.
 struct Matrix {
     inputs: usize,
-    ones: Vec<[f32; CHANNELS]>,
-    zeros: Vec<[f32; CHANNELS]>,
+    ones: Vec<Part>,
+    zeros: Vec<Part>,
     weights: Vec<Pair>,
 }
 
 impl Matrix {
     fn new(inputs: usize, outputs: usize, mut weight: impl FnMut() -> i8) -> Self {
-        let blocks = outputs / CHANNELS;
         let mut pairs = vec![[[0; CHANNELS * INPUTS]; 2]; outputs / PAIR * inputs / INPUTS];
         pairs.as_flattened_mut().as_flattened_mut().fill_with(&mut weight);
         Self {
             inputs,
-            ones: vec![[1.0; CHANNELS]; blocks],
-            zeros: vec![[0.0; CHANNELS]; blocks],
+            ones: vec![[[1.0; CHANNELS]; 2]; outputs / PAIR],
+            zeros: vec![[[0.0; CHANNELS]; 2]; outputs / PAIR],
             weights: pairs,
         }
     }
@@ -40,10 +40,10 @@ impl Matrix {
         }
     }
 
-    /// The sum of a row of codes for one output channel.
-    fn sum(&self, codes: &[u8], output: usize) -> i64 {
-        let pair = self.dense().pair(output / PAIR);
-        let (half, lane) = (output % PAIR / CHANNELS, output % CHANNELS);
+    /// The sum of a row of codes for an output channel of a pair.
+    fn sum(&self, codes: &[u8], pair: usize, channel: usize) -> i64 {
+        let pair = self.dense().pair(pair).as_flattened();
+        let (half, lane) = (channel / CHANNELS, channel % CHANNELS);
         let product = |(at, code): (usize, &u8)| {
             let weight = pair[at / INPUTS][half][lane * INPUTS + at % INPUTS];
             i64::from(*code) * i64::from(weight)
@@ -52,42 +52,53 @@ impl Matrix {
     }
 }
 
-fn check<I: Instructions>(cpu: I, name: &str, matrix: &Matrix, codes: &[u8]) {
-    let outputs = matrix.dense().outputs();
-    let height = codes.len() / matrix.inputs;
-    let read: Vec<I::Code> = codes.iter().map(|code| I::Code::from(*code)).collect();
+/// Rows part by part, as kernels read them.
+fn laid_out<C: Copy + From<u8>>(rows: &[Vec<u8>]) -> Vec<CodePart<C>> {
+    let parts = 0..rows[0].len() / PAIR;
+    let part = |part: usize| {
+        rows.iter().map(move |row| {
+            let code = |step: usize, input: usize| row[part * PAIR + step * INPUTS + input];
+            std::array::from_fn(|step| std::array::from_fn(|input| C::from(code(step, input))))
+        })
+    };
+    parts.flat_map(part).collect::<Vec<[[C; INPUTS]; STEPS]>>()
+}
+
+fn check<I: Instructions<Code: From<u8>>>(cpu: I, name: &str, matrix: &Matrix, rows: &[Vec<u8>]) {
+    let (codes, height) = (laid_out(rows), rows.len());
     let ranges = vec![CodeRange { low: 0.0, step: 1.0 }; height];
-    let panel = Panel { codes: &read, ranges: &ranges };
-    let mut found = vec![f32::NAN; height * outputs];
-    for pair in 0..outputs / PAIR {
-        cpu.multiply(panel, matrix.dense(), pair, &mut found);
-    }
-    for (row, codes) in found.chunks(outputs).zip(codes.chunks(matrix.inputs)) {
-        for (output, found) in row.iter().enumerate() {
-            let wanted = matrix.sum(codes, output) as f32;
-            let (found, wanted) = (found.to_bits(), wanted.to_bits());
-            assert_eq!(found, wanted, "{name}, {height} rows, {} inputs", matrix.inputs);
+    let panel = Panel { codes: &codes, distance: height, ranges: &ranges };
+    for pair in 0..matrix.ones.len() {
+        let mut found = vec![[[f32::NAN; CHANNELS]; 2]; height];
+        cpu.multiply_panel(panel, matrix.dense(), pair, &mut found);
+        for (codes, found) in rows.iter().zip(&found) {
+            for (channel, found) in found.as_flattened().iter().enumerate() {
+                let wanted = matrix.sum(codes, pair, channel) as f32;
+                let (found, wanted) = (found.to_bits(), wanted.to_bits());
+                assert_eq!(found, wanted, "{name}, {height} rows, {} inputs", matrix.inputs);
+            }
         }
     }
 }
 
-fn check_heights<I: Instructions>(cpu: I, name: &str) {
+fn check_heights<I: Instructions<Code: From<u8>>>(cpu: I, name: &str) {
     let mut numbers = Numbers(3);
     for inputs in INPUT_COUNTS {
         let matrix = Matrix::new(inputs, 2 * PAIR, || numbers.bits() as i8);
         for height in 1..=I::ROWS {
-            let codes: Vec<u8> = (0..height * inputs).map(|_| numbers.bits() as u8).collect();
-            check(cpu, name, &matrix, &codes);
+            let mut row = || (0..inputs).map(|_| numbers.bits() as u8).collect();
+            let rows: Vec<Vec<u8>> = (0..height).map(|_| row()).collect();
+            check(cpu, name, &matrix, &rows);
         }
     }
 }
 
 /// Where sums of bytes in 16 bits would saturate.
-fn check_largest<I: Instructions>(cpu: I, name: &str) {
+fn check_largest<I: Instructions<Code: From<u8>>>(cpu: I, name: &str) {
     for weight in [i8::MIN, -127, 127] {
         for inputs in INPUT_COUNTS {
             let matrix = Matrix::new(inputs, PAIR, || weight);
-            check(cpu, name, &matrix, &vec![u8::MAX; I::ROWS * inputs]);
+            check(cpu, name, &matrix, &vec![vec![u8::MAX; inputs]; I::ROWS]);
         }
     }
 }
