@@ -15,6 +15,9 @@ use crate::scratch::{CodePart, Floats, Form, Forms, Rounded, Scratch, grow};
 /// The most rows of a batch that are widened together.
 const INNER_ROWS: usize = 48;
 
+/// The most pairs of blocks that meet all rows before the next: 96 kB of a small model's weights.
+const PAIRS: usize = 8;
+
 /// Rows that take a step together, so that none waits for the sums of the one before.
 const GROUP: usize = 4;
 
@@ -34,14 +37,14 @@ pub(crate) trait Instructions: Vectors {
     /// Its form of rounded rows.
     fn form(forms: &mut Forms) -> &mut Form<Self::Code>;
 
-    /// Multiply a panel by the channels of a pair of blocks: add up the products of codes and
-    /// weights and [`finish`] them. `output` has a place for each row of the panel.
+    /// Multiply a panel by some pairs of blocks: add up the products of codes and weights and
+    /// [`finish`] them.
     fn multiply_panel(
         self,
         panel: Panel<'_, Self::Code>,
         dense: Dense<'_>,
-        pair: usize,
-        output: &mut [Part],
+        pairs: Range<usize>,
+        output: Place<'_>,
     );
 
     /// [`attend`] with as many sums as there are registers for.
@@ -73,6 +76,23 @@ impl<'a, C> Panel<'a, C> {
     }
 }
 
+/// Where the parts of a panel's rows go.
+pub(crate) struct Place<'a> {
+    /// From the first part of the first row on.
+    pub(crate) parts: &'a mut [Part],
+    /// From a part of a row to its next.
+    pub(crate) distance: usize,
+}
+
+impl Place<'_> {
+    /// A part of each row.
+    #[inline(always)]
+    fn part<const HEIGHT: usize>(&mut self, part: usize) -> &mut [Part; HEIGHT] {
+        let parts = self.parts[part * self.distance..].first_chunk_mut();
+        parts.expect("each row has a place for all parts")
+    }
+}
+
 /// Turn the sums of the channels of a pair of blocks into floats, row by row.
 #[inline(always)]
 pub(crate) fn finish<I: Instructions, const HEIGHT: usize>(
@@ -81,10 +101,10 @@ pub(crate) fn finish<I: Instructions, const HEIGHT: usize>(
     panel: Panel<'_, I::Code>,
     dense: Dense<'_>,
     pair: usize,
-    output: &mut [Part],
+    output: &mut Place<'_>,
 ) {
     let ranges: &[CodeRange; HEIGHT] = panel.ranges.first_chunk().expect("each row has a range");
-    let output: &mut [Part; HEIGHT] = output.first_chunk_mut().expect("each row has a place");
+    let output = output.part::<HEIGHT>(pair);
     let (scales, totals, bias) = (&dense.scales[pair], &dense.sums[pair], &dense.bias[pair]);
     for half in 0..2 {
         let (scales, totals) = (cpu.load(&scales[half]), cpu.load(&totals[half]));
@@ -231,13 +251,15 @@ fn round<I: Vectors>(cpu: I, rows: &Floats, some: Range<usize>, rounded: &mut Ro
 
 /// How rows are cut into panels of nearly one height.
 #[inline(always)]
-fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
-    let count = rows.div_ceil(most);
-    (0..count).map(move |at| at * rows / count..(at + 1) * rows / count)
+fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> + Clone {
+    let count = rows.div_ceil(most).max(1);
+    let (height, higher) = (rows / count, rows % count);
+    let start = move |at: usize| at * height + at.min(higher);
+    (0..count).map(move |at| start(at)..start(at + 1))
 }
 
-/// Multiply some rounded rows by a matrix. A pair of blocks meets all rows before the next, so
-/// that its weights come from memory once.
+/// Multiply some rounded rows by a matrix. A few pairs of blocks meet all rows before the next, so
+/// that their weights come from memory once.
 #[inline(always)]
 fn multiply<I: Instructions>(
     cpu: I,
@@ -248,13 +270,14 @@ fn multiply<I: Instructions>(
 ) {
     output.fit(some.len(), dense.scales.len() * PAIR);
     let (codes, distance) = (rounded.codes.part(0), rounded.codes.distance());
-    for pair in 0..dense.scales.len() {
-        let output = output.part_mut(pair);
-        for rows in panels(some.len(), I::ROWS) {
+    let panels_of_rows = panels(some.len(), I::ROWS);
+    for pairs in panels(dense.scales.len(), PAIRS) {
+        for rows in panels_of_rows.clone() {
             let first = some.start + rows.start;
             let ranges = &rounded.ranges[first..][..rows.len()];
             let panel = Panel { codes: &codes[first..], distance, ranges };
-            cpu.multiply_panel(panel, dense, pair, &mut output[rows]);
+            let place = Place { distance: output.distance(), parts: output.parts_from(rows.start) };
+            cpu.multiply_panel(panel, dense, pairs.clone(), place);
         }
     }
 }
@@ -265,7 +288,7 @@ fn multiply<I: Instructions>(
 /// side, so that nothing is added or compared across lanes. `KEYS` are scored together and
 /// `HALVES` of four outputs mixed, as many as a kernel has registers for.
 #[inline(always)]
-pub(crate) fn attend<I: Vectors, const KEYS: usize, const HALVES: usize>(
+pub(crate) fn attend<I: Vectors, const FOURS: usize, const HALVES: usize>(
     cpu: I,
     text: Range<usize>,
     wide: &Floats,
@@ -284,9 +307,16 @@ pub(crate) fn attend<I: Vectors, const KEYS: usize, const HALVES: usize>(
         for (queries, output) in queries.chunks(LANES).zip(output.chunks_mut(LANES)) {
             let queries = turned(cpu, queries);
             let scores = &mut scores[..padded];
-            let many = tokens / KEYS * KEYS;
-            score::<I, KEYS>(cpu, &queries, &keys[..many], &mut scores[..many]);
-            score::<I, 4>(cpu, &queries, &keys[many..], &mut scores[many..]);
+            for fours in panels(padded / 4, FOURS) {
+                let some = 4 * fours.start..4 * fours.end;
+                let (keys, scores) = (&keys[some.clone()], &mut scores[some]);
+                match fours.len() {
+                    1 => score::<I, 4>(cpu, &queries, keys, scores),
+                    2 => score::<I, 8>(cpu, &queries, keys, scores),
+                    3 => score::<I, 12>(cpu, &queries, keys, scores),
+                    _ => score::<I, 16>(cpu, &queries, keys, scores),
+                }
+            }
             let scores = &mut scores[..tokens];
             let factors = floats::exponentials(scores).map(|sum| 1.0 / sum);
             let fours = output.chunks_mut(4).zip(factors.as_chunks::<4>().0);
@@ -330,19 +360,16 @@ fn score<I: Vectors, const KEYS: usize>(
     keys: &[Part],
     scores: &mut [Lanes],
 ) {
-    let keys = keys.as_chunks::<KEYS>().0;
-    for (scores, keys) in scores.as_chunks_mut::<KEYS>().0.iter_mut().zip(keys) {
-        let mut sums = [cpu.splat(0.0); KEYS];
-        for (component, query) in queries.iter().enumerate() {
-            let query = cpu.load(query);
-            for at in 0..KEYS {
-                let key = cpu.splat(keys[at].as_flattened()[component]);
-                sums[at] = cpu.multiply_add(key, query, sums[at]);
-            }
+    let keys: &[Part; KEYS] = keys.first_chunk().expect("callers count the keys");
+    let mut sums = [cpu.splat(0.0); KEYS];
+    for (component, query) in queries.iter().enumerate() {
+        let query = cpu.load(query);
+        for (sum, key) in sums.iter_mut().zip(keys) {
+            *sum = cpu.multiply_add(cpu.splat(key.as_flattened()[component]), query, *sum);
         }
-        for at in 0..KEYS {
-            cpu.store(sums[at], &mut scores[at]);
-        }
+    }
+    for (sum, place) in sums.into_iter().zip(scores) {
+        cpu.store(sum, place);
     }
 }
 

@@ -72,17 +72,22 @@ impl<T: Zeroable + Clone> Rows<T> {
         &mut self.parts[part * self.distance..][..self.count]
     }
 
+    /// All parts from the first of a row on.
+    #[inline(always)]
+    pub(crate) fn parts_from(&mut self, row: usize) -> &mut [T] {
+        &mut self.parts[row..]
+    }
+
     /// The parts of a row.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> impl Iterator<Item = &T> {
-        self.parts[..self.width * self.distance].chunks(self.distance).map(move |rows| &rows[row])
+        self.parts[row..self.width * self.distance].iter().step_by(self.distance)
     }
 
     /// The parts of a row.
     #[inline(always)]
     pub(crate) fn row_mut(&mut self, row: usize) -> impl Iterator<Item = &mut T> {
-        let parts = &mut self.parts[..self.width * self.distance];
-        parts.chunks_mut(self.distance).map(move |rows| &mut rows[row])
+        self.parts[row..self.width * self.distance].iter_mut().step_by(self.distance)
     }
 }
 

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use super::{Kernel, vectors, vectors256};
 use crate::error::Error;
-use crate::format::{CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
-use crate::forward::{self, Batch, Instructions, Panel, finish};
+use crate::format::{CHANNELS, Dense, Lanes, Model, Pair, STEPS};
+use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
 use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Channels of a row whose sums lie in two registers.
@@ -66,11 +66,11 @@ impl Instructions for Avx2 {
         self,
         panel: Panel<'_, i16>,
         dense: Dense<'_>,
-        pair: usize,
-        output: &mut [Part],
+        pairs: Range<usize>,
+        output: Place<'_>,
     ) {
         // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, pair, output) }
+        unsafe { multiply(self, panel, dense, pairs, output) }
     }
 
     fn attend(
@@ -93,17 +93,23 @@ fn attend(
     scores: &mut Vec<Lanes>,
     output: &mut Floats,
 ) {
-    forward::attend::<_, 4, 1>(cpu, text, wide, scores, output);
+    forward::attend::<_, 1, 1>(cpu, text, wide, scores, output);
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn multiply(cpu: Avx2, panel: Panel<'_, i16>, dense: Dense<'_>, pair: usize, output: &mut [Part]) {
+fn multiply(
+    cpu: Avx2,
+    panel: Panel<'_, i16>,
+    dense: Dense<'_>,
+    pairs: Range<usize>,
+    output: Place<'_>,
+) {
     match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, pair, output),
-        2 => rows::<2>(cpu, panel, dense, pair, output),
-        3 => rows::<3>(cpu, panel, dense, pair, output),
-        4 => rows::<4>(cpu, panel, dense, pair, output),
-        5 => rows::<5>(cpu, panel, dense, pair, output),
+        1 => rows::<1>(cpu, panel, dense, pairs, output),
+        2 => rows::<2>(cpu, panel, dense, pairs, output),
+        3 => rows::<3>(cpu, panel, dense, pairs, output),
+        4 => rows::<4>(cpu, panel, dense, pairs, output),
+        5 => rows::<5>(cpu, panel, dense, pairs, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
@@ -113,17 +119,19 @@ fn rows<const HEIGHT: usize>(
     cpu: Avx2,
     panel: Panel<'_, i16>,
     dense: Dense<'_>,
-    pair: usize,
-    output: &mut [Part],
+    pairs: Range<usize>,
+    mut output: Place<'_>,
 ) {
-    let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
-    for eight in 0..4 {
-        let sums = add_products::<HEIGHT>(panel, dense.pair(pair), eight);
-        for (sums, lanes) in sums.iter().zip(&mut lanes[eight / 2]) {
-            store(*sums, &mut lanes.as_chunks_mut().0[eight % 2]);
+    for pair in pairs {
+        let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
+        for eight in 0..4 {
+            let sums = add_products::<HEIGHT>(panel, dense.pair(pair), eight);
+            for (sums, lanes) in sums.iter().zip(&mut lanes[eight / 2]) {
+                store(*sums, &mut lanes.as_chunks_mut().0[eight % 2]);
+            }
         }
+        finish(cpu, &lanes, panel, dense, pair, &mut output);
     }
-    finish(cpu, &lanes, panel, dense, pair, output);
 }
 
 /// The sums of eight channels of each row; a product of a code and a weight fits 16 bits and two

@@ -8,8 +8,8 @@ use std::ops::Range;
 use super::{Kernel, vectors, vectors512};
 use crate::error::Error;
 use crate::floats::Sums;
-use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
-use crate::forward::{self, Batch, Instructions, Panel, finish};
+use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, STEPS};
+use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
 use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Number of steps from the weights that are read to those that are prefetched.
@@ -74,11 +74,11 @@ impl Instructions for Avx512Vnni {
         self,
         panel: Panel<'_, u8>,
         dense: Dense<'_>,
-        pair: usize,
-        output: &mut [Part],
+        pairs: Range<usize>,
+        output: Place<'_>,
     ) {
         // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, pair, output) }
+        unsafe { multiply(self, panel, dense, pairs, output) }
     }
 
     fn attend(
@@ -101,7 +101,7 @@ fn attend(
     scores: &mut Vec<Lanes>,
     output: &mut Floats,
 ) {
-    forward::attend::<_, 8, 2>(cpu, text, wide, scores, output);
+    forward::attend::<_, 4, 2>(cpu, text, wide, scores, output);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -109,22 +109,22 @@ fn multiply(
     cpu: Avx512Vnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pair: usize,
-    output: &mut [Part],
+    pairs: Range<usize>,
+    output: Place<'_>,
 ) {
     match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, pair, output),
-        2 => rows::<2>(cpu, panel, dense, pair, output),
-        3 => rows::<3>(cpu, panel, dense, pair, output),
-        4 => rows::<4>(cpu, panel, dense, pair, output),
-        5 => rows::<5>(cpu, panel, dense, pair, output),
-        6 => rows::<6>(cpu, panel, dense, pair, output),
-        7 => rows::<7>(cpu, panel, dense, pair, output),
-        8 => rows::<8>(cpu, panel, dense, pair, output),
-        9 => rows::<9>(cpu, panel, dense, pair, output),
-        10 => rows::<10>(cpu, panel, dense, pair, output),
-        11 => rows::<11>(cpu, panel, dense, pair, output),
-        12 => rows::<12>(cpu, panel, dense, pair, output),
+        1 => rows::<1>(cpu, panel, dense, pairs, output),
+        2 => rows::<2>(cpu, panel, dense, pairs, output),
+        3 => rows::<3>(cpu, panel, dense, pairs, output),
+        4 => rows::<4>(cpu, panel, dense, pairs, output),
+        5 => rows::<5>(cpu, panel, dense, pairs, output),
+        6 => rows::<6>(cpu, panel, dense, pairs, output),
+        7 => rows::<7>(cpu, panel, dense, pairs, output),
+        8 => rows::<8>(cpu, panel, dense, pairs, output),
+        9 => rows::<9>(cpu, panel, dense, pairs, output),
+        10 => rows::<10>(cpu, panel, dense, pairs, output),
+        11 => rows::<11>(cpu, panel, dense, pairs, output),
+        12 => rows::<12>(cpu, panel, dense, pairs, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
@@ -134,17 +134,19 @@ fn rows<const HEIGHT: usize>(
     cpu: Avx512Vnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pair: usize,
-    output: &mut [Part],
+    pairs: Range<usize>,
+    mut output: Place<'_>,
 ) {
-    let sums = add_products::<HEIGHT>(panel, dense.pair(pair));
-    let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
-    for (half, lanes) in lanes.iter_mut().enumerate() {
-        for (sums, lanes) in sums.iter().zip(lanes) {
-            store(sums[half], lanes);
+    for pair in pairs {
+        let sums = add_products::<HEIGHT>(panel, dense.pair(pair));
+        let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
+        for (half, lanes) in lanes.iter_mut().enumerate() {
+            for (sums, lanes) in sums.iter().zip(lanes) {
+                store(sums[half], lanes);
+            }
         }
+        finish(cpu, &lanes, panel, dense, pair, &mut output);
     }
-    finish(cpu, &lanes, panel, dense, pair, output);
 }
 
 #[inline]

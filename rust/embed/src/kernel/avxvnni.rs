@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use super::{Kernel, vectors, vectors256};
 use crate::error::Error;
-use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
-use crate::forward::{self, Batch, Instructions, Panel, finish};
+use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, STEPS};
+use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
 use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Channels of a row whose sums lie in a register.
@@ -69,11 +69,11 @@ impl Instructions for AvxVnni {
         self,
         panel: Panel<'_, u8>,
         dense: Dense<'_>,
-        pair: usize,
-        output: &mut [Part],
+        pairs: Range<usize>,
+        output: Place<'_>,
     ) {
         // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, pair, output) }
+        unsafe { multiply(self, panel, dense, pairs, output) }
     }
 
     fn attend(
@@ -96,7 +96,7 @@ fn attend(
     scores: &mut Vec<Lanes>,
     output: &mut Floats,
 ) {
-    forward::attend::<_, 4, 1>(cpu, text, wide, scores, output);
+    forward::attend::<_, 1, 1>(cpu, text, wide, scores, output);
 }
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
@@ -104,16 +104,16 @@ fn multiply(
     cpu: AvxVnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pair: usize,
-    output: &mut [Part],
+    pairs: Range<usize>,
+    output: Place<'_>,
 ) {
     match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, pair, output),
-        2 => rows::<2>(cpu, panel, dense, pair, output),
-        3 => rows::<3>(cpu, panel, dense, pair, output),
-        4 => rows::<4>(cpu, panel, dense, pair, output),
-        5 => rows::<5>(cpu, panel, dense, pair, output),
-        6 => rows::<6>(cpu, panel, dense, pair, output),
+        1 => rows::<1>(cpu, panel, dense, pairs, output),
+        2 => rows::<2>(cpu, panel, dense, pairs, output),
+        3 => rows::<3>(cpu, panel, dense, pairs, output),
+        4 => rows::<4>(cpu, panel, dense, pairs, output),
+        5 => rows::<5>(cpu, panel, dense, pairs, output),
+        6 => rows::<6>(cpu, panel, dense, pairs, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
@@ -123,19 +123,21 @@ fn rows<const HEIGHT: usize>(
     cpu: AvxVnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pair: usize,
-    output: &mut [Part],
+    pairs: Range<usize>,
+    mut output: Place<'_>,
 ) {
-    let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
-    for (half, lanes) in lanes.iter_mut().enumerate() {
-        let sums = add_products::<HEIGHT>(panel, dense.pair(pair), half);
-        for (sums, lanes) in sums.iter().zip(lanes) {
-            let [front, back] = bytemuck::cast_mut(lanes);
-            store(sums[0], front);
-            store(sums[1], back);
+    for pair in pairs {
+        let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
+        for (half, lanes) in lanes.iter_mut().enumerate() {
+            let sums = add_products::<HEIGHT>(panel, dense.pair(pair), half);
+            for (sums, lanes) in sums.iter().zip(lanes) {
+                let [front, back] = bytemuck::cast_mut(lanes);
+                store(sums[0], front);
+                store(sums[1], back);
+            }
         }
+        finish(cpu, &lanes, panel, dense, pair, &mut output);
     }
-    finish(cpu, &lanes, panel, dense, pair, output);
 }
 
 /// The sums of two times eight channels of each row.

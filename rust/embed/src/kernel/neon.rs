@@ -13,8 +13,8 @@ use std::ops::Range;
 use super::{Kernel, vectors, vectors128};
 use crate::error::Error;
 use crate::floats::Sums;
-use crate::format::{CHANNELS, Dense, Lanes, Model, Pair, Part, STEPS};
-use crate::forward::{self, Batch, Instructions, Panel, finish};
+use crate::format::{CHANNELS, Dense, Lanes, Model, Pair, STEPS};
+use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
 use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Registers of the sums of 16 channels.
@@ -68,14 +68,14 @@ impl<const DOT: bool> Instructions for Neon<DOT> {
         self,
         panel: Panel<'_, u8>,
         dense: Dense<'_>,
-        pair: usize,
-        output: &mut [Part],
+        pairs: Range<usize>,
+        output: Place<'_>,
     ) {
         match panel.ranges.len() {
-            1 => rows::<DOT, 1>(self, panel, dense, pair, output),
-            2 => rows::<DOT, 2>(self, panel, dense, pair, output),
-            3 => rows::<DOT, 3>(self, panel, dense, pair, output),
-            4 => rows::<DOT, 4>(self, panel, dense, pair, output),
+            1 => rows::<DOT, 1>(self, panel, dense, pairs, output),
+            2 => rows::<DOT, 2>(self, panel, dense, pairs, output),
+            3 => rows::<DOT, 3>(self, panel, dense, pairs, output),
+            4 => rows::<DOT, 4>(self, panel, dense, pairs, output),
             _ => unreachable!("panels have 1 to `ROWS` rows"),
         }
     }
@@ -87,7 +87,7 @@ impl<const DOT: bool> Instructions for Neon<DOT> {
         scores: &mut Vec<Lanes>,
         output: &mut Floats,
     ) {
-        forward::attend::<_, 4, 1>(self, text, wide, scores, output);
+        forward::attend::<_, 1, 1>(self, text, wide, scores, output);
     }
 }
 
@@ -95,20 +95,22 @@ fn rows<const DOT: bool, const HEIGHT: usize>(
     cpu: Neon<DOT>,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pair: usize,
-    output: &mut [Part],
+    pairs: Range<usize>,
+    mut output: Place<'_>,
 ) {
-    let weights = dense.pair(pair);
-    let lanes = [0, 1].map(|half| {
-        if DOT {
-            // SAFETY: a `Neon<true>` exists only where NEON and dotprod do.
-            unsafe { dots::<HEIGHT>(panel, weights, half) }
-        } else {
-            // SAFETY: a `Neon` exists only where NEON does.
-            unsafe { products::<HEIGHT>(panel, weights, half) }
-        }
-    });
-    finish(cpu, &lanes, panel, dense, pair, output);
+    for pair in pairs {
+        let weights = dense.pair(pair);
+        let lanes = [0, 1].map(|half| {
+            if DOT {
+                // SAFETY: a `Neon<true>` exists only where NEON and dotprod do.
+                unsafe { dots::<HEIGHT>(panel, weights, half) }
+            } else {
+                // SAFETY: a `Neon` exists only where NEON does.
+                unsafe { products::<HEIGHT>(panel, weights, half) }
+            }
+        });
+        finish(cpu, &lanes, panel, dense, pair, &mut output);
+    }
 }
 
 /// The sums of 16 channels of each row; only where the CPU has dotprod.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::Kernel;
 use crate::error::Error;
 use crate::floats::{LANES, Sums, Vectors, less, more};
-use crate::format::{CHANNELS, Dense, INPUTS, Lanes, Model, Pair, Part, STEPS};
-use crate::forward::{self, Batch, Instructions, Panel, finish};
+use crate::format::{CHANNELS, Dense, INPUTS, Lanes, Model, Pair, STEPS};
+use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
 use crate::scratch::{Floats, Form, Forms, Scratch};
 
 #[derive(Clone, Copy)]
@@ -99,11 +99,13 @@ impl Instructions for Portable {
         self,
         panel: Panel<'_, u8>,
         dense: Dense<'_>,
-        pair: usize,
-        output: &mut [Part],
+        pairs: Range<usize>,
+        mut output: Place<'_>,
     ) {
-        let sums = [0, 1].map(|half| [sums(panel, dense.pair(pair), half)]);
-        finish(self, &sums, panel, dense, pair, output);
+        for pair in pairs {
+            let sums = [0, 1].map(|half| [sums(panel, dense.pair(pair), half)]);
+            finish(self, &sums, panel, dense, pair, &mut output);
+        }
     }
 
     fn attend(
@@ -113,7 +115,7 @@ impl Instructions for Portable {
         scores: &mut Vec<Lanes>,
         output: &mut Floats,
     ) {
-        forward::attend::<_, 4, 1>(self, text, wide, scores, output);
+        forward::attend::<_, 1, 1>(self, text, wide, scores, output);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::floats::CodeRange;
 use crate::format::{CHANNELS, Dense, INPUTS, PAIR, Pair, Part, STEPS};
-use crate::forward::{Instructions, Panel};
+use crate::forward::{Instructions, Panel, Place};
 use crate::model_file::Numbers;
 use crate::scratch::CodePart;
 
@@ -68,10 +68,11 @@ fn check<I: Instructions<Code: From<u8>>>(cpu: I, name: &str, matrix: &Matrix, r
     let (codes, height) = (laid_out(rows), rows.len());
     let ranges = vec![CodeRange { low: 0.0, step: 1.0 }; height];
     let panel = Panel { codes: &codes, distance: height, ranges: &ranges };
-    for pair in 0..matrix.ones.len() {
-        let mut found = vec![[[f32::NAN; CHANNELS]; 2]; height];
-        cpu.multiply_panel(panel, matrix.dense(), pair, &mut found);
-        for (codes, found) in rows.iter().zip(&found) {
+    let mut found = vec![[[f32::NAN; CHANNELS]; 2]; height * matrix.ones.len()];
+    let place = Place { parts: &mut found, distance: height };
+    cpu.multiply_panel(panel, matrix.dense(), 0..matrix.ones.len(), place);
+    for (pair, found) in found.chunks(height).enumerate() {
+        for (codes, found) in rows.iter().zip(found) {
             for (channel, found) in found.as_flattened().iter().enumerate() {
                 let wanted = matrix.sum(codes, pair, channel) as f32;
                 let (found, wanted) = (found.to_bits(), wanted.to_bits());
