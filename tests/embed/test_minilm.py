@@ -7,20 +7,22 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import mnemic_minilm
 import numpy as np
 import pytest
 
-from mnemic import CachedEmbedder, Memory
+from mnemic import CachedEmbedder, Memory, as_embedder
 from mnemic._core import SentenceEncoder, WordPieceTokenizer
 from mnemic.embed import Embedder, MiniLmEmbedder, limited
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     DeadlineExceededError,
     EmbeddingError,
+    EmbeddingModelMismatchError,
     InvalidArgumentError,
     MissingExtraError,
 )
@@ -321,3 +323,110 @@ def test_the_data_package_holds_exactly_the_recorded_files():
         (mnemic_minilm.tokenizer_path(), mnemic_minilm.TOKENIZER_SHA256),
     ]:
         assert hashlib.sha256(path.read_bytes()).hexdigest() == recorded
+
+
+class Subclass(MiniLmEmbedder):
+    """Does something of its own beside each call, as the type checker forbids."""
+
+
+class Proxy:
+    """Hands everything over to another embedder."""
+
+    def __init__(self, embedder):
+        self._embedder = embedder
+
+    def __getattr__(self, name):
+        return getattr(self._embedder, name)
+
+    def embed(self, texts):
+        return self._embedder.embed(texts)
+
+
+FORMS = {
+    "direct": lambda embedder: embedder,
+    "cached": CachedEmbedder,
+    "adapted": as_embedder,
+    "renamed": lambda embedder: as_embedder(embedder, model="another name"),
+    "a function": lambda embedder: as_embedder(embedder.embed, model="m", dimensions=384),
+    "a subclass": lambda _: Subclass(threads=1),
+    "a proxy": Proxy,
+}
+
+
+def question(number, words=150):
+    return f"Who told whom of tea {number}? " * (words // 6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_deadline_of_one_search_reaches_no_other_and_is_told_as_such(embedder, form):
+    given = FORMS[form](embedder)
+    given.embed(["loaded"])
+    with Memory(":memory:", embedder=given) as memory:
+        memory.add("She opened a bakery.")
+        over, outcomes = Event(), Counter()
+
+        def hurry(seed):
+            number = seed
+            while not over.is_set():
+                number += 2
+                timeout = 10.0 ** -(number % 5 + 1)
+                try:
+                    memory.search(question(number // 6), timeout=timeout)
+                    outcomes["answered"] += 1
+                except DeadlineExceededError:
+                    outcomes["late"] += 1
+                partial = memory.search(question(number), timeout=timeout, on_timeout="partial")
+                outcomes["partial"] += partial.partial
+
+        with ThreadPoolExecutor(2) as pool:
+            hurried = [pool.submit(hurry, seed) for seed in range(2)]
+            try:
+                for number in range(40):
+                    assert memory.search(question(number // 2))
+                    memory.add(question(number))
+            finally:
+                over.set()
+            for each in hurried:
+                each.result()
+        assert outcomes["late"]
+        assert outcomes["partial"]
+
+
+def test_only_the_embedder_itself_keeps_deadlines(embedder):
+    embedder.embed(["loaded"])
+    kept = {form: ValidatedEmbedder(make(embedder)).keeps_deadlines for form, make in FORMS.items()}
+    assert [form for form in kept if kept[form]] == ["direct", "adapted", "renamed"]
+
+
+def test_a_call_within_another_has_no_deadline_of_it(embedder):
+    embedder.embed(["loaded"])
+    validated = ValidatedEmbedder(embedder)
+    search, found = limited.LimitedEmbedding(validated), []
+    deadline = time.monotonic() + 2
+
+    def counted(_):
+        if not found:
+            found.append("the first")
+            time.sleep(max(0, deadline - time.monotonic()))
+            found.extend(search(["within"], None))
+
+    validated.report_to(counted)
+    search(["beside"], deadline)
+    assert found[1].shape == (1, 384)
+
+
+def test_a_file_with_vectors_of_the_model_before_is_told_and_moved(embedder, tmp_path):
+    before = as_embedder(
+        lambda texts: -embedder.embed(texts), model="all-MiniLM-L6-v2-int8", dimensions=384
+    )
+    path = tmp_path / "memories.db"
+    with Memory(path, embedder=before) as memory:
+        memory.add_many(["She opened a bakery.", "The printer is out of toner."])
+    with pytest.raises(EmbeddingModelMismatchError, match="reembed=True"):
+        Memory(path)
+    with Memory(path, reembed=True) as memory:
+        assert memory.search("Who opened a bakery?")  # by keywords, until all are moved
+        memory.reembed()
+        (hit,) = memory.search("Who bakes bread?", search_type="semantic", limit=1)
+        assert hit.content == "She opened a bakery."
+        assert hit.similarity > 0

@@ -58,9 +58,7 @@ class LimitedEmbedding:
             DeadlineExceededError: If the deadline passes.
             EmbeddingError: If the embedder fails.
         """
-        if deadline is None:
-            return self._embedder.embed_queries(texts)
-        if self._embedder.keeps_deadlines:
+        if deadline is None or self._embedder.keeps_deadlines:
             return self._embed_here(texts, deadline)
         try:
             self._slots.get(timeout=seconds_left(deadline))
@@ -68,7 +66,7 @@ class LimitedEmbedding:
             raise DeadlineExceededError from None
         return result_until(started(lambda: self._embed(texts)), deadline)
 
-    def _embed_here(self, texts: list[str], deadline: float) -> Vectors:
+    def _embed_here(self, texts: list[str], deadline: float | None) -> Vectors:
         before = _deadline.set(deadline)
         try:
             return self._embedder.embed_queries(texts)

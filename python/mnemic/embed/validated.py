@@ -247,9 +247,13 @@ class ValidatedEmbedder:
     @property
     def keeps_deadlines(self) -> bool:
         """Whether the embedder gives up at `mnemic.embed.limited.embedding_deadline` by itself."""
-        # No embedder around it: callers that share a call of a cache have deadlines of their own.
-        is_direct = type(self._adapted) is AdaptedEmbedder
-        return is_direct and bool(getattr(self._adapted.given, "keeps_deadlines", False))
+        # No embedder around it: callers that share a call of a cache have deadlines of their own,
+        # and what a subclass or a proxy does beside the call may take any time.
+        given = self._adapted.given
+        is_direct = type(self._adapted) is AdaptedEmbedder and "keeps_deadlines" in vars(
+            type(given)
+        )
+        return is_direct and bool(getattr(given, "keeps_deadlines", False))
 
     @property
     def dimensions(self) -> int | None:
