@@ -1126,13 +1126,15 @@ class SentenceEncoder:
     ) -> Self: ...
     def embed(
         self,
-        texts: Sequence[str],
+        texts: list[str],
         /,
         *,
         threads: int | None = None,
         deadline: float | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return the vectors of texts, and which of them have more tokens than the model reads.
+
+        Signals are handled every few hundred texts, so that an interrupt ends the call.
 
         Args:
             texts: Any number of texts.
@@ -1147,6 +1149,7 @@ class SentenceEncoder:
             DeadlineExceededError: If the deadline passes.
             InvalidArgumentError: If a text holds a lone surrogate, or the tokenizer is of another
                 model.
+            OutOfMemoryError: If there is too little memory.
         """
 
 @final

@@ -28,9 +28,6 @@ SCORE_FLOORS = {"hybrid": 0.42, "semantic": 0.25}
 LANGUAGES = frozenset({"en"})
 """The languages of its training data; the tokenizer knows hardly any other script."""
 
-AT_ONCE = 256
-"""Texts of one call of the encoder: between two calls an interrupt ends the whole."""
-
 _logger = logger(__name__)
 
 
@@ -106,14 +103,13 @@ class MiniLmEmbedder(AnswersHabits):
             texts: Any number of texts.
         """
         checked = checked_texts(texts)
-        vectors = np.empty((len(checked), self.dimensions), np.float32)
-        truncated = np.empty(len(checked), np.bool_)
-        for start in range(0, len(checked), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            vectors[some], truncated[some] = self._load().encoder.embed(
-                checked[some], threads=self._threads, deadline=embedding_deadline()
+        if not checked:
+            return EmbeddingBatch(np.empty((0, self.dimensions), np.float32), np.empty(0, np.bool_))
+        batch = EmbeddingBatch(
+            *self._load().encoder.embed(
+                checked, threads=self._threads, deadline=embedding_deadline()
             )
-        batch = EmbeddingBatch(vectors, truncated)
+        )
         self._warn_of_truncation(batch.truncated_count, len(checked))
         return batch
 

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::format::{Checksum, Model};
 use crate::forward::Batch;
 use crate::kernel::{Kernel, choose};
-use crate::scratch::with_scratch;
+use crate::scratch::{Scratch, with_scratch};
 
 /// Texts are run together until they have so many tokens: weights are then read once for all of
 /// them, and their activations stay in the cache of a core.
@@ -16,6 +16,9 @@ const BATCH_TOKENS: usize = 128;
 
 /// Of threads.
 const NAME: &str = "mnemic-embed";
+
+/// Of a thread: its deepest call takes a few thousand bytes.
+const STACK_BYTES: usize = 1 << 20;
 
 /// A BERT encoder with mean pooling. It may be used by several threads at once.
 pub struct Encoder {
@@ -76,6 +79,14 @@ impl Encoder {
         self.kernel.name()
     }
 
+    /// Bytes that a call allocates at most; a failed allocation ends the process.
+    pub fn memory(&self, texts: &[&[u32]], threads: usize) -> usize {
+        let tokens = tokens_of(texts);
+        let batch = tokens.min(longest_of(texts).max(BATCH_TOKENS));
+        let scratch = Scratch::bytes(self.model.sizes, batch);
+        scratch + helpers(tokens, threads).saturating_mul(STACK_BYTES + scratch)
+    }
+
     /// Embed texts, each given as its tokens: one row of unit length each, whatever texts are
     /// beside it.
     ///
@@ -93,16 +104,16 @@ impl Encoder {
         is_over: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), Error> {
         self.check(texts, vectors.len())?;
-        let tokens: usize = texts.iter().map(|text| text.len()).sum();
-        let helpers = threads.min(tokens.div_ceil(BATCH_TOKENS)).saturating_sub(1);
+        let helpers = helpers(tokens_of(texts), threads);
         let batches = Mutex::new(Batches { texts, vectors, dimensions: self.dimensions() });
         if helpers == 0 {
             return self.run_all(&batches, is_over);
         }
         thread::scope(|scope| {
             let run = || self.run_all(&batches, is_over);
-            let spawn = |_| thread::Builder::new().name(NAME.to_owned()).spawn_scoped(scope, run);
-            let others: Vec<_> = (0..helpers).map_while(|at| spawn(at).ok()).collect();
+            let builder = || thread::Builder::new().name(NAME.to_owned()).stack_size(STACK_BYTES);
+            let spawn = |_| builder().spawn_scoped(scope, run).ok();
+            let others: Vec<_> = (0..helpers).map_while(spawn).collect();
             let own = run();
             let joined = |other: thread::ScopedJoinHandle<'_, _>| {
                 other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -154,4 +165,17 @@ impl Encoder {
     ) -> Result<(), Error> {
         with_scratch(|scratch| self.kernel.run(&self.model, batch, scratch, vectors, is_over))
     }
+}
+
+fn tokens_of(texts: &[&[u32]]) -> usize {
+    texts.iter().map(|text| text.len()).sum()
+}
+
+fn longest_of(texts: &[&[u32]]) -> usize {
+    texts.iter().map(|text| text.len()).max().unwrap_or(0)
+}
+
+/// Threads beside the calling one.
+fn helpers(tokens: usize, threads: usize) -> usize {
+    threads.min(tokens.div_ceil(BATCH_TOKENS)).saturating_sub(1)
 }

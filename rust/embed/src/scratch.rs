@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use bytemuck::Zeroable;
 
 use crate::floats::CodeRange;
-use crate::format::{INPUTS, Lanes, PAIR, Part, STEPS};
+use crate::format::{INPUTS, Lanes, PAIR, Part, STEPS, Sizes};
 
 /// Parts behind the last, which attention reads where it takes the last keys by the four.
 const BEHIND: usize = 3;
@@ -28,6 +28,9 @@ pub(crate) struct Rows<T> {
 
 /// Floats of a row.
 pub(crate) type Floats = Rows<Part>;
+
+/// A vector that grows has twice the length, and its old place beside it meanwhile.
+const GROWTH: usize = 3;
 
 /// Rows of activations as codes, and what the codes of each row stand for.
 pub(crate) struct Rounded<C> {
@@ -132,6 +135,17 @@ pub(crate) struct Scratch {
     /// Of 16 queries, for each key.
     pub(crate) scores: Vec<Lanes>,
     pub(crate) forms: Forms,
+}
+
+impl Scratch {
+    /// Bytes of the buffers for so many tokens, with the copies that are made where they grow.
+    pub(crate) fn bytes(sizes: Sizes, tokens: usize) -> usize {
+        let wide = sizes.inner.max(sizes.attention());
+        let of_floats = size_of::<f32>() * (2 * sizes.hidden + wide);
+        let of_codes = size_of::<i16>() * (sizes.hidden + wide) + 2 * size_of::<CodeRange>();
+        // Tokens are padded, and a few lie behind the last.
+        GROWTH * (tokens + 8) * (of_floats + of_codes + size_of::<Lanes>())
+    }
 }
 
 /// Make a buffer at least so long.
