@@ -6,6 +6,7 @@ use std::cell::Cell;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -18,10 +19,16 @@ pub(crate) fn allocations() -> usize {
     COUNT.get()
 }
 
-// SAFETY: all work is the system allocator's; the counter is a number that allocates nothing.
+/// Bytes that were allocated for this thread until now, freed ones too.
+pub(crate) fn allocated_bytes() -> usize {
+    BYTES.get()
+}
+
+// SAFETY: all work is the system allocator's; the counters are numbers that allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        BYTES.set(BYTES.get() + layout.size());
         // SAFETY: the caller keeps the promises of `alloc`.
         unsafe { System.alloc(layout) }
     }

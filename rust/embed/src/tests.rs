@@ -1,11 +1,13 @@
 //! The encoder beside a naive one, every kernel beside the portable one, and damaged files.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::counting::allocations;
+use crate::counting::{allocated_bytes, allocations};
 use crate::floats::CodeRange;
 use crate::format::{Lanes, Model, Part};
 use crate::forward::Batch;
@@ -88,6 +90,19 @@ fn a_vector_does_not_depend_on_texts_beside_it_or_on_threads() {
 }
 
 #[test]
+fn a_vector_does_not_depend_on_how_a_batch_is_shared() {
+    let (encoder, mut numbers) = (encoder(), Numbers(11));
+    for first in (1..128).step_by(9) {
+        let texts = [first, 128 - first].map(|length| numbers.text(length));
+        let all = [&texts[0][..], &texts[1]];
+        let alone: Vec<f32> = all.iter().flat_map(|text| embedded(&encoder, &[text], 1)).collect();
+        assert_eq!(bits(&embedded(&encoder, &all, 1)), bits(&alone), "{first} tokens");
+    }
+    let (one, many) = (embedded(&encoder, &[&[7]], 1), [&[7][..]; 300]);
+    assert_eq!(bits(&embedded(&encoder, &many, 2)), bits(&one.repeat(300)));
+}
+
+#[test]
 fn only_the_first_call_of_a_thread_allocates() {
     let (encoder, texts) = (encoder(), texts());
     let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
@@ -103,10 +118,10 @@ fn only_the_first_call_of_a_thread_allocates() {
 #[test]
 fn vectors_are_near_those_of_a_naive_encoder() {
     let model = PlainModel::new(&mut Numbers(1));
-    for text in texts() {
+    for text in texts().into_iter().chain([Numbers(13).text(POSITIONS)]) {
         let (found, wanted) = (embedded(&encoder(), &[&text], 1), naive(&model, &text));
         let cosine: f64 = found.iter().zip(&wanted).map(|(x, y)| f64::from(*x) * y).sum();
-        assert!(cosine > 0.999, "{cosine} for {} tokens", text.len());
+        assert!(cosine > 0.9995, "{cosine} for {} tokens", text.len());
         let length: f64 = found.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
         assert!((length - 1.0).abs() < 1e-5, "{length}");
     }
@@ -226,6 +241,32 @@ fn rounded(row: &[f32], codes: &mut [u8]) -> CodeRange {
 }
 
 #[test]
+fn what_is_far_below_the_largest_score_has_no_weight() {
+    for far in [-88.0, -1000.0, -1e30, f32::NEG_INFINITY] {
+        let mut scores = [[7.0; 16], [7.0 + far; 16]];
+        let sums = floats::exponentials(&mut scores);
+        let whole = scores[0].iter().chain(&sums);
+        assert!(whole.into_iter().all(|weight| (weight - 1.0).abs() < 1e-6), "{scores:?}");
+        assert!(scores[1].iter().all(|weight| (0.0..1e-37).contains(weight)), "{scores:?}");
+    }
+}
+
+#[test]
+fn every_sum_but_that_of_zeros_gets_unit_length() {
+    let pooled = |row: [f32; 64]| {
+        let parts: &[Part] = bytemuck::cast_slice(&row);
+        let mut vector = [f32::NAN; 64];
+        let place = bytemuck::cast_slice_mut(&mut vector);
+        floats::pool(Portable, parts.iter().map(std::slice::from_ref), place);
+        vector
+    };
+    for size in [1e-15, 0.01, 1.0, 1e15] {
+        assert!(pooled([size; 64]).iter().all(|value| (value - 0.125).abs() < 1e-6), "{size}");
+    }
+    assert_eq!(pooled([0.0; 64]).map(f32::to_bits), [0; 64]);
+}
+
+#[test]
 fn a_row_of_one_number_is_rounded_exactly() {
     for number in [0.0f32, -0.0, 1e-38, -3.5, 1e30] {
         let mut codes = [77u8; 32];
@@ -239,8 +280,9 @@ fn a_row_of_one_number_is_rounded_exactly() {
 #[test]
 fn rounding_errs_by_half_a_step_at_most() {
     let mut numbers = Numbers(9);
-    for _ in 0..100 {
-        let row: Vec<f32> = (0..64).map(|_| 10.0 * numbers.float()).collect();
+    for at in 0..100 {
+        let size = [10.0, 1e-4, 1e-20, 1e20][at % 4];
+        let row: Vec<f32> = (0..64).map(|_| size * numbers.float()).collect();
         let mut codes = [0u8; 64];
         let range = rounded(&row, &mut codes);
         for (code, value) in codes.iter().zip(&row) {
@@ -283,6 +325,46 @@ fn the_time_is_looked_at_before_each_layer() {
     assert_eq!(encoder.embed(&[&[1, 2, 3]], &mut place, 1, &never), Ok(()));
 }
 
+/// The calling thread waits in its first batch until the other one was asked.
+#[test]
+fn the_time_of_every_thread_counts() {
+    let (caller, asked) = (thread::current().id(), AtomicBool::new(false));
+    let ends = Instant::now() + Duration::from_secs(20);
+    let is_over = || {
+        if thread::current().id() != caller {
+            asked.store(true, Ordering::Relaxed);
+            return true;
+        }
+        while !asked.load(Ordering::Relaxed) && Instant::now() < ends {
+            thread::yield_now();
+        }
+        false
+    };
+    let text = Numbers(5).text(100);
+    let texts: [&[u32]; 4] = [&text; 4];
+    let mut place = vec![0.0; 4 * HIDDEN];
+    assert_eq!(encoder().embed(&texts, &mut place, 2, &is_over), Err(Error::Interrupted));
+}
+
+#[test]
+fn the_memory_of_a_call_is_no_less_than_its_buffers() {
+    let (encoder, texts) = (encoder(), texts());
+    let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+    let mut vectors = vec![0.0; all.len() * HIDDEN];
+    let measured = || {
+        let before = allocated_bytes();
+        assert_eq!(encoder.embed(&all, &mut vectors, 1, &never), Ok(()));
+        allocated_bytes() - before
+    };
+    // A new thread, which has no buffers yet.
+    let taken = thread::scope(|scope| scope.spawn(measured).join()).expect("texts are possible");
+    let one = encoder.memory(&all, 1);
+    assert!((one / 10..=one).contains(&taken), "{taken} of {one}");
+    assert!(encoder.memory(&all[..1], 1) < one);
+    assert!(encoder.memory(&all, 2) > 2 * one);
+    assert_eq!(encoder.memory(&all, 1000), encoder.memory(&all, usize::MAX));
+}
+
 fn opened(bytes: &[u8], checksum: Checksum) -> Result<(), String> {
     let (_folder, path) = written(bytes);
     Encoder::open(&path, checksum).map(drop).map_err(|error| error.to_string())
@@ -316,12 +398,20 @@ fn files_with_another_header_are_refused() {
         with_hash(&fields, &file[128..])
     };
     refused(&with(0, 0), "another kind of file");
-    refused(&with(8, 2), "version 2");
+    for version in [0, 2, u32::MAX] {
+        refused(&with(8, version), &format!("version {version}"));
+    }
     for at in (12..36).step_by(4) {
         for size in [0, u32::MAX] {
             refused(&with(at, size), "sizes");
         }
     }
+    // One pair of blocks more than sums have room for.
+    let large = 65_536 + 32;
+    refused(&with(24, large), "sizes");
+    let mut fields = with(12, large)[..96].to_vec();
+    fields[16..20].copy_from_slice(&(large / 32).to_le_bytes());
+    refused(&with_hash(&fields, &file[128..]), "sizes");
     refused(&with(16, 1), "sizes");
     refused(&with(24, 100), "sizes");
     refused(&with(20, 3), "its header says");
