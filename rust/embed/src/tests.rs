@@ -12,7 +12,7 @@ use crate::floats::CodeRange;
 use crate::format::{Lanes, Model, Part};
 use crate::forward::Batch;
 use crate::kernel::portable::Portable;
-use crate::kernel::supported;
+use crate::kernel::{Kernel, supported};
 use crate::model_file::{
     HIDDEN, LAYERS, Numbers, POSITIONS, PlainDense, PlainModel, PlainNorm, WORDS, with_hash,
     written,
@@ -46,22 +46,29 @@ fn bits(vectors: &[f32]) -> Vec<u32> {
     vectors.iter().map(|value| value.to_bits()).collect()
 }
 
+fn run(model: &Model, text: &[u32], kernel: &dyn Kernel) -> Vec<u32> {
+    let batch = Batch { texts: &[text], tokens: text.len() };
+    let (mut scratch, mut vector) = (Scratch::default(), vec![f32::NAN; HIDDEN]);
+    kernel.run(model, batch, &mut scratch, &mut vector, &never).expect("it is never over");
+    bits(&vector)
+}
+
 #[test]
 fn every_kernel_makes_the_same_bits() {
     let (_folder, path) = written(&PlainModel::new(&mut Numbers(1)).file());
     let model = Model::open(&path, Checksum::Verified).expect("the file is whole");
-    let run = |text: &[u32], kernel: &dyn kernel::Kernel| {
-        let batch = Batch { texts: &[text], tokens: text.len() };
-        let (mut scratch, mut vector) = (Scratch::default(), vec![f32::NAN; HIDDEN]);
-        kernel.run(&model, batch, &mut scratch, &mut vector, &never).expect("it is never over");
-        bits(&vector)
-    };
     let kernels = supported();
     let portable = kernels.last().expect("one kernel runs everywhere");
     for text in texts() {
-        let wanted = run(&text, *portable);
+        let wanted = run(&model, &text, *portable);
         for kernel in &kernels {
-            assert_eq!(run(&text, *kernel), wanted, "{}, {} tokens", kernel.name(), text.len());
+            assert_eq!(
+                run(&model, &text, *kernel),
+                wanted,
+                "{}, {} tokens",
+                kernel.name(),
+                text.len()
+            );
         }
     }
 }
@@ -383,9 +390,11 @@ fn files_of_another_length_are_refused() {
     for length in [0, 1, 95, 127] {
         refused(&file[..length], "shorter than its header");
     }
-    for length in [128, 129, file.len() - 64, file.len() - 1] {
+    for length in (128..file.len()).step_by(64) {
         refused(&file[..length], "its header says");
+        refused(&file[..=length], "its header says");
     }
+    refused(&file[..file.len() - 1], "its header says");
     refused(&[&file[..], &[0]].concat(), "its header says");
 }
 
@@ -415,6 +424,38 @@ fn files_with_another_header_are_refused() {
     refused(&with(16, 1), "sizes");
     refused(&with(24, 100), "sizes");
     refused(&with(20, 3), "its header says");
+}
+
+#[test]
+fn no_sizes_in_a_header_overflow() {
+    const SIZES: [u32; 12] =
+        [0, 1, 2, 32, 96, 1024, 2048, 65_536, 65_537, 1 << 24, 1 << 31, u32::MAX];
+    let file = PlainModel::new(&mut Numbers(1)).file();
+    let places = |from: usize| (from..36).step_by(4);
+    for (one, other) in places(12).flat_map(|one| places(one + 4).map(move |other| (one, other))) {
+        for (first, second) in SIZES.iter().flat_map(|first| SIZES.map(|second| (*first, second))) {
+            let mut fields = file[..128].to_vec();
+            fields[one..one + 4].copy_from_slice(&first.to_le_bytes());
+            fields[other..other + 4].copy_from_slice(&second.to_le_bytes());
+            assert!(opened(&fields, Checksum::Trusted).is_err(), "{one} {first} {other} {second}");
+        }
+    }
+}
+
+/// The checksum says that a file is as it was made, and not that its numbers make sense.
+#[test]
+fn all_numbers_in_a_file_can_be_run() {
+    let file = PlainModel::new(&mut Numbers(1)).file();
+    let mut numbers = Numbers(17);
+    for text in texts() {
+        let mut odd = file.clone();
+        odd[128..].fill_with(|| numbers.bits() as u8);
+        let (_folder, path) = written(&odd);
+        let model = Model::open(&path, Checksum::Trusted).expect("its header is right");
+        for kernel in supported() {
+            assert_eq!(run(&model, &text, kernel).len(), HIDDEN);
+        }
+    }
 }
 
 #[test]
