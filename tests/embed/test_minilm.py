@@ -21,6 +21,7 @@ from mnemic.embed import Embedder, MiniLmEmbedder, limited
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     DeadlineExceededError,
+    EmbedderResultError,
     EmbeddingError,
     EmbeddingModelMismatchError,
     InvalidArgumentError,
@@ -180,6 +181,28 @@ def test_texts_longer_than_the_model_sees_are_reported(embedder):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "a word " * 150_000,
+        "x" * 1_000_000,
+        "e" + "\u0301" * 100_000,
+        "\0" * 1_000_000,
+        "\N{GRINNING FACE}" * 10_000,
+        "\ufdfa" * 100_000,
+        "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)])),
+    ],
+    ids=["words", "one word", "marks", "control", "emoji", "ligatures", "all characters"],
+)
+def test_a_hostile_text_takes_a_moment_and_changes_no_vector_beside_it(embedder, text):
+    begun = time.monotonic()
+    alone, beside, again = embedder.embed([text, "tea at noon", text])
+    assert time.monotonic() - begun < 10  # .1 s on a quiet machine
+    assert alone.tobytes() == again.tobytes()
+    assert np.linalg.norm(alone) == pytest.approx(1.0, abs=1e-6)
+    assert beside.tobytes() == embedder.embed(["tea at noon"])[0].tobytes()
+
+
+@pytest.mark.parametrize(
     ("text", "truncated"),
     [
         ("A garden of words, read aloud. " * 1000, True),
@@ -261,6 +284,42 @@ def test_a_changed_byte_is_found_where_the_checksum_is_compared(embedder, tmp_pa
     with pytest.raises(EmbeddingError, match="checksum"):
         SentenceEncoder(path, tokenizer, verify=True)
     SentenceEncoder(mnemic_minilm.weights_path(), tokenizer, verify=True)
+
+
+def test_a_file_whose_numbers_are_none_gives_vectors_that_are_refused(monkeypatch, tmp_path):
+    odd = bytearray(mnemic_minilm.weights_path().read_bytes())
+    scales = slice(128 + 30_522 * 384, 128 + 30_522 * 388)  # of the words, after their codes
+    odd[scales] = b"\xff" * (4 * 30_522)  # NaN
+    odd[96:128] = hashlib.sha256(odd[:96] + odd[128:]).digest()
+    path = tmp_path / "weights.bin"
+    path.write_bytes(odd)
+    monkeypatch.setattr(mnemic_minilm, "weights_path", lambda: path)
+    embedder = MiniLmEmbedder()
+    SentenceEncoder(path, embedder._load().tokenizer, verify=True)
+    with Memory(":memory:", embedder=embedder) as memory:
+        with pytest.raises(EmbedderResultError, match="NaN or infinity"):
+            memory.add("She opened a bakery.")
+        assert memory.count() == 0
+
+
+@pytest.mark.parametrize("kernel", ["avx512vnni", "avxvnni", "avx2", "neondot", "neon", "portable"])
+def test_every_kernel_makes_the_same_vectors(embedder, kernel):
+    texts = [*("word " * length for length in (0, 1, 7, 30, 61, 130, 253)), "語" * 17, "é?" * 40]
+    program = f"""
+import os
+os.environ["MNEMIC_KERNEL"] = {kernel!r}
+import hashlib
+from mnemic.embed import MiniLmEmbedder
+from mnemic.errors import KernelUnavailableError
+try:
+    print(hashlib.sha256(MiniLmEmbedder().embed({texts!r}).tobytes()).hexdigest())
+except KernelUnavailableError:
+    print("unavailable")
+"""
+    found = run_python(program)
+    if found == "unavailable":
+        pytest.skip("of another CPU")
+    assert found == hashlib.sha256(embedder.embed(texts).tobytes()).hexdigest()
 
 
 def test_a_tokenizer_of_another_model_is_refused():
