@@ -406,6 +406,7 @@ FORMS = {
     "cached": CachedEmbedder,
     "adapted": as_embedder,
     "renamed": lambda embedder: as_embedder(embedder, model="another name"),
+    "joined": lambda embedder: as_embedder(embedder, join_calls=True),
     "a function": lambda embedder: as_embedder(embedder.embed, model="m", dimensions=384),
     "a subclass": lambda _: Subclass(threads=1),
     "a proxy": Proxy,

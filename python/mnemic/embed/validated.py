@@ -247,13 +247,11 @@ class ValidatedEmbedder:
     @property
     def keeps_deadlines(self) -> bool:
         """Whether the embedder gives up at `mnemic.embed.limited.embedding_deadline` by itself."""
-        # No embedder around it: callers that share a call of a cache have deadlines of their own,
-        # and what a subclass or a proxy does beside the call may take any time.
-        given = self._adapted.given
-        is_direct = type(self._adapted) is AdaptedEmbedder and "keeps_deadlines" in vars(
-            type(given)
-        )
-        return is_direct and bool(getattr(given, "keeps_deadlines", False))
+        # No embedder around it: callers that share a call, joined or of a cache, have deadlines of
+        # their own, and what a subclass or a proxy does beside the call may take any time.
+        adapted, given = self._adapted, self._adapted.given
+        is_direct = type(adapted) is AdaptedEmbedder and "keeps_deadlines" in vars(type(given))
+        return is_direct and not adapted.join_calls and bool(getattr(given, "keeps_deadlines", 0))
 
     @property
     def dimensions(self) -> int | None:
