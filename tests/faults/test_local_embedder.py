@@ -204,3 +204,21 @@ print(json.dumps(told))
         (tmp_path / path).touch()
     told = run(program, tmp_path, json.dumps(path))
     assert [error.split(" ", 2)[:2] for error in told] == [["the", "weights"]] * 2
+
+
+def test_a_file_that_is_replaced_stays_as_it_was_for_who_has_it_open(tmp_path):
+    program = """
+import shutil
+import mnemic_minilm
+path, other = (os.path.join(sys.argv[1], name) for name in ("weights.bin", "other"))
+shutil.copy(mnemic_minilm.weights_path(), path)
+mnemic_minilm.weights_path = lambda: path
+embedder = MiniLmEmbedder()
+few = digest(embedder.embed(MANY))
+open(other, "wb").close()
+os.replace(other, path)
+told = [digest(embedder.embed(MANY)) == few]
+os.unlink(path)
+print(json.dumps([*told, digest(embedder.embed(MANY)) == few]))
+"""
+    assert run(program, tmp_path) == [True, True]
