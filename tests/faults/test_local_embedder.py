@@ -182,6 +182,34 @@ print(json.dumps(told))
         assert (codes[0], codes[-1]) == (1, 0), (name, codes)
 
 
+def test_too_little_memory_to_load_the_model_is_an_error_and_the_next_call_loads_it():
+    program = """
+from mnemic.errors import EmbeddingError
+
+def outcome(megabytes):
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    signal.alarm(60)
+    embedder = MiniLmEmbedder(threads=1)
+    pages = int(open("/proc/self/statm").read().split()[0])
+    limit = pages * resource.getpagesize() + int(megabytes * (1 << 20))
+    resource.setrlimit(resource.RLIMIT_AS, (limit, -1))
+    try:
+        code = embedder.embed(["text"]).shape != (1, 384)
+    except (MemoryError, EmbeddingError):
+        code = 1
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    embedder.embed(["text"])
+    os._exit(code)
+
+print(json.dumps([outcome(half / 2) for half in [*range(30), 400]]))
+"""
+    told = run(program)
+    assert (told[0], told[-1]) == (1, 0)
+    assert set(told) == {0, 1}, told
+
+
 @pytest.mark.parametrize("path", ["pipe", "folder", "missing", "na\0me", "\udcff.bin", "empty"])
 def test_what_is_no_file_of_weights_is_refused_and_never_waited_for(tmp_path, path):
     program = """

@@ -7,8 +7,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyString};
 
-use crate::errors::raised;
+use crate::errors::{raised, require_memory};
 use crate::text::{DETACH_BYTES, utf8};
+
+/// Places in the tables, with the copies that are made where they grow.
+const BYTES_PER_PIECE: usize = 256;
 
 #[doc = stub!("WordPieceTokenizer")]
 #[pyclass(frozen, name = "WordPieceTokenizer", module = "mnemic._core")]
@@ -31,7 +34,10 @@ impl PyWordPieceTokenizer {
         let pair = |(piece, id): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
             Ok((piece.extract::<PyBackedStr>()?, id.extract::<u32>()?))
         };
+        require_memory(vocabulary.len().saturating_mul(BYTES_PER_PIECE))?;
         let pieces: Vec<_> = vocabulary.iter().map(pair).collect::<PyResult<_>>()?;
+        let characters = pieces.iter().map(|(piece, _)| piece.len()).sum::<usize>();
+        require_memory(pieces.len().saturating_mul(BYTES_PER_PIECE).saturating_add(characters))?;
         let pieces = pieces.iter().map(|(piece, id)| (&**piece, *id));
         let tokenizer = WordPieceTokenizer::new(pieces, &special).map_err(raised)?;
         Ok(Self { tokenizer, max_tokens })
