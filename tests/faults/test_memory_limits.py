@@ -139,6 +139,7 @@ def test_every_call_of_the_core_gives_an_answer_or_a_memory_error_and_changes_no
 
 MEMORY = """
 from pathlib import Path
+from mnemic.embed import MiniLmEmbedder
 
 class Embedder:
     model, dimensions, max_tokens = "e", 32, None
@@ -146,14 +147,15 @@ class Embedder:
     def embed(self, texts, /):
         return numbers.standard_normal((len(texts), 32), dtype=np.float32)
 
-memory = Memory(Path(sys.argv[2]) / "memories.db", embedder=Embedder())
-memory.add_many([f"Ana told Bo of tea {n} and word{n}" for n in range(4000)])
-words = " ".join(f"{chr(97 + n % 26)}{n:x}{chr(97 + n % 23)}" for n in range(40_000))
+embedder, total = (MiniLmEmbedder(), 400) if sys.argv[3] == "minilm" else (Embedder(), 4000)
+memory = Memory(Path(sys.argv[2]) / "memories.db", embedder=embedder)
+memory.add_many([f"Ana told Bo of tea {n} and word{n}" for n in range(total)])
+words = " ".join(f"{chr(97 + n % 26)}{n:x}{chr(97 + n % 23)}" for n in range(10 * total))
 count = [0]
 
 def many():
     count[0] += 1
-    memory.add_many([f"boat {n} of {count[0]}" for n in range(2000)], user_id="other")
+    memory.add_many([f"boat {n} of {count[0]}" for n in range(total // 2)], user_id="other")
 
 def long():
     count[0] += 1
@@ -188,7 +190,10 @@ print(json.dumps(told))
 """
 
 
-def test_every_verb_gives_an_answer_or_a_memory_error_and_the_memory_answers_as_before(tmp_path):
-    told = outcomes(MEMORY, STEPS, tmp_path)
+@pytest.mark.parametrize("embedder", ["of Python", "minilm"])
+def test_every_verb_gives_an_answer_or_a_memory_error_and_the_memory_answers_as_before(
+    tmp_path, embedder
+):
+    told = outcomes(MEMORY, STEPS, tmp_path, embedder)
     assert told["search"][0] == "MemoryError"
     assert {last for *_, last in told.values()} == {"answer"}

@@ -20,6 +20,10 @@ const NAME: &str = "mnemic-embed";
 /// Of a thread: its deepest call takes a few thousand bytes.
 const STACK_BYTES: usize = 1 << 20;
 
+/// Address space that glibc takes for the first allocation of a thread, most of it for a moment.
+/// Where there is less, that of its thread-local variables may fail, which ends the process.
+const ARENA_BYTES: usize = 128 << 20;
+
 /// A BERT encoder with mean pooling. It may be used by several threads at once.
 pub struct Encoder {
     model: Model,
@@ -79,12 +83,12 @@ impl Encoder {
         self.kernel.name()
     }
 
-    /// Bytes that a call allocates at most; a failed allocation ends the process.
+    /// Bytes of address space that a call takes at most; a failed allocation ends the process.
     pub fn memory(&self, texts: &[&[u32]], threads: usize) -> usize {
         let tokens = tokens_of(texts);
         let batch = tokens.min(longest_of(texts).max(BATCH_TOKENS));
         let scratch = Scratch::bytes(self.model.sizes, batch);
-        scratch + helpers(tokens, threads).saturating_mul(STACK_BYTES + scratch)
+        scratch + helpers(tokens, threads).saturating_mul(ARENA_BYTES + STACK_BYTES + scratch)
     }
 
     /// Embed texts, each given as its tokens: one row of unit length each, whatever texts are

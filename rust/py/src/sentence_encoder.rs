@@ -94,8 +94,10 @@ impl PySentenceEncoder {
         let encodings = self.encoded(texts, deadline).map_err(raised)?;
         let tokens: Vec<&[u32]> = encodings.iter().map(|encoding| &*encoding.ids).collect();
         let memory = |threads| require_memory(self.encoder.memory(&tokens, threads));
-        let wanted = threads.unwrap_or(self.cpus);
-        let threads = if memory(wanted).is_ok() { wanted } else { 1 };
+        let mut threads = threads.unwrap_or(self.cpus).min(tokens.len()).max(1);
+        while threads > 1 && memory(threads).is_err() {
+            threads /= 2;
+        }
         memory(threads)?;
         let place = vectors.as_slice_mut().expect("rows of a new array are contiguous");
         let place = &mut place[..tokens.len() * self.encoder.dimensions()];
