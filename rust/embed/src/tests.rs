@@ -458,6 +458,20 @@ fn all_numbers_in_a_file_can_be_run() {
     }
 }
 
+/// Rounded, the variance of such a row can be below 0.
+#[test]
+fn rows_of_one_number_give_vectors() {
+    let mut numbers = Numbers(19);
+    for _ in 0..50 {
+        let mut model = PlainModel::new(&mut Numbers(1));
+        model.words.fill(0);
+        model.positions.fill(1000.0 * numbers.float());
+        let (_folder, path) = written(&model.file());
+        let encoder = Encoder::open(&path, Checksum::Trusted).expect("the file is whole");
+        assert!(embedded(&encoder, &[&[1, 2, 3]], 1).iter().all(|value| value.is_finite()));
+    }
+}
+
 #[test]
 fn a_changed_byte_is_found_by_the_checksum() {
     let file = PlainModel::new(&mut Numbers(1)).file();
