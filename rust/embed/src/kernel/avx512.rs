@@ -13,7 +13,7 @@ use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
 use crate::scratch::{Floats, Form, Forms, Scratch};
 
 /// Number of steps from the weights that are read to those that are prefetched.
-const STEPS_AHEAD: usize = 16;
+const STEPS_AHEAD: usize = 64;
 
 /// Exists only where AVX-512 F, BW, VL, VNNI and FMA do: `detect` alone makes one.
 #[derive(Clone, Copy)]
