@@ -210,22 +210,22 @@ pub(crate) fn normalise<'a, I: Vectors>(
 pub(crate) fn pool<'a, I: Vectors>(
     cpu: I,
     parts: impl Iterator<Item = &'a [Part]>,
-    vector: &mut [Part],
+    vector: &mut [f32],
 ) {
     let mut moments = Moments::none(cpu);
-    for (rows, place) in parts.zip(vector.iter_mut()) {
-        for half in 0..2 {
+    for (rows, places) in parts.zip(vector.as_chunks_mut::<PAIR>().0) {
+        for (half, place) in places.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
             let mut sum = cpu.splat(0.0);
             for row in rows {
                 sum = cpu.add(sum, cpu.load(&row[half]));
             }
             moments.include(cpu, half, sum);
-            cpu.store(sum, &mut place[half]);
+            *place = *lanes(cpu, sum);
         }
     }
     let length = total(cpu, moments.squares).sqrt();
     if length > 0.0 {
-        for value in vector.as_flattened_mut().as_flattened_mut() {
+        for value in vector {
             *value *= 1.0 / length;
         }
     }
@@ -293,13 +293,13 @@ fn normal<I: Vectors>(cpu: I, x: I::Vector) -> I::Vector {
 /// Replace scores by their exponentials, relative to the largest of the lane; returns the sums.
 #[inline(always)]
 pub(crate) fn exponentials(scores: &mut [Lanes]) -> Lanes {
-    let mut highs = [f32::NEG_INFINITY; LANES];
+    let mut highs = Lanes([f32::NEG_INFINITY; LANES]);
     for scores in scores.iter() {
         for lane in 0..LANES {
             highs[lane] = more(scores[lane], highs[lane]);
         }
     }
-    let mut sums = [0.0; LANES];
+    let mut sums = Lanes::ZERO;
     for scores in scores {
         for lane in 0..LANES {
             scores[lane] = exp(scores[lane] - highs[lane]);
@@ -344,7 +344,7 @@ fn total<I: Vectors>(cpu: I, halves: [I::Vector; 2]) -> f32 {
 
 #[inline(always)]
 fn lanes<I: Vectors>(cpu: I, vector: I::Vector) -> Lanes {
-    let mut lanes = [0.0; LANES];
+    let mut lanes = Lanes::ZERO;
     cpu.store(vector, &mut lanes);
     lanes
 }

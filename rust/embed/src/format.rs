@@ -2,10 +2,10 @@
 //! line on, in the order of [`Layout::new`]. `models/minilm/build_model.py` writes it.
 
 use std::fs::File;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::path::Path;
 
-use bytemuck::AnyBitPattern;
+use bytemuck::{AnyBitPattern, Pod, Zeroable};
 use memmap2::Mmap;
 use sha2::{Digest, Sha256};
 
@@ -39,8 +39,29 @@ pub(crate) type Block = [i8; CHANNELS * INPUTS];
 /// Of two times 16 channels, so that a step reads two cache lines that lie side by side.
 pub(crate) type Pair = [Block; 2];
 
-/// One number for each of 16 channels.
-pub(crate) type Lanes = [f32; CHANNELS];
+/// One number for each of 16 channels, in a cache line of its own: a register of AVX-512 would else
+/// be read from two.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Lanes(pub(crate) [f32; CHANNELS]);
+
+impl Lanes {
+    pub(crate) const ZERO: Self = Self([0.0; CHANNELS]);
+}
+
+impl Deref for Lanes {
+    type Target = [f32; CHANNELS];
+
+    fn deref(&self) -> &[f32; CHANNELS] {
+        &self.0
+    }
+}
+
+impl DerefMut for Lanes {
+    fn deref_mut(&mut self) -> &mut [f32; CHANNELS] {
+        &mut self.0
+    }
+}
 
 /// The numbers of a row that belong to a pair of blocks.
 pub(crate) type Part = [Lanes; 2];

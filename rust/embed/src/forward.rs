@@ -171,7 +171,7 @@ fn pool<I: Instructions>(cpu: I, batch: Batch<'_>, hidden: &Floats, vectors: &mu
     let mut first = 0;
     for (text, vector) in batch.texts.iter().zip(vectors.chunks_exact_mut(size)) {
         let parts = (0..size / PAIR).map(|part| &hidden.part(part)[first..][..text.len()]);
-        floats::pool(cpu, parts, bytemuck::cast_slice_mut(vector));
+        floats::pool(cpu, parts, vector);
         first += text.len();
     }
 }
@@ -318,7 +318,7 @@ pub(crate) fn attend<I: Vectors, const FOURS: usize, const HALVES: usize>(
                 }
             }
             let scores = &mut scores[..tokens];
-            let factors = floats::exponentials(scores).map(|sum| 1.0 / sum);
+            let factors = Lanes(floats::exponentials(scores).map(|sum| 1.0 / sum));
             let fours = output.chunks_mut(4).zip(factors.as_chunks::<4>().0);
             for (four, (output, factors)) in fours.enumerate() {
                 for first in (0..2).step_by(HALVES) {
@@ -338,7 +338,7 @@ pub(crate) fn attend<I: Vectors, const FOURS: usize, const HALVES: usize>(
 /// A component of 16 queries side by side; those that are missing are 0.
 #[inline(always)]
 fn turned<I: Vectors>(cpu: I, queries: &[Part]) -> [Lanes; HEAD] {
-    let mut turned = [[0.0; LANES]; HEAD];
+    let mut turned = [Lanes::ZERO; HEAD];
     for (half, turned) in turned.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
         let mut rows = [cpu.splat(0.0); LANES];
         for (row, query) in rows.iter_mut().zip(queries) {
@@ -362,10 +362,11 @@ fn score<I: Vectors, const KEYS: usize>(
 ) {
     let keys: &[Part; KEYS] = keys.first_chunk().expect("callers count the keys");
     let mut sums = [cpu.splat(0.0); KEYS];
+    let keys: [&[f32; HEAD]; KEYS] = keys.each_ref().map(bytemuck::cast_ref);
     for (component, query) in queries.iter().enumerate() {
         let query = cpu.load(query);
         for (sum, key) in sums.iter_mut().zip(keys) {
-            *sum = cpu.multiply_add(cpu.splat(key.as_flattened()[component]), query, *sum);
+            *sum = cpu.multiply_add(cpu.splat(key[component]), query, *sum);
         }
     }
     for (sum, place) in sums.into_iter().zip(scores) {

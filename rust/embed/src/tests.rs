@@ -219,10 +219,11 @@ fn normal(x: f64) -> f64 {
 
 #[test]
 fn gelu_is_near_the_exact_one() {
-    let mut row: Vec<f32> = (-1024..1024).map(|at| at as f32 / 100.0).collect();
+    let row: Vec<f32> = (-1024..1024).map(|at| at as f32 / 100.0).collect();
     let wanted: Vec<f64> = row.iter().map(|x| gelu(f64::from(*x))).collect();
-    floats::gelu(Portable, bytemuck::cast_slice_mut::<f32, Part>(&mut row).iter_mut());
-    for (found, wanted) in row.iter().zip(wanted) {
+    let mut found: Vec<Part> = bytemuck::pod_collect_to_vec(&row);
+    floats::gelu(Portable, found.iter_mut());
+    for (found, wanted) in bytemuck::cast_slice::<Part, f32>(&found).iter().zip(wanted) {
         assert!((f64::from(*found) - wanted).abs() < 2e-6, "{found} for {wanted}");
     }
 }
@@ -230,17 +231,19 @@ fn gelu_is_near_the_exact_one() {
 #[test]
 fn exponentials_are_near_the_exact_ones() {
     let scores: Vec<f32> = (0..960).map(|at| at as f32 / -11.0 + 5.0).collect();
-    let mut lanes: Vec<Lanes> = scores.iter().map(|score| [*score; 16]).collect();
-    let [sum, ..] = floats::exponentials(&mut lanes).map(f64::from);
+    let mut lanes: Vec<Lanes> = scores.iter().map(|score| Lanes([*score; 16])).collect();
+    let sum = f64::from(floats::exponentials(&mut lanes)[0]);
     let wanted: Vec<f64> = scores.iter().map(|x| f64::from(x - scores[0]).exp()).collect();
-    for ([found, ..], wanted) in lanes.iter().zip(&wanted).filter(|(_, wanted)| **wanted > 1e-37) {
+    for (Lanes([found, ..]), wanted) in
+        lanes.iter().zip(&wanted).filter(|(_, wanted)| **wanted > 1e-37)
+    {
         assert!((f64::from(*found) / wanted - 1.0).abs() < 1e-5, "{found} for {wanted}");
     }
     assert!((sum / wanted.iter().sum::<f64>() - 1.0).abs() < 1e-6);
 }
 
 fn rounded(row: &[f32], codes: &mut [u8]) -> CodeRange {
-    let row: &[Part] = bytemuck::cast_slice(row);
+    let row: Vec<Part> = bytemuck::pod_collect_to_vec(row);
     let range = floats::range(Portable, row.iter());
     let codes: &mut [CodePart<u8>] = bytemuck::cast_slice_mut(codes);
     floats::round(Portable, row.iter(), range, codes.iter_mut());

@@ -29,44 +29,45 @@ impl Kernel for Portable {
     }
 }
 
-/// Arrays of lanes.
+type Array = [f32; LANES];
+
 impl Vectors for Portable {
-    type Vector = Lanes;
+    type Vector = Array;
     type Code = u8;
 
-    fn load(self, lanes: &Lanes) -> Lanes {
-        *lanes
+    fn load(self, lanes: &Lanes) -> Array {
+        lanes.0
     }
 
-    fn store(self, vector: Lanes, lanes: &mut Lanes) {
-        *lanes = vector;
+    fn store(self, vector: Array, lanes: &mut Lanes) {
+        lanes.0 = vector;
     }
 
-    fn splat(self, number: f32) -> Lanes {
+    fn splat(self, number: f32) -> Array {
         [number; LANES]
     }
 
-    fn add(self, one: Lanes, other: Lanes) -> Lanes {
+    fn add(self, one: Array, other: Array) -> Array {
         std::array::from_fn(|lane| one[lane] + other[lane])
     }
 
-    fn multiply(self, one: Lanes, other: Lanes) -> Lanes {
+    fn multiply(self, one: Array, other: Array) -> Array {
         std::array::from_fn(|lane| one[lane] * other[lane])
     }
 
-    fn multiply_add(self, one: Lanes, other: Lanes, more: Lanes) -> Lanes {
+    fn multiply_add(self, one: Array, other: Array, more: Array) -> Array {
         std::array::from_fn(|lane| one[lane].mul_add(other[lane], more[lane]))
     }
 
-    fn least(self, one: Lanes, other: Lanes) -> Lanes {
+    fn least(self, one: Array, other: Array) -> Array {
         std::array::from_fn(|lane| less(one[lane], other[lane]))
     }
 
-    fn largest(self, one: Lanes, other: Lanes) -> Lanes {
+    fn largest(self, one: Array, other: Array) -> Array {
         std::array::from_fn(|lane| more(one[lane], other[lane]))
     }
 
-    fn interleaved(self, one: Lanes, other: Lanes) -> [Lanes; 2] {
+    fn interleaved(self, one: Array, other: Array) -> [Array; 2] {
         let mut both = [[0.0; LANES]; 2];
         let pairs = both.as_flattened_mut().as_chunks_mut().0.iter_mut();
         for (pair, values) in pairs.zip(one.into_iter().zip(other)) {
@@ -75,15 +76,15 @@ impl Vectors for Portable {
         both
     }
 
-    fn minus_size(self, vector: Lanes) -> Lanes {
+    fn minus_size(self, vector: Array) -> Array {
         vector.map(|value| -value.abs())
     }
 
-    fn floats(self, sums: &Sums) -> Lanes {
+    fn floats(self, sums: &Sums) -> Array {
         sums.map(|sum| sum as f32)
     }
 
-    fn low_bytes(self, vector: Lanes) -> [u8; LANES] {
+    fn low_bytes(self, vector: Array) -> [u8; LANES] {
         vector.map(|value| value.to_bits() as u8)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::floats::CodeRange;
-use crate::format::{CHANNELS, Dense, INPUTS, PAIR, Pair, Part, STEPS};
+use crate::format::{CHANNELS, Dense, INPUTS, Lanes, PAIR, Pair, Part, STEPS};
 use crate::forward::{Instructions, Panel, Place};
 use crate::model_file::Numbers;
 use crate::scratch::CodePart;
@@ -24,8 +24,8 @@ impl Matrix {
         pairs.as_flattened_mut().as_flattened_mut().fill_with(&mut weight);
         Self {
             inputs,
-            ones: vec![[[1.0; CHANNELS]; 2]; outputs / PAIR],
-            zeros: vec![[[0.0; CHANNELS]; 2]; outputs / PAIR],
+            ones: vec![[Lanes([1.0; CHANNELS]); 2]; outputs / PAIR],
+            zeros: vec![[Lanes::ZERO; 2]; outputs / PAIR],
             weights: pairs,
         }
     }
@@ -68,12 +68,12 @@ fn check<I: Instructions<Code: From<u8>>>(cpu: I, name: &str, matrix: &Matrix, r
     let (codes, height) = (laid_out(rows), rows.len());
     let ranges = vec![CodeRange { low: 0.0, step: 1.0 }; height];
     let panel = Panel { codes: &codes, distance: height, ranges: &ranges };
-    let mut found = vec![[[f32::NAN; CHANNELS]; 2]; height * matrix.ones.len()];
+    let mut found = vec![[Lanes([f32::NAN; CHANNELS]); 2]; height * matrix.ones.len()];
     let place = Place { parts: &mut found, distance: height };
     cpu.multiply_panel(panel, matrix.dense(), 0..matrix.ones.len(), place);
     for (pair, found) in found.chunks(height).enumerate() {
         for (codes, found) in rows.iter().zip(found) {
-            for (channel, found) in found.as_flattened().iter().enumerate() {
+            for (channel, found) in found.iter().flat_map(|lanes| lanes.0).enumerate() {
                 let wanted = matrix.sum(codes, pair, channel) as f32;
                 let (found, wanted) = (found.to_bits(), wanted.to_bits());
                 assert_eq!(found, wanted, "{name}, {height} rows, {} inputs", matrix.inputs);
