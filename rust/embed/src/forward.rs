@@ -15,11 +15,8 @@ use crate::scratch::{CodePart, Floats, Form, Forms, Rounded, Scratch, grow};
 /// The most rows of a batch that are widened together.
 const INNER_ROWS: usize = 48;
 
-/// The most pairs of blocks that meet all rows before the next: 96 kB of a small model's weights.
-const PAIRS: usize = 8;
-
 /// Rows that take a step together, so that none waits for the sums of the one before.
-const GROUP: usize = 4;
+const GROUP: usize = 8;
 
 /// Texts of one run.
 #[derive(Clone, Copy)]
@@ -37,15 +34,8 @@ pub(crate) trait Instructions: Vectors {
     /// Its form of rounded rows.
     fn form(forms: &mut Forms) -> &mut Form<Self::Code>;
 
-    /// Multiply a panel by some pairs of blocks: add up the products of codes and weights and
-    /// [`finish`] them.
-    fn multiply_panel(
-        self,
-        panel: Panel<'_, Self::Code>,
-        dense: Dense<'_>,
-        pairs: Range<usize>,
-        output: Place<'_>,
-    );
+    /// Multiply a panel by a matrix: add up the products of codes and weights and [`finish`] them.
+    fn multiply_panel(self, panel: Panel<'_, Self::Code>, dense: Dense<'_>, output: Place<'_>);
 
     /// [`attend`] with as many sums as there are registers for.
     fn attend(
@@ -251,15 +241,15 @@ fn round<I: Vectors>(cpu: I, rows: &Floats, some: Range<usize>, rounded: &mut Ro
 
 /// How rows are cut into panels of nearly one height.
 #[inline(always)]
-fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> + Clone {
+fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let count = rows.div_ceil(most).max(1);
     let (height, higher) = (rows / count, rows % count);
     let start = move |at: usize| at * height + at.min(higher);
     (0..count).map(move |at| start(at)..start(at + 1))
 }
 
-/// Multiply some rounded rows by a matrix. A few pairs of blocks meet all rows before the next, so
-/// that their weights come from memory once.
+/// Multiply some rounded rows by a matrix. A panel's codes stay in the first level of the cache, and
+/// the weights of a small model's matrix in the second.
 #[inline(always)]
 fn multiply<I: Instructions>(
     cpu: I,
@@ -270,15 +260,12 @@ fn multiply<I: Instructions>(
 ) {
     output.fit(some.len(), dense.scales.len() * PAIR);
     let (codes, distance) = (rounded.codes.part(0), rounded.codes.distance());
-    let panels_of_rows = panels(some.len(), I::ROWS);
-    for pairs in panels(dense.scales.len(), PAIRS) {
-        for rows in panels_of_rows.clone() {
-            let first = some.start + rows.start;
-            let ranges = &rounded.ranges[first..][..rows.len()];
-            let panel = Panel { codes: &codes[first..], distance, ranges };
-            let place = Place { distance: output.distance(), parts: output.parts_from(rows.start) };
-            cpu.multiply_panel(panel, dense, pairs.clone(), place);
-        }
+    for rows in panels(some.len(), I::ROWS) {
+        let first = some.start + rows.start;
+        let ranges = &rounded.ranges[first..][..rows.len()];
+        let panel = Panel { codes: &codes[first..], distance, ranges };
+        let place = Place { distance: output.distance(), parts: output.parts_from(rows.start) };
+        cpu.multiply_panel(panel, dense, place);
     }
 }
 

@@ -63,15 +63,9 @@ impl Instructions for Avx2 {
         &mut forms.words
     }
 
-    fn multiply_panel(
-        self,
-        panel: Panel<'_, i16>,
-        dense: Dense<'_>,
-        pairs: Range<usize>,
-        output: Place<'_>,
-    ) {
+    fn multiply_panel(self, panel: Panel<'_, i16>, dense: Dense<'_>, output: Place<'_>) {
         // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, pairs, output) }
+        unsafe { multiply(self, panel, dense, output) }
     }
 
     fn attend(
@@ -98,19 +92,13 @@ fn attend(
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn multiply(
-    cpu: Avx2,
-    panel: Panel<'_, i16>,
-    dense: Dense<'_>,
-    pairs: Range<usize>,
-    output: Place<'_>,
-) {
+fn multiply(cpu: Avx2, panel: Panel<'_, i16>, dense: Dense<'_>, output: Place<'_>) {
     match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, pairs, output),
-        2 => rows::<2>(cpu, panel, dense, pairs, output),
-        3 => rows::<3>(cpu, panel, dense, pairs, output),
-        4 => rows::<4>(cpu, panel, dense, pairs, output),
-        5 => rows::<5>(cpu, panel, dense, pairs, output),
+        1 => rows::<1>(cpu, panel, dense, output),
+        2 => rows::<2>(cpu, panel, dense, output),
+        3 => rows::<3>(cpu, panel, dense, output),
+        4 => rows::<4>(cpu, panel, dense, output),
+        5 => rows::<5>(cpu, panel, dense, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
@@ -120,10 +108,9 @@ fn rows<const HEIGHT: usize>(
     cpu: Avx2,
     panel: Panel<'_, i16>,
     dense: Dense<'_>,
-    pairs: Range<usize>,
     mut output: Place<'_>,
 ) {
-    for pair in pairs {
+    for pair in 0..dense.scales.len() {
         let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
         for eight in 0..4 {
             let sums = add_products::<HEIGHT>(panel, dense.pair(pair), eight);

@@ -70,15 +70,9 @@ impl Instructions for Avx512Vnni {
         &mut forms.bytes
     }
 
-    fn multiply_panel(
-        self,
-        panel: Panel<'_, u8>,
-        dense: Dense<'_>,
-        pairs: Range<usize>,
-        output: Place<'_>,
-    ) {
+    fn multiply_panel(self, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
         // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, pairs, output) }
+        unsafe { multiply(self, panel, dense, output) }
     }
 
     fn attend(
@@ -105,26 +99,20 @@ fn attend(
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn multiply(
-    cpu: Avx512Vnni,
-    panel: Panel<'_, u8>,
-    dense: Dense<'_>,
-    pairs: Range<usize>,
-    output: Place<'_>,
-) {
+fn multiply(cpu: Avx512Vnni, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
     match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, pairs, output),
-        2 => rows::<2>(cpu, panel, dense, pairs, output),
-        3 => rows::<3>(cpu, panel, dense, pairs, output),
-        4 => rows::<4>(cpu, panel, dense, pairs, output),
-        5 => rows::<5>(cpu, panel, dense, pairs, output),
-        6 => rows::<6>(cpu, panel, dense, pairs, output),
-        7 => rows::<7>(cpu, panel, dense, pairs, output),
-        8 => rows::<8>(cpu, panel, dense, pairs, output),
-        9 => rows::<9>(cpu, panel, dense, pairs, output),
-        10 => rows::<10>(cpu, panel, dense, pairs, output),
-        11 => rows::<11>(cpu, panel, dense, pairs, output),
-        12 => rows::<12>(cpu, panel, dense, pairs, output),
+        1 => rows::<1>(cpu, panel, dense, output),
+        2 => rows::<2>(cpu, panel, dense, output),
+        3 => rows::<3>(cpu, panel, dense, output),
+        4 => rows::<4>(cpu, panel, dense, output),
+        5 => rows::<5>(cpu, panel, dense, output),
+        6 => rows::<6>(cpu, panel, dense, output),
+        7 => rows::<7>(cpu, panel, dense, output),
+        8 => rows::<8>(cpu, panel, dense, output),
+        9 => rows::<9>(cpu, panel, dense, output),
+        10 => rows::<10>(cpu, panel, dense, output),
+        11 => rows::<11>(cpu, panel, dense, output),
+        12 => rows::<12>(cpu, panel, dense, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
@@ -134,10 +122,9 @@ fn rows<const HEIGHT: usize>(
     cpu: Avx512Vnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pairs: Range<usize>,
     mut output: Place<'_>,
 ) {
-    for pair in pairs {
+    for pair in 0..dense.scales.len() {
         let sums = add_products::<HEIGHT>(panel, dense.pair(pair));
         let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
         for (half, lanes) in lanes.iter_mut().enumerate() {

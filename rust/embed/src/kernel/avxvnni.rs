@@ -65,15 +65,9 @@ impl Instructions for AvxVnni {
         &mut forms.bytes
     }
 
-    fn multiply_panel(
-        self,
-        panel: Panel<'_, u8>,
-        dense: Dense<'_>,
-        pairs: Range<usize>,
-        output: Place<'_>,
-    ) {
+    fn multiply_panel(self, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
         // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, pairs, output) }
+        unsafe { multiply(self, panel, dense, output) }
     }
 
     fn attend(
@@ -100,20 +94,14 @@ fn attend(
 }
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
-fn multiply(
-    cpu: AvxVnni,
-    panel: Panel<'_, u8>,
-    dense: Dense<'_>,
-    pairs: Range<usize>,
-    output: Place<'_>,
-) {
+fn multiply(cpu: AvxVnni, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
     match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, pairs, output),
-        2 => rows::<2>(cpu, panel, dense, pairs, output),
-        3 => rows::<3>(cpu, panel, dense, pairs, output),
-        4 => rows::<4>(cpu, panel, dense, pairs, output),
-        5 => rows::<5>(cpu, panel, dense, pairs, output),
-        6 => rows::<6>(cpu, panel, dense, pairs, output),
+        1 => rows::<1>(cpu, panel, dense, output),
+        2 => rows::<2>(cpu, panel, dense, output),
+        3 => rows::<3>(cpu, panel, dense, output),
+        4 => rows::<4>(cpu, panel, dense, output),
+        5 => rows::<5>(cpu, panel, dense, output),
+        6 => rows::<6>(cpu, panel, dense, output),
         _ => unreachable!("panels have 1 to `ROWS` rows"),
     }
 }
@@ -123,10 +111,9 @@ fn rows<const HEIGHT: usize>(
     cpu: AvxVnni,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pairs: Range<usize>,
     mut output: Place<'_>,
 ) {
-    for pair in pairs {
+    for pair in 0..dense.scales.len() {
         let mut lanes = [[[0; CHANNELS]; HEIGHT]; 2];
         for (half, lanes) in lanes.iter_mut().enumerate() {
             let sums = add_products::<HEIGHT>(panel, dense.pair(pair), half);

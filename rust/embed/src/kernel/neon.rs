@@ -64,18 +64,12 @@ impl<const DOT: bool> Instructions for Neon<DOT> {
         &mut forms.bytes
     }
 
-    fn multiply_panel(
-        self,
-        panel: Panel<'_, u8>,
-        dense: Dense<'_>,
-        pairs: Range<usize>,
-        output: Place<'_>,
-    ) {
+    fn multiply_panel(self, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
         match panel.ranges.len() {
-            1 => rows::<DOT, 1>(self, panel, dense, pairs, output),
-            2 => rows::<DOT, 2>(self, panel, dense, pairs, output),
-            3 => rows::<DOT, 3>(self, panel, dense, pairs, output),
-            4 => rows::<DOT, 4>(self, panel, dense, pairs, output),
+            1 => rows::<DOT, 1>(self, panel, dense, output),
+            2 => rows::<DOT, 2>(self, panel, dense, output),
+            3 => rows::<DOT, 3>(self, panel, dense, output),
+            4 => rows::<DOT, 4>(self, panel, dense, output),
             _ => unreachable!("panels have 1 to `ROWS` rows"),
         }
     }
@@ -95,10 +89,9 @@ fn rows<const DOT: bool, const HEIGHT: usize>(
     cpu: Neon<DOT>,
     panel: Panel<'_, u8>,
     dense: Dense<'_>,
-    pairs: Range<usize>,
     mut output: Place<'_>,
 ) {
-    for pair in pairs {
+    for pair in 0..dense.scales.len() {
         let weights = dense.pair(pair);
         let lanes = [0, 1].map(|half| {
             if DOT {

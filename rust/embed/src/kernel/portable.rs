@@ -96,14 +96,8 @@ impl Instructions for Portable {
         &mut forms.bytes
     }
 
-    fn multiply_panel(
-        self,
-        panel: Panel<'_, u8>,
-        dense: Dense<'_>,
-        pairs: Range<usize>,
-        mut output: Place<'_>,
-    ) {
-        for pair in pairs {
+    fn multiply_panel(self, panel: Panel<'_, u8>, dense: Dense<'_>, mut output: Place<'_>) {
+        for pair in 0..dense.scales.len() {
             let sums = [0, 1].map(|half| [sums(panel, dense.pair(pair), half)]);
             finish(self, &sums, panel, dense, pair, &mut output);
         }

@@ -70,7 +70,7 @@ fn check<I: Instructions<Code: From<u8>>>(cpu: I, name: &str, matrix: &Matrix, r
     let panel = Panel { codes: &codes, distance: height, ranges: &ranges };
     let mut found = vec![[Lanes([f32::NAN; CHANNELS]); 2]; height * matrix.ones.len()];
     let place = Place { parts: &mut found, distance: height };
-    cpu.multiply_panel(panel, matrix.dense(), 0..matrix.ones.len(), place);
+    cpu.multiply_panel(panel, matrix.dense(), place);
     for (pair, found) in found.chunks(height).enumerate() {
         for (codes, found) in rows.iter().zip(found) {
             for (channel, found) in found.iter().flat_map(|lanes| lanes.0).enumerate() {
