@@ -21,8 +21,9 @@ const EPSILON: f32 = 1e-12;
 /// Added to a number below 2²², it leaves the nearest integer in the low bits.
 const ROUNDING: f32 = 12_582_912.0;
 
-/// The largest code of an activation.
-const MAX_CODE: f32 = 255.0;
+/// Steps from the least number of a row to the largest; there is a code more, because both are
+/// rounded.
+const RANGE_STEPS: f32 = 254.0;
 
 /// Below, x·Φ(x) is 0 up to 1.5·10⁻⁶.
 const NORMAL_END: f32 = -5.0;
@@ -39,6 +40,23 @@ const NARROWEST: f32 = 1e-32;
 pub(crate) struct CodeRange {
     pub(crate) low: f32,
     pub(crate) step: f32,
+}
+
+impl CodeRange {
+    /// A range around 0, of which a code stands for 0 itself: many numbers are 0 or nearly so
+    /// behind GELU, and would all err alike.
+    #[inline(always)]
+    fn new(low: f32, high: f32) -> Self {
+        let step = (high - low) / RANGE_STEPS;
+        let zero = low.mul_add(-factor(step), ROUNDING) - ROUNDING;
+        Self { low: -zero * step, step }
+    }
+}
+
+/// Codes a unit.
+#[inline(always)]
+fn factor(step: f32) -> f32 {
+    if step > NARROWEST { 1.0 / step } else { 0.0 }
 }
 
 /// Operations on 16 floats in registers. A value exists only on CPUs with the instructions.
@@ -114,7 +132,7 @@ impl<V: Copy> Extent<V> {
     fn range<I: Vectors<Vector = V>>(self, cpu: I) -> CodeRange {
         let low = folded(lanes(cpu, cpu.least(self.lows[0], self.lows[1])), less);
         let high = folded(lanes(cpu, cpu.largest(self.highs[0], self.highs[1])), more);
-        CodeRange { low, step: (high - low) / MAX_CODE }
+        CodeRange::new(less(low, 0.0), more(high, 0.0))
     }
 }
 
@@ -239,13 +257,12 @@ pub(crate) fn round<'a, I: Vectors<Code: 'a>>(
     range: CodeRange,
     codes: impl Iterator<Item = &'a mut CodePart<I::Code>>,
 ) {
-    let factor = if range.step > NARROWEST { 1.0 / range.step } else { 0.0 };
-    let (lows, factors, rounding) = (cpu.splat(-range.low), cpu.splat(factor), cpu.splat(ROUNDING));
+    let factor = factor(range.step);
+    let (factors, zero) = (cpu.splat(factor), cpu.splat(range.low.mul_add(-factor, ROUNDING)));
     for (codes, part) in codes.zip(row) {
         let halves = codes.as_flattened_mut().as_chunks_mut::<LANES>().0;
         for half in 0..2 {
-            let above = cpu.add(cpu.load(&part[half]), lows);
-            halves[half] = cpu.low_bytes(cpu.multiply_add(above, factors, rounding));
+            halves[half] = cpu.low_bytes(cpu.multiply_add(cpu.load(&part[half]), factors, zero));
         }
     }
 }
