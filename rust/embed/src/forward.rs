@@ -272,7 +272,7 @@ fn multiply<I: Instructions>(
 /// Mix the values of a text's tokens by what their keys say to each query, head by head.
 ///
 /// A row of `wide` holds the query, the key and the value of a token. Sixteen queries lie side by
-/// side, so that nothing is added or compared across lanes. `KEYS` are scored together and
+/// side, so that nothing is added or compared across lanes. `FOURS` of keys are scored together and
 /// `HALVES` of four outputs mixed, as many as a kernel has registers for.
 #[inline(always)]
 pub(crate) fn attend<I: Vectors, const FOURS: usize, const HALVES: usize>(

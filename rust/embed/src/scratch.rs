@@ -1,5 +1,4 @@
 //! Buffers that a thread keeps, so that a call allocates nothing once they are large enough.
-
 #![expect(clippy::inline_always, reason = "as in `floats`")]
 
 use std::cell::RefCell;

@@ -62,8 +62,8 @@ fn run(
 vectors!([] Avx512Vnni, vectors512, __m512, u8, low_bytes);
 
 impl Instructions for Avx512Vnni {
-    /// With two registers a row, two of weights and one of codes, 27 of the 32; with 14 rows, their
-    /// pointers no longer fit the other registers.
+    /// With two registers a row, two of weights and one of codes, 27 of the 32; 14 rows are no
+    /// faster.
     const ROWS: usize = 12;
 
     fn form(forms: &mut Forms) -> &mut Form<u8> {
@@ -161,7 +161,7 @@ fn add_products<const HEIGHT: usize>(
 /// Fetch the weights of a later step.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn prefetch(pair: &Pair) {
+fn prefetch(pair: &Pair) {
     let later = std::ptr::from_ref(pair).wrapping_add(STEPS_AHEAD);
     for line in 0..2 {
         _mm_prefetch::<_MM_HINT_T0>(later.cast::<Block>().wrapping_add(line).cast());
