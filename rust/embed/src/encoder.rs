@@ -10,8 +10,8 @@ use crate::forward::Batch;
 use crate::kernel::{Kernel, choose};
 use crate::scratch::{Scratch, with_scratch};
 
-/// Texts are run together until they have so many tokens: weights are then read once for all of
-/// them, and their activations stay in the cache of a core.
+/// Texts are run together until they have so many tokens: weights then come from memory once for
+/// all of them, and their activations stay in the cache of a core.
 const BATCH_TOKENS: usize = 128;
 
 /// Of threads.

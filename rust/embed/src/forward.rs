@@ -248,8 +248,8 @@ fn panels(rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).map(move |at| start(at)..start(at + 1))
 }
 
-/// Multiply some rounded rows by a matrix. A panel's codes stay in the first level of the cache, and
-/// the weights of a small model's matrix in the second.
+/// Multiply some rounded rows by a matrix. A panel's codes stay in the first level of the cache,
+/// and the weights of a small model's matrix in the second.
 #[inline(always)]
 fn multiply<I: Instructions>(
     cpu: I,
