@@ -7,8 +7,7 @@
 
 use bytemuck::Zeroable;
 
-use crate::format::{CHANNELS, Lanes, Norm, PAIR, Part};
-use crate::scratch::CodePart;
+use crate::format::{CHANNELS, CodePart, Lanes, Norm, PAIR, Part};
 
 pub(crate) const LANES: usize = CHANNELS;
 

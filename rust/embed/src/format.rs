@@ -66,6 +66,9 @@ impl DerefMut for Lanes {
 /// The numbers of a row that belong to a pair of blocks.
 pub(crate) type Part = [Lanes; 2];
 
+/// The codes of a part of a row, step by step.
+pub(crate) type CodePart<C> = [[C; INPUTS]; STEPS];
+
 /// Whether the hash of a file is compared when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {

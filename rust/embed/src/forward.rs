@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::floats::{self, CodeRange, LANES, Sums, Unit, Vectors};
-use crate::format::{Dense, HEAD, Lanes, Layer, Model, Norm, PAIR, Part, Words};
-use crate::scratch::{CodePart, Floats, Form, Forms, Rounded, Scratch, grow};
+use crate::format::{CodePart, Dense, HEAD, Lanes, Layer, Model, Norm, PAIR, Part, Words};
+use crate::scratch::{Floats, Form, Forms, Rounded, Scratch, grow};
 
 /// The most rows of a batch that are widened together.
 const INNER_ROWS: usize = 48;

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use bytemuck::Zeroable;
 
 use crate::floats::CodeRange;
-use crate::format::{INPUTS, Lanes, PAIR, Part, STEPS, Sizes};
+use crate::format::{CodePart, Lanes, PAIR, Part, Sizes};
 
 /// Parts behind the last, which attention reads where it takes the last keys by the four.
 const BEHIND: usize = 3;
@@ -36,9 +36,6 @@ pub(crate) struct Rounded<C> {
     pub(crate) codes: Rows<CodePart<C>>,
     pub(crate) ranges: Vec<CodeRange>,
 }
-
-/// The codes of a part of a row, step by step.
-pub(crate) type CodePart<C> = [[C; INPUTS]; STEPS];
 
 impl<T> Default for Rows<T> {
     fn default() -> Self {

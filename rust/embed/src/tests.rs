@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::counting::{allocated_bytes, allocations};
 use crate::floats::CodeRange;
-use crate::format::{Lanes, Model, Part};
+use crate::format::{CodePart, Lanes, Model, Part};
 use crate::forward::Batch;
 use crate::kernel::portable::Portable;
 use crate::kernel::{Kernel, supported};
@@ -17,7 +17,7 @@ use crate::model_file::{
     HIDDEN, LAYERS, Numbers, POSITIONS, PlainDense, PlainModel, PlainNorm, WORDS, with_hash,
     written,
 };
-use crate::scratch::{CodePart, Scratch};
+use crate::scratch::Scratch;
 
 /// Lengths around the panels of all kernels, and two that are no batch together.
 const LENGTHS: [usize; 18] = [1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 129];
@@ -253,9 +253,9 @@ fn rounded(row: &[f32], codes: &mut [u8]) -> CodeRange {
 #[test]
 fn what_is_far_below_the_largest_score_has_no_weight() {
     for far in [-88.0, -1000.0, -1e30, f32::NEG_INFINITY] {
-        let mut scores = [[7.0; 16], [7.0 + far; 16]];
+        let mut scores = [Lanes([7.0; 16]), Lanes([7.0 + far; 16])];
         let sums = floats::exponentials(&mut scores);
-        let whole = scores[0].iter().chain(&sums);
+        let whole = scores[0].iter().chain(sums.iter());
         assert!(whole.into_iter().all(|weight| (weight - 1.0).abs() < 1e-6), "{scores:?}");
         assert!(scores[1].iter().all(|weight| (0.0..1e-37).contains(weight)), "{scores:?}");
     }
@@ -264,10 +264,9 @@ fn what_is_far_below_the_largest_score_has_no_weight() {
 #[test]
 fn every_sum_but_that_of_zeros_gets_unit_length() {
     let pooled = |row: [f32; 64]| {
-        let parts: &[Part] = bytemuck::cast_slice(&row);
+        let parts: [Part; 2] = bytemuck::cast(row);
         let mut vector = [f32::NAN; 64];
-        let place = bytemuck::cast_slice_mut(&mut vector);
-        floats::pool(Portable, parts.iter().map(std::slice::from_ref), place);
+        floats::pool(Portable, parts.iter().map(std::slice::from_ref), &mut vector);
         vector
     };
     for size in [1e-15, 0.01, 1.0, 1e15] {

@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::floats::CodeRange;
-use crate::format::{CHANNELS, Dense, INPUTS, Lanes, PAIR, Pair, Part, STEPS};
+use crate::format::{CHANNELS, CodePart, Dense, INPUTS, Lanes, PAIR, Pair, Part, STEPS};
 use crate::forward::{Instructions, Panel, Place};
 use crate::model_file::Numbers;
-use crate::scratch::CodePart;
 
 /// Numbers of inputs of one part, of a few, and those of small models.
 const INPUT_COUNTS: [usize; 5] = [32, 64, 96, 384, 1536];
