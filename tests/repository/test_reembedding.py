@@ -21,6 +21,7 @@ from mnemic.errors import (
     MnemicError,
     ReadOnlyError,
     StoreClosedError,
+    StoreFullError,
 )
 from mnemic.repository import missing_vectors, reembedding
 from tests.support.doors import run
@@ -92,7 +93,6 @@ class Refusing(Turned):
 def small_batches(monkeypatch):
     monkeypatch.setattr(reembedding, "EMBEDDED_AT_ONCE", 4)
     monkeypatch.setattr(reembedding, "FIRST_RETRY_SECONDS", 0.001)
-    monkeypatch.setattr(reembedding, "WORKING_SHARE", 1.0)
     monkeypatch.setattr(missing_vectors, "RETRY_SECONDS", 0.05)
 
 
@@ -282,6 +282,54 @@ def test_what_was_embedded_is_not_read_again_for_each_page(places, monkeypatch):
     assert memory.reembed(Turned()).embedded == 40
     assert begun == sorted(begun)
     assert len(set(begun)) == 10
+
+
+def test_vectors_are_stored_while_the_embedder_has_the_next_texts(places, monkeypatch):
+    memory = filled(places.opened(embedder=Embedder()))
+    held, store = Held(), memory.repository._store
+    add_shadow_vectors = store.add_shadow_vectors
+
+    def once_the_embedder_is_called_again(*given):
+        assert held.reached.wait(PATIENCE)
+        held.let_go.set()
+        return add_shadow_vectors(*given)
+
+    monkeypatch.setattr(store, "add_shadow_vectors", once_the_embedder_is_called_again)
+    assert memory.reembed(held).embedded == 10
+    assert similarity(memory, "tea number7") == ("tea number7", 1.0)
+
+
+def test_an_error_of_the_store_ends_it_and_the_old_vectors_stay(places, monkeypatch):
+    memory = filled(places.opened(embedder=Embedder()))
+    store = memory.repository._store
+
+    def full(*_):
+        raise StoreFullError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "add_shadow_vectors", full)
+        with pytest.raises(StoreFullError):
+            memory.reembed(Turned())
+    assert similarity(memory, "tea number7") == ("tea number7", 1.0)
+    assert memory.reembed(Turned()).embedded == 10
+
+
+def test_few_long_texts_are_given_to_the_embedder_at_once(path, monkeypatch):
+    calls = []
+
+    class Noting(Turned):
+        def embed(self, texts):
+            calls.append([len(text) for text in texts])
+            return super().embed(texts)
+
+    monkeypatch.setattr(reembedding, "EMBEDDED_AT_ONCE", 8)
+    monkeypatch.setattr(reembedding, "CHARACTERS_AT_ONCE", 100)
+    with Memory(path, embedder=Embedder()) as memory:
+        memory.add_many(["tea " + "x" * length for length in (8, 8, 30, 40, 50, 8, 200, 8)])
+        assert memory.reembed(Noting()).embedded == 8
+    assert [12, 12] in calls
+    assert [204] in calls
+    assert all(len(call) == 1 or sum(call) <= 100 for call in calls)
 
 
 def test_a_failing_text_is_tried_again_though_memories_are_always_added_meanwhile(places):
@@ -621,7 +669,7 @@ from mnemic import Memory
 from mnemic.repository import reembedding
 from tests.repository.test_reembedding import Turned
 
-reembedding.EMBEDDED_AT_ONCE, reembedding.WORKING_SHARE = 2, 1.0
+reembedding.EMBEDDED_AT_ONCE = 2
 turns = [("turned", 17), ("turned again", 5)]
 with Memory(sys.argv[1], embedder=None) as memory:
     known = Memory.model_of(sys.argv[1]).name

@@ -2,12 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
+from mnemic.embed.limited import started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
@@ -18,7 +20,7 @@ from mnemic.errors import (
     StoreClosedError,
     StoreError,
 )
-from mnemic.model import ReembedReport, Scope
+from mnemic.model import MemoryEntry, ReembedReport, Scope
 from mnemic.model.validation import optional_name
 from mnemic.reporting.logs import logger
 from mnemic.reporting.progress import Progress, Report, reporting
@@ -33,8 +35,13 @@ from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 _log = logger(__name__)
-EMBEDDED_AT_ONCE = 64
-_PAGE = 1024
+EMBEDDED_AT_ONCE = 256
+"""Texts of one call of the embedder: enough for all CPUs, and few enough to stop soon."""
+
+CHARACTERS_AT_ONCE = 100_000
+"""Characters of several texts of one call: half a second's work of two CPUs."""
+
+_PAGE = 4096
 
 MAX_ATTEMPTS = 4
 """Calls of the embedder for a text by itself, until it is listed as failed."""
@@ -48,9 +55,6 @@ FAILURES_OF_AN_OUTAGE = 3
 FIRST_RETRY_SECONDS = 0.2
 RETRY_FACTOR = 4.0
 MAX_RETRY_SECONDS = 60.0
-
-WORKING_SHARE = 0.5
-"""Largest share of the time in which this thread computes, the embedder's part included."""
 
 
 class StoppedError(Exception):
@@ -140,6 +144,7 @@ class VectorFilling(Part):
         self._failed_rows: list[int] = []
         self._outages = 0
         self._after = 0
+        self._storing: Future[int] | None = None
         self.embedded = self.kept = 0
 
     @property
@@ -175,6 +180,14 @@ class VectorFilling(Part):
             StoppedError: If the work was stopped.
             StoreError: If the store cannot be read or written.
         """
+        try:
+            self._fill(model)
+        finally:
+            if self._storing is not None:  # nothing is written after the end
+                wait([self._storing])
+                self._storing = None
+
+    def _fill(self, model: Model) -> None:
         missing, wanted = self._store.to_embed(self._agent_id, model)
         self.kept = max(self.kept, wanted - missing - self.embedded)
         self._job.report(wanted - missing, wanted)
@@ -187,11 +200,17 @@ class VectorFilling(Part):
                 while due:
                     some, due = due[:EMBEDDED_AT_ONCE], due[EMBEDDED_AT_ONCE:]
                     self._embed(model, some)
-                    self._job.report(min(wanted, self.kept + self.embedded), wanted)
+                    self._report(wanted)
+            self._finish_storing()
+            self._report(wanted)
         while waiting := [row for row in self._failures if not self._is_failed(row)]:
             for row in sorted(waiting, key=lambda row: self._failures[row].at):
                 if row in self._failures:  # an outage forgets the failures before it
                     self._retry(model, row)
+        self._finish_storing()
+
+    def _report(self, wanted: int) -> None:
+        self._job.report(min(wanted, self.kept + self.embedded), wanted)
 
     def _retry(self, model: Model, row: int) -> None:
         """Try a failed text again once it is due, unless it has its vectors by then, or is gone."""
@@ -222,33 +241,39 @@ class VectorFilling(Part):
         return row not in self._failures or self._failures[row].at <= time.monotonic()
 
     def _embed(self, model: Model, rows: list[int]) -> None:
-        """Embed rows together; where the embedder fails, each by itself."""
+        """Embed rows together; if they are long or the embedder fails, in ever smaller parts."""
         if self._job.stopped.is_set():
             raise StoppedError
-        try:
-            self._embed_together(model, rows)
-        except EmbeddingError as error:
-            if len(rows) == 1:
-                self._fail(rows[0], error)
+        entries = self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
+        characters = sum(len(entry.content) for entry in entries.values())
+        if len(rows) == 1 or characters <= CHARACTERS_AT_ONCE:
+            try:
+                self._embed_together(model, entries)
+            except EmbeddingError as error:
+                if len(rows) == 1:
+                    self._fail(rows[0], error)
+                    return
+            else:
+                self._succeed()
+                for row in rows:
+                    self._failures.pop(row, None)
                 return
-        else:
-            self._succeed()
-            return
         size = max(1, len(rows) // 4)
         for at in range(0, len(rows), size):
             self._embed(model, [row for row in rows[at : at + size] if self._is_due(row)])
 
-    def _embed_together(self, model: Model, rows: list[int]) -> None:
-        started, used = time.perf_counter(), time.thread_time()
-        entries = self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
+    def _embed_together(self, model: Model, entries: Mapping[int, MemoryEntry]) -> None:
         found = self._embedder.embed_contents([entry.content for entry in entries.values()])
         vectors = dict(zip(entries, found, strict=True))
-        stored = self._store.add_shadow_vectors(self._agent_id, model[0], entries, vectors).result()
-        self.embedded += stored
-        for row in rows:
-            self._failures.pop(row, None)
-        used = time.thread_time() - used
-        self._wait(used / WORKING_SHARE - (time.perf_counter() - started))
+        self._finish_storing()
+        store = partial(self._store.add_shadow_vectors, self._agent_id, model[0], entries, vectors)
+        self._storing = started(lambda: store().result())  # beside the next call of the embedder
+
+    def _finish_storing(self) -> None:
+        """Wait for what is stored, and count it; raise its error."""
+        storing, self._storing = self._storing, None
+        if storing is not None:
+            self.embedded += storing.result()
 
     def _succeed(self) -> None:
         self._failed_rows.clear()
