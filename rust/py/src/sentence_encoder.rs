@@ -21,7 +21,7 @@ use crate::errors::{
 use crate::text::utf8;
 use crate::word_piece::PyWordPieceTokenizer;
 
-/// Texts, and their tokens, between two looks for a signal: some .3 s of one thread with AVX2.
+/// Texts, and tokens of each thread, between two looks for a signal: some .3 s with AVX2.
 const TEXTS_AT_ONCE: usize = 512;
 const TOKENS_AT_ONCE: usize = 4096;
 /// More than these take.
@@ -91,10 +91,12 @@ impl PySentenceEncoder {
         threads: Option<usize>,
         deadline: &Deadline,
     ) -> PyResult<usize> {
-        let encodings = self.encoded(texts, deadline).map_err(raised)?;
+        let threads = threads.unwrap_or(self.cpus).min(texts.len()).max(1);
+        let at_once = TOKENS_AT_ONCE.saturating_mul(threads.min(self.cpus));
+        let encodings = self.encoded(texts, at_once, deadline).map_err(raised)?;
         let tokens: Vec<&[u32]> = encodings.iter().map(|encoding| &*encoding.ids).collect();
         let memory = |threads| require_memory(self.encoder.memory(&tokens, threads));
-        let mut threads = threads.unwrap_or(self.cpus).min(tokens.len()).max(1);
+        let mut threads = threads;
         while threads > 1 && memory(threads).is_err() {
             threads /= 2;
         }
@@ -108,10 +110,15 @@ impl PySentenceEncoder {
         Ok(encodings.len())
     }
 
-    fn encoded(&self, texts: &[PyBackedStr], deadline: &Deadline) -> Result<Vec<Encoding>, Error> {
+    fn encoded(
+        &self,
+        texts: &[PyBackedStr],
+        at_once: usize,
+        deadline: &Deadline,
+    ) -> Result<Vec<Encoding>, Error> {
         let (mut encodings, mut tokens) = (Vec::new(), 0);
         for text in texts {
-            if tokens >= TOKENS_AT_ONCE {
+            if tokens >= at_once {
                 break;
             }
             if deadline.is_past() {
