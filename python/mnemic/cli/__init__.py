@@ -1,0 +1,1 @@
+"""The command `mnemic`: memories from a shell."""

@@ -1,0 +1,132 @@
+"""What every verb gets: its arguments, its memory, its user, and a place to print."""
+
+import argparse
+import os
+import sys
+from base64 import b64decode
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from mnemic.cli.output import Output
+from mnemic.errors import InvalidArgumentError
+from mnemic.memory import Memory
+
+PLACE: Final = "MNEMIC_DB"
+USER: Final = "MNEMIC_USER"
+KEY: Final = "MNEMIC_KEY"
+AGENT: Final = "default"
+
+
+def declare_place(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that every verb has."""
+    place = parser.add_argument_group("where and for whom")
+    place.add_argument("--db", metavar="PATH", help=f"file or PostgreSQL URL; or {PLACE}")
+    place.add_argument("--agent", metavar="ID", default=AGENT, help="agent of the memories")
+    whom = place.add_mutually_exclusive_group()
+    whom.add_argument("--user", metavar="ID", help=f"whose memories; or {USER}")
+    whom.add_argument("--all-users", action="store_true", help="those of everybody")
+    parser.add_argument("--json", action="store_true", help="print JSON, a line for each result")
+
+
+def declare_days(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that leave out what is older or newer."""
+    parser.add_argument("--since", metavar="DAY", help="stored on or after a day, as 2026-05-01")
+    parser.add_argument("--until", metavar="DAY", help="stored before a day")
+
+
+def default_place() -> Path:
+    """Return the file that is used where none is named."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "mnemic" / "memory.db"
+
+
+def key_of(variable: str) -> bytes | None:
+    """Return the master key in an environment variable, in base64; None without it.
+
+    Raises:
+        InvalidArgumentError: If it is not base64.
+    """
+    text = os.environ.get(variable)
+    if not text:
+        return None
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise InvalidArgumentError(f"{variable} must be a key of 32 bytes in base64") from None
+
+
+class Call:
+    """One run of a verb.
+
+    Attributes:
+        given: Its arguments.
+        out: Prints.
+    """
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given = given
+        self.out = Output(is_json=given.json)
+        self._open = ExitStack()
+
+    @cached_property
+    def place(self) -> str:
+        """The file or URL of the memories; the folder of the default file is made."""
+        named = self.given.db or os.environ.get(PLACE)
+        if named:
+            return str(named)
+        path = default_place()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(path)
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """Whose memories, as arguments of the memory's calls."""
+        return {"all_users": True} if self.given.all_users else {"user_id": self.user}
+
+    @property
+    def user(self) -> str | None:
+        """The user, None for the memories stored without one."""
+        return self.given.user or os.environ.get(USER) or None
+
+    def memory(self, **options: Any) -> Memory:
+        """Open the memory; it is closed at the end of the run.
+
+        Without the local model it stores and searches words alone.
+        """
+        key = key_of(KEY)
+        if key is not None:
+            from mnemic.crypto import Encryption  # noqa: PLC0415 - where there is a key
+
+            options.setdefault("encryption", Encryption(key))
+        if "embedder" not in options and not _has_model():
+            options["embedder"] = None
+        return self._open.enter_context(Memory(self.place, self.given.agent, **options))
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self._open.close()
+
+    def fail(self, message: str, code: int) -> int:
+        """Print an error; return its exit code."""
+        self.out.note(message)
+        return code
+
+
+def filters_of(**given: Any) -> dict[str, Any] | None:
+    """Return the filters that were given, None without any."""
+    return {name: value for name, value in given.items() if value is not None} or None
+
+
+def read_stdin() -> str:
+    """Return what another program or a person writes."""
+    if sys.stdin.isatty():
+        print("mnemic: reads from the terminal; Ctrl-D ends the text", file=sys.stderr)
+    return sys.stdin.read()
+
+
+def _has_model() -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415 - as below
+
+    return find_spec("mnemic_minilm") is not None

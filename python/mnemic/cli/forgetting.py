@@ -1,0 +1,76 @@
+"""The verb forget: it deletes for good, and prints a receipt."""
+
+import argparse
+import time
+from datetime import UTC, datetime
+
+from mnemic.cli.call import Call, filters_of
+from mnemic.errors import InvalidArgumentError
+from mnemic.memory import Memory
+
+_ERASE_SECONDS = 30.0
+_PAUSE_SECONDS = 0.2
+
+
+def declare_forget(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of forget."""
+    parser.add_argument("id", nargs="*", help="ids of memories")
+    parser.add_argument("--tag", action="append", help="all memories with this tag")
+    parser.add_argument("--type", help="all memories of this type")
+    parser.add_argument("--everything", action="store_true", help="all memories of the user")
+    parser.add_argument("--keep", action="store_true", help="can be restored for 90 days")
+    parser.add_argument("--dry-run", action="store_true", help="show what would go, and keep it")
+
+
+def forget(call: Call) -> int:
+    """Delete memories; return 1 if their bytes are not gone though the store could say so."""
+    given = call.given
+    filters = filters_of(types=given.type and [given.type], tags=given.tag)
+    if bool(given.id) + bool(filters) + given.everything != 1:
+        raise InvalidArgumentError("name ids, or --tag and --type, or --everything")
+    memory = call.memory(track_access=False)
+    if given.dry_run:
+        found = (
+            memory.get_many(given.id, **call.scope)
+            if given.id
+            else memory.list(filters=filters, limit=memory.count(**call.scope) or 1, **call.scope)
+        )
+        call.out.entries(found)
+        call.out.note(f"would forget {len(found)}; nothing was changed")
+        return 0
+    permanent = not given.keep
+    deleted = (
+        memory.delete_many(given.id, permanent=permanent, **call.scope)
+        if given.id
+        else memory.delete_all(filters=filters, permanent=permanent, **call.scope)
+    )
+    erased = _erased(memory, deleted.erased) if permanent and deleted else deleted.erased
+    _receipt(call, int(deleted), erased, deleted.hint)
+    return int(permanent and bool(deleted) and erased is False)
+
+
+def _erased(memory: Memory, erased: bool | None) -> bool | None:
+    """Wait until the bytes are gone, where the store can know; return whether they are."""
+    end = time.monotonic() + _ERASE_SECONDS
+    while erased is False and time.monotonic() < end:
+        time.sleep(_PAUSE_SECONDS)
+        erased = memory.erase_pending()
+    return erased
+
+
+def _receipt(call: Call, count: int, erased: bool | None, hint: str | None) -> None:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    if call.out.is_json:
+        call.out.json({"forgotten": count, "erased": erased, "at": now, "hint": hint})
+        return
+    if call.given.keep:
+        state = "they can be restored for 90 days" if count else "nothing was there"
+    else:
+        state = {
+            True: "their bytes are erased from the file and its log",
+            False: "a reader still uses their bytes; they go when it ends, or by the next forget",
+            None: "whether their bytes are gone this store cannot know",
+        }[erased]
+    call.out.line(f"{now} forgot {count} of {call.place}: {state}")
+    if hint is not None:
+        call.out.note(hint)

@@ -1,0 +1,139 @@
+"""Chooses the verb, runs it, and turns errors into one sentence and an exit code."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from mnemic.cli.call import Call
+
+DONE, FAILED, USAGE, MISSING, BUSY = 0, 1, 2, 3, 4
+"""Exit codes: of a mistake in the command, of a memory that is not there, of what may be tried again."""
+INTERRUPTED: Final = 128 + signal.SIGINT
+
+
+class Verb(NamedTuple):
+    """A verb, and the module that declares its arguments and runs it."""
+
+    summary: str
+    module: str
+
+
+VERBS: Final = {
+    "add": Verb("store memories: arguments, a file, or a text or lines on stdin", "writing"),
+    "search": Verb("find memories, the best first", "searching"),
+    "context": Verb("pack what answers a question into a prompt's block", "searching"),
+    "list": Verb("show memories, the newest first", "reading"),
+    "get": Verb("show memories whole, by their ids", "reading"),
+    "edit": Verb("change a memory", "writing"),
+    "forget": Verb("delete memories, and say whether their bytes are gone", "forgetting"),
+    "link": Verb("connect two memories, or show the links of one", "writing"),
+    "contradictions": Verb("show the memories that a text contradicts", "searching"),
+    "history": Verb("show the versions of a memory", "reading"),
+    "timeline": Verb("show memories by day", "reading"),
+    "duplicates": Verb("show memories that say the same", "reading"),
+    "stats": Verb("count memories by type and state", "reading"),
+    "users": Verb("list the users, and what each has stored", "reading"),
+    "export": Verb("write all memories to a file", "moving"),
+    "import": Verb("read memories from a file or another library", "moving"),
+    "backup": Verb("copy the database, while it is used", "moving"),
+    "verify": Verb("check the file, and repair what can be", "upkeep"),
+    "reembed": Verb("embed all memories with the present model", "upkeep"),
+    "rekey": Verb("seal with another key", "upkeep"),
+    "doctor": Verb("say what runs here, and what is wrong with it", "doctor"),
+    "demo": Verb("store and ask an example conversation", "demo"),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says a mistake in one sentence, and where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with its arguments; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in {"--version", "-V"}:
+        from mnemic._core import __version__  # noqa: PLC0415 - the rest is not needed
+
+        print(f"mnemic {__version__}")
+        return DONE
+    if not given or given[0] in {"--help", "-h", "help"}:
+        print(_overview())
+        return DONE
+    name = given[0]
+    if name not in VERBS:
+        print(f"mnemic: there is no command {name!r}{_nearest(name)}", file=sys.stderr)
+        return USAGE
+    return _run(name, given[1:])
+
+
+def _overview() -> str:
+    width = max(map(len, VERBS)) + 2
+    lines = [f"  {name:{width}}{verb.summary}" for name, verb in VERBS.items()]
+    return "\n".join(
+        [
+            "Memories that stay on this computer: store them, and find the few that matter.",
+            "",
+            "  mnemic add 'Ana moved to Oslo in May'",
+            "  mnemic search 'Where does Ana live?'",
+            "",
+            *lines,
+            "",
+            "mnemic COMMAND --help shows the options of one. The file is that of --db or MNEMIC_DB,",
+            "the user that of --user or MNEMIC_USER.",
+        ]
+    )
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - after a mistake alone
+
+    near = get_close_matches(name, VERBS, 1)
+    return f"; did you mean {near[0]}?" if near else "; mnemic --help lists them"
+
+
+def _run(name: str, given: Sequence[str]) -> int:
+    module = import_module(f"mnemic.cli.{VERBS[name].module}")
+    parser = _Parser(prog=f"mnemic {name}", description=f"{VERBS[name].summary.capitalize()}.")
+    declare: Callable[[argparse.ArgumentParser], None] = getattr(module, f"declare_{name}")
+    declare(parser)
+    from mnemic.cli.call import Call, declare_place  # noqa: PLC0415 - loads the package
+
+    declare_place(parser)
+    call = Call(parser.parse_args(given))
+    try:
+        return _guarded(call, getattr(module, name if name != "import" else "import_"))
+    finally:
+        call.close()
+
+
+def _guarded(call: "Call", run: "Callable[[Call], int | None]") -> int:
+    from mnemic.errors import (  # noqa: PLC0415 - as above
+        EntryNotFoundError,
+        MnemicError,
+        StoreBusyError,
+        StoreUnavailableError,
+    )
+
+    try:
+        code = run(call) or DONE
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return call.fail("stopped", INTERRUPTED)
+    except EntryNotFoundError as error:
+        return call.fail(str(error), MISSING)
+    except (StoreBusyError, StoreUnavailableError) as error:
+        return call.fail(str(error), BUSY)
+    except (MnemicError, OSError) as error:
+        return call.fail(str(error), FAILED)
+    return code

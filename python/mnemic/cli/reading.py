@@ -1,0 +1,160 @@
+"""Verbs that show what is stored: list, get, history, timeline, duplicates, stats, users."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+from mnemic.cli.call import Call, declare_days, filters_of
+from mnemic.model import LinkType, MemoryEntry
+
+_PAGE = 500
+
+
+def declare_list(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of list."""
+    parser.add_argument("-n", "--limit", type=int, help="at most so many")
+    parser.add_argument("--type", help="fact, preference, … alone")
+    parser.add_argument("--tag", action="append", help="with this tag alone; may be repeated")
+    parser.add_argument("--deleted", action="store_true", help="deleted ones, too")
+
+
+def list(call: Call) -> None:  # noqa: A001 - the verb
+    """Print memories, the newest first."""
+    _show(call, islice(_entries(call), call.given.limit))
+
+
+def _entries(call: Call) -> Iterator[MemoryEntry]:
+    """Yield memories page by page, the newest first."""
+    given, memory, cursor = call.given, call.memory(track_access=False), None
+    filters = filters_of(types=given.type and [given.type], tags=given.tag)
+    limit = min(_PAGE, given.limit or _PAGE)
+    while True:
+        page = memory.list(
+            limit=limit, cursor=cursor, filters=filters, include_deleted=given.deleted, **call.scope
+        )
+        yield from page
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _show(call: Call, entries: Iterator[MemoryEntry]) -> None:
+    if call.out.is_json:
+        for entry in entries:
+            call.out.json(entry.to_dict())
+    else:
+        call.out.entries(entries)
+
+
+def declare_get(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of get."""
+    parser.add_argument("id", nargs="+", help="ids of memories")
+
+
+def get(call: Call) -> None:
+    """Print memories whole."""
+    memory = call.memory()
+    for identity in call.given.id:
+        entry = memory.get(identity, **call.scope)
+        if call.out.is_json:
+            call.out.json(entry.to_dict())
+            continue
+        call.out.bold(str(entry.id))
+        for name, value in entry.to_dict().items():
+            if name not in {"id", "content"} and value not in (None, [], {}, False):
+                call.out.line(f"{name.replace('_', ' ')}: {value}")
+        call.out.line(f"\n{entry.content}\n")
+
+
+def declare_history(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of history."""
+    parser.add_argument("id", help="any version of a memory")
+
+
+def history(call: Call) -> None:
+    """Print the versions of a memory, the newest first."""
+    memory = call.memory(track_access=False)
+    versions = memory.linked(
+        call.given.id,
+        types=[LinkType.SUPERSEDES],
+        direction="both",
+        depth=10,
+        include_archived=True,
+        include_superseded=True,
+        **call.scope,
+    )
+    entries = [memory.get(call.given.id, **call.scope), *(hit.entry for hit in versions)]
+    _show(call, iter(sorted(entries, key=lambda entry: entry.created_at, reverse=True)))
+
+
+def declare_timeline(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of timeline."""
+    declare_list(parser)
+    declare_days(parser)
+
+
+def timeline(call: Call) -> None:
+    """Print memories by day, the newest day first."""
+    entries = islice(_entries(call), call.given.limit)
+    if call.out.is_json:
+        _show(call, entries)
+        return
+    for day, of_day in groupby(entries, key=lambda entry: f"{entry.created_at:%Y-%m-%d}"):
+        call.out.bold(day)
+        call.out.entries(of_day)
+
+
+def declare_duplicates(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of duplicates."""
+    parser.add_argument("--near", type=float, default=0.95, help="least similarity (.95)")
+    parser.add_argument("-n", "--limit", type=int, default=1000, help="at most so many (1000)")
+
+
+def duplicates(call: Call) -> None:
+    """Print memories that repeat an earlier one, each with the one it repeats."""
+    memory = call.memory(track_access=False)
+    report = memory.audit(
+        ids=True,
+        limit=call.given.limit,
+        near=call.given.near,
+        progress=call.out.progress,
+        **call.scope,
+    )
+    for kind in ("exact_duplicates", "near_duplicates"):
+        for finding in report.findings.get(kind, ()):
+            if call.out.is_json:
+                call.out.json({"kind": kind, **finding.to_dict()})
+            else:
+                repeated, again = memory.get_many([finding.repeats, finding.id], **call.scope)
+                call.out.entries([repeated, again], ["  ", "= "])
+
+
+def declare_stats(_: argparse.ArgumentParser) -> None:
+    """Declare no arguments of stats."""
+
+
+def stats(call: Call) -> None:
+    """Print counts of memories."""
+    found = call.memory(track_access=False).stats(**call.scope).to_dict()
+    if call.out.is_json:
+        call.out.json(found)
+        return
+    for name, value in found.items():
+        if value not in (None, [], {}):
+            call.out.line(f"{name.replace('_', ' ')}: {value}")
+
+
+def declare_users(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of users."""
+    parser.add_argument("--prefix", help="users whose ids begin so")
+    parser.add_argument("-n", "--limit", type=int, default=1000, help="at most so many (1000)")
+
+
+def users(call: Call) -> None:
+    """Print the users, and what each has stored."""
+    for usage in call.memory().users(limit=call.given.limit, prefix=call.given.prefix):
+        if call.out.is_json:
+            call.out.json(usage.to_dict())
+        else:
+            name = "(no user)" if usage.user_id is None else usage.user_id
+            call.out.line(f"{usage.active_entries:8} {usage.storage_bytes_used:12,} B  {name}")
