@@ -3,7 +3,6 @@
 import argparse
 import os
 import platform
-import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -12,8 +11,18 @@ from pathlib import Path
 from mnemic._core import simd_kernel
 from mnemic.cli.call import PLACE, Call
 from mnemic.errors import MnemicError
+from mnemic.memory import Memory
 
-_PACKAGES = ("mnemic", "mnemic-minilm", "numpy", "apsw", "msgspec", "psycopg", "cryptography", "mcp")
+_PACKAGES = (
+    "mnemic",
+    "mnemic-minilm",
+    "numpy",
+    "apsw",
+    "msgspec",
+    "psycopg",
+    "cryptography",
+    "mcp",
+)
 _SEARCHES = 50
 _SYNCED = ("Dropbox", "OneDrive", "Google Drive", "iCloud", "Nextcloud", "Syncthing")
 
@@ -24,7 +33,8 @@ def declare_doctor(_: argparse.ArgumentParser) -> None:
 
 def doctor(call: Call) -> int:
     """Print facts; return 1 if something is wrong."""
-    facts, problems = dict(_of_machine()), []
+    facts = dict(_of_machine())
+    problems: list[str] = []
     try:
         facts |= dict(_of_file(call, problems))
     except MnemicError as error:
@@ -35,7 +45,7 @@ def doctor(call: Call) -> int:
     for name, value in facts.items():
         call.out.line(f"{name:18}{value}")
     for problem in problems:
-        call.out.bold(f"problem: {problem}")
+        call.out.line(f"problem: {problem}")
     return int(bool(problems))
 
 
@@ -75,7 +85,7 @@ def _of_file(call: Call, problems: list[str]) -> Iterator[tuple[str, str]]:
     yield "search", _search_time(call, memory)
 
 
-def _search_time(call: Call, memory: object) -> str:
+def _search_time(call: Call, memory: Memory) -> str:
     times = []
     for number in range(_SEARCHES):
         began = time.perf_counter()

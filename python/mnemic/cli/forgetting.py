@@ -3,10 +3,12 @@
 import argparse
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 from mnemic.cli.call import Call, filters_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.memory import Memory
+from mnemic.model import DeleteResult
 
 _ERASE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.2
@@ -44,13 +46,20 @@ def forget(call: Call) -> int:
         if given.id
         else memory.delete_all(filters=filters, permanent=permanent, **call.scope)
     )
-    erased = _erased(memory, deleted.erased) if permanent and deleted else deleted.erased
-    _receipt(call, int(deleted), erased, deleted.hint)
-    return int(permanent and bool(deleted) and erased is False)
+    receipt: dict[str, Any] = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "place": call.place,
+        "forgotten": int(deleted),
+        "erased": _erase(memory, deleted) if permanent and deleted else None,
+        "hint": deleted.hint,
+    }
+    _print(call, receipt)
+    return int(receipt["erased"] is False)
 
 
-def _erased(memory: Memory, erased: bool | None) -> bool | None:
+def _erase(memory: Memory, deleted: DeleteResult) -> bool | None:
     """Wait until the bytes are gone, where the store can know; return whether they are."""
+    erased = deleted.erased
     end = time.monotonic() + _ERASE_SECONDS
     while erased is False and time.monotonic() < end:
         time.sleep(_PAUSE_SECONDS)
@@ -58,19 +67,16 @@ def _erased(memory: Memory, erased: bool | None) -> bool | None:
     return erased
 
 
-def _receipt(call: Call, count: int, erased: bool | None, hint: str | None) -> None:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+def _print(call: Call, receipt: dict[str, Any]) -> None:
     if call.out.is_json:
-        call.out.json({"forgotten": count, "erased": erased, "at": now, "hint": hint})
+        call.out.json(receipt)
         return
-    if call.given.keep:
-        state = "they can be restored for 90 days" if count else "nothing was there"
-    else:
-        state = {
-            True: "their bytes are erased from the file and its log",
-            False: "a reader still uses their bytes; they go when it ends, or by the next forget",
-            None: "whether their bytes are gone this store cannot know",
-        }[erased]
-    call.out.line(f"{now} forgot {count} of {call.place}: {state}")
-    if hint is not None:
-        call.out.note(hint)
+    states = {
+        True: "their bytes are erased from the file and its log",
+        False: "a reader still uses their bytes; they go when it ends, or by the next forget",
+        None: "they can be restored" if call.given.keep else "the store cannot tell about bytes",
+    }
+    state = states[receipt["erased"]] if receipt["forgotten"] else "nothing was there"
+    call.out.line(f"{receipt['at']} forgot {receipt['forgotten']} of {call.place}: {state}")
+    if receipt["hint"] is not None:
+        call.out.note(receipt["hint"])

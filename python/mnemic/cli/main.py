@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mnemic.cli.call import Call
 
 DONE, FAILED, USAGE, MISSING, BUSY = 0, 1, 2, 3, 4
-"""Exit codes: of a mistake in the command, of a memory that is not there, of what may be tried again."""
+"""Exit codes; USAGE is a mistake in the command, and what is BUSY may be tried again."""
 INTERRUPTED: Final = 128 + signal.SIGINT
 
 
@@ -86,8 +86,8 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "mnemic COMMAND --help shows the options of one. The file is that of --db or MNEMIC_DB,",
-            "the user that of --user or MNEMIC_USER.",
+            "mnemic COMMAND --help shows the options of one. MNEMIC_DB and MNEMIC_USER name the file",
+            "and the user where --db and --user do not.",
         ]
     )
 
@@ -122,18 +122,21 @@ def _guarded(call: "Call", run: "Callable[[Call], int | None]") -> int:
         StoreUnavailableError,
     )
 
+    code = DONE
     try:
         code = run(call) or DONE
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
     except KeyboardInterrupt:
-        return call.fail("stopped", INTERRUPTED)
+        code = call.fail("stopped", INTERRUPTED)
     except EntryNotFoundError as error:
-        return call.fail(str(error), MISSING)
+        code = call.fail(str(error), MISSING)
     except (StoreBusyError, StoreUnavailableError) as error:
-        return call.fail(str(error), BUSY)
+        code = call.fail(str(error), BUSY)
     except (MnemicError, OSError) as error:
-        return call.fail(str(error), FAILED)
+        if isinstance(error, BrokenPipeError) or isinstance(error.__cause__, BrokenPipeError):
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # for what is flushed yet
+        else:
+            code = call.fail(str(error), FAILED)
     return code

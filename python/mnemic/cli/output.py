@@ -1,26 +1,28 @@
-"""Prints records for people and for programs."""
+"""Prints results: a table where a person looks, else a line for each."""
 
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 from mnemic.model import MemoryEntry
-from mnemic.records.lines import cut, display_width
 
-_OBEYED: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
-_LEAST_CONTENT: Final = 20
+_HIDDEN: Final = "<sensitive>"
+_WIDE: Final = 100
+"""Columns from which on ids stand beside the texts, not below them."""
+
+_OBEYED: Final = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def printable(text: str) -> str:
     """Return a text in which what a terminal would obey is spelled out.
 
-    Those are control characters, except new lines, and the marks that turn the direction of
-    writing.
+    Those are control characters, except new lines, and marks that turn the direction of writing.
     """
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -30,15 +32,11 @@ class Output:
 
     Args:
         is_json: Whether as JSON: one line for each result.
-
-    Attributes:
-        is_watched: Whether a person looks at a terminal.
     """
 
     def __init__(self, *, is_json: bool) -> None:
         self.is_json = is_json
-        self.is_watched = sys.stdout.isatty() and not is_json
-        self._has_colours = self.is_watched and not os.environ.get("NO_COLOR")
+        self._has_tables = sys.stdout.isatty() and not is_json and find_spec("rich") is not None
 
     @property
     def progress(self) -> bool:
@@ -53,39 +51,59 @@ class Output:
         """Print lines for people."""
         print(printable(text))
 
-    def bold(self, text: str) -> None:
-        """Print a heading."""
-        print(f"{_BOLD}{printable(text)}{_PLAIN}" if self._has_colours else printable(text))
-
     def note(self, text: str) -> None:
         """Say something beside the results, where no program reads it."""
         print(f"mnemic: {printable(text)}", file=sys.stderr)
+
+    def fields(self, values: dict[str, Any]) -> None:
+        """Print names and values, as JSON or one a line; empty ones are left out there."""
+        if self.is_json:
+            self.json(values)
+            return
+        for name, value in values.items():
+            if value not in (None, [], {}, "", False):
+                self.line(f"{name.replace('_', ' ') + ':':22}{_value(value)}")
 
     def entries(self, entries: Iterable[MemoryEntry], before: Sequence[str] = ()) -> None:
         """Print memories, one on a line: a column before each, its text, its day, its id.
 
         Args:
             entries: The memories.
-            before: Texts of the first column, as wide as each other.
+            before: Texts of the first column.
         """
-        width = shutil.get_terminal_size().columns if self.is_watched else None
+        if self._has_tables:
+            self._table(list(entries), before)
+            return
         for at, entry in enumerate(entries):
-            first = f"{before[at]}  " if before else ""
-            print(first + self._entry(entry, width and width - len(first)))
+            print("\t".join([*before[at : at + 1], *_cells(entry)]))
 
-    def _entry(self, entry: MemoryEntry, width: int | None) -> str:
-        last = f"{entry.created_at:%Y-%m-%d}  {entry.id}"
-        if width is None:
-            return f"{_one_line(entry.content)}\t{last}"
-        left = width - len(last) - 2
-        if left < _LEAST_CONTENT:  # the id goes below
-            return f"{cut(entry.content, width)}\n{self._dim('    ' + last)}"
-        text = cut(entry.content, left)
-        return f"{text}{' ' * (left - display_width(text))}  {self._dim(last)}"
+    def _table(self, entries: Sequence[MemoryEntry], before: Sequence[str]) -> None:
+        from rich.console import Console  # noqa: PLC0415 - takes 60 ms, and is not always there
+        from rich.table import Table  # noqa: PLC0415 - as above
+        from rich.text import Text  # noqa: PLC0415 - as above
 
-    def _dim(self, text: str) -> str:
-        return f"{_DIM}{text}{_PLAIN}" if self._has_colours else text
+        console = Console(highlight=False, no_color=bool(os.environ.get("NO_COLOR")))
+        is_wide = console.width >= _WIDE
+        table = Table.grid(padding=(0, 2))
+        for at, entry in enumerate(entries):
+            text, day, identity = _cells(entry)
+            first = [Text(before[at], "bold")] if before else []
+            last = Text(f"{day} {identity}" if is_wide else identity, "dim", no_wrap=True)
+            if is_wide:
+                table.add_row(*first, Text(text), last)
+            else:
+                table.add_row(*first, Text.assemble(text, "\n", last))
+        console.print(table)
 
 
-def _one_line(text: str) -> str:
-    return printable(" ".join(text.split()))
+def _cells(entry: MemoryEntry) -> tuple[str, str, str]:
+    content = _HIDDEN if entry.sensitive else printable(" ".join(entry.content.split()))
+    return content, f"{entry.created_at:%Y-%m-%d}", str(entry.id)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_value(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_value, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)

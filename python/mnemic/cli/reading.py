@@ -3,9 +3,13 @@
 import argparse
 from collections.abc import Iterator
 from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
 from mnemic.cli.call import Call, declare_days, filters_of
 from mnemic.model import LinkType, MemoryEntry
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 _PAGE = 500
 
@@ -56,14 +60,7 @@ def get(call: Call) -> None:
     memory = call.memory()
     for identity in call.given.id:
         entry = memory.get(identity, **call.scope)
-        if call.out.is_json:
-            call.out.json(entry.to_dict())
-            continue
-        call.out.bold(str(entry.id))
-        for name, value in entry.to_dict().items():
-            if name not in {"id", "content"} and value not in (None, [], {}, False):
-                call.out.line(f"{name.replace('_', ' ')}: {value}")
-        call.out.line(f"\n{entry.content}\n")
+        call.out.fields(entry.to_dict())
 
 
 def declare_history(parser: argparse.ArgumentParser) -> None:
@@ -73,18 +70,25 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 
 def history(call: Call) -> None:
     """Print the versions of a memory, the newest first."""
-    memory = call.memory(track_access=False)
-    versions = memory.linked(
-        call.given.id,
-        types=[LinkType.SUPERSEDES],
-        direction="both",
-        depth=10,
-        include_archived=True,
-        include_superseded=True,
-        **call.scope,
-    )
-    entries = [memory.get(call.given.id, **call.scope), *(hit.entry for hit in versions)]
-    _show(call, iter(sorted(entries, key=lambda entry: entry.created_at, reverse=True)))
+    memory, found = call.memory(track_access=False), [call.given.id]
+    seen: dict[UUID, MemoryEntry] = {}
+    while found:
+        seen |= {entry.id: entry for entry in memory.get_many(found, **call.scope)}
+        neighbours = [
+            hit.entry.id
+            for identity in found
+            for hit in memory.linked(
+                identity,
+                types=[LinkType.SUPERSEDES],
+                direction="both",
+                include_archived=True,
+                include_superseded=True,
+                **call.scope,
+            )
+        ]
+        found = [identity for identity in neighbours if identity not in seen]
+    memory.get(call.given.id, **call.scope)  # says that it is not there
+    _show(call, iter(sorted(seen.values(), key=lambda entry: entry.created_at, reverse=True)))
 
 
 def declare_timeline(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +104,7 @@ def timeline(call: Call) -> None:
         _show(call, entries)
         return
     for day, of_day in groupby(entries, key=lambda entry: f"{entry.created_at:%Y-%m-%d}"):
-        call.out.bold(day)
+        call.out.line(day)
         call.out.entries(of_day)
 
 
@@ -125,8 +129,8 @@ def duplicates(call: Call) -> None:
             if call.out.is_json:
                 call.out.json({"kind": kind, **finding.to_dict()})
             else:
-                repeated, again = memory.get_many([finding.repeats, finding.id], **call.scope)
-                call.out.entries([repeated, again], ["  ", "= "])
+                pair = filter(None, (finding.repeats, finding.id))
+                call.out.entries(memory.get_many(pair, **call.scope), ["", "="])
 
 
 def declare_stats(_: argparse.ArgumentParser) -> None:
@@ -135,13 +139,7 @@ def declare_stats(_: argparse.ArgumentParser) -> None:
 
 def stats(call: Call) -> None:
     """Print counts of memories."""
-    found = call.memory(track_access=False).stats(**call.scope).to_dict()
-    if call.out.is_json:
-        call.out.json(found)
-        return
-    for name, value in found.items():
-        if value not in (None, [], {}):
-            call.out.line(f"{name.replace('_', ' ')}: {value}")
+    call.out.fields(call.memory(track_access=False).stats(**call.scope).to_dict())
 
 
 def declare_users(parser: argparse.ArgumentParser) -> None:

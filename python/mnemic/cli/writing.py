@@ -1,7 +1,6 @@
 """Verbs that store and change: add, edit, link."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
