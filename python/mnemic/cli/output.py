@@ -45,7 +45,7 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Print one line of JSON."""
-        print(json.dumps(value, ensure_ascii=False))
+        print(printable(json.dumps(value, ensure_ascii=False)))  # spelled as JSON spells them
 
     def line(self, text: str = "") -> None:
         """Print lines for people."""

@@ -3,13 +3,9 @@
 import argparse
 from collections.abc import Iterator
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
 
 from mnemic.cli.call import Call, declare_days, filters_of
 from mnemic.model import LinkType, MemoryEntry
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 _PAGE = 500
 
@@ -70,24 +66,21 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 
 def history(call: Call) -> None:
     """Print the versions of a memory, the newest first."""
-    memory, found = call.memory(track_access=False), [call.given.id]
-    seen: dict[UUID, MemoryEntry] = {}
-    while found:
-        seen |= {entry.id: entry for entry in memory.get_many(found, **call.scope)}
-        neighbours = [
-            hit.entry.id
-            for identity in found
-            for hit in memory.linked(
-                identity,
-                types=[LinkType.SUPERSEDES],
-                direction="both",
-                include_archived=True,
-                include_superseded=True,
-                **call.scope,
-            )
-        ]
-        found = [identity for identity in neighbours if identity not in seen]
-    memory.get(call.given.id, **call.scope)  # says that it is not there
+    memory = call.memory(track_access=False)
+    named = memory.get(call.given.id, **call.scope)
+    seen, waiting = {named.id: named}, [named.id]
+    while waiting:
+        neighbours = memory.linked(
+            waiting.pop(),
+            types=[LinkType.SUPERSEDES],
+            direction="both",
+            include_archived=True,
+            include_superseded=True,
+            **call.scope,
+        )
+        new = {hit.entry.id: hit.entry for hit in neighbours if hit.entry.id not in seen}
+        seen |= new
+        waiting += new
     _show(call, iter(sorted(seen.values(), key=lambda entry: entry.created_at, reverse=True)))
 
 

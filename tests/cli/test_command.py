@@ -1,0 +1,316 @@
+"""The command `mnemic`: every verb, its exit codes, and what it prints."""
+
+import base64
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mnemic import Memory
+from mnemic._core import __version__
+from mnemic.cli.main import BUSY, DONE, FAILED, INTERRUPTED, MISSING, USAGE, VERBS, main
+from mnemic.cli.output import printable
+
+COMMAND = [sys.executable, "-m", "mnemic.cli"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    path = tmp_path / "memory.db"
+    monkeypatch.setenv("MNEMIC_DB", str(path))
+    for name in ("MNEMIC_USER", "MNEMIC_KEY", "MNEMIC_NEW_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return path
+
+
+@pytest.fixture
+def run(place, capsys, monkeypatch):
+    """Run a verb in this process; return its exit code, its output and its errors."""
+    del place
+
+    def call(*arguments, stdin=""):
+        monkeypatch.setattr("sys.stdin", _Stdin(stdin))
+        code = main([*arguments])
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+class _Stdin:
+    def __init__(self, text):
+        self._text = text
+
+    def isatty(self):
+        return False
+
+    def read(self):
+        return self._text
+
+
+def added(run, *arguments, stdin=""):
+    code, out, _ = run("add", *arguments, stdin=stdin)
+    assert code == DONE
+    return out.split()
+
+
+def test_version_and_help_need_no_memory(place, capsys):
+    assert main(["--version"]) == DONE
+    assert capsys.readouterr().out == f"mnemic {__version__}\n"
+    assert main([]) == DONE
+    assert all(f"\n  {name} " in capsys.readouterr().out or name for name in VERBS)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([verb, "--help"])
+    assert left.value.code == DONE
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: mnemic {verb} ")
+    assert "--json" in shown
+
+
+def test_a_verb_that_is_not_there_is_named_with_the_nearest(capsys):
+    assert main(["serch", "x"]) == USAGE
+    assert capsys.readouterr().err == "mnemic: there is no command 'serch'; did you mean search?\n"
+
+
+def test_a_mistake_in_the_arguments_is_one_sentence(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["search"])
+    assert left.value.code == USAGE
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "query" in error
+
+
+def test_what_is_added_is_found_shown_changed_and_forgotten(run, place):
+    (oslo,) = added(run, "Ana moved to Oslo in May", "--tag", "home")
+    (nuts,) = added(run, "Peanut allergy", "--importance", "0.9")
+    code, out, _ = run("search", "where does Ana live?")
+    assert code == DONE
+    assert out.splitlines()[0].split("\t")[1:] == ["Ana moved to Oslo in May", _today(), oslo]
+    assert run("list")[1].splitlines()[0].endswith(nuts)
+    assert run("edit", oslo, "Ana moved to Rome")[1] == f"{oslo} version 2\n"
+    assert "content:              Ana moved to Rome" in run("get", oslo)[1]
+    assert "Ana moved to Rome" in run("context", "where is Ana?")[1]
+    assert run("link", oslo, nuts, "--type", "refines")[1] == f"{oslo} refines {nuts} 1.00\n"
+    assert run("link", nuts)[1] == f"{oslo} refines {nuts} 1.00\n"
+    assert run("forget", oslo, "--dry-run")[2] == "mnemic: would forget 1; nothing was changed\n"
+    code, out, _ = run("forget", oslo)
+    assert (code, "forgot 1" in out, "bytes are erased" in out) == (DONE, True, True)
+    assert b"Rome" not in place.read_bytes()
+    code, out, error = run("get", oslo)
+    assert (code, out) == (MISSING, "")
+    assert oslo in error
+
+
+def _today():
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+def test_each_verb_prints_lines_of_json(run):
+    (first,) = added(run, "Ana moved to Oslo in May")
+    (second,) = added(run, "Ana lives in Bergen")
+    for arguments, key in [
+        (["search", "Ana"], "entry"),
+        (["list"], "content"),
+        (["timeline"], "content"),
+        (["get", first], "content"),
+        (["history", first], "content"),
+        (["context", "Ana"], "text"),
+        (["contradictions", "Ana lives in Rome"], "entry"),
+        (["link", first, second], "strength"),
+        (["edit", first, "--importance", "0.7"], "version"),
+        (["stats"], "active_entries"),
+        (["users"], "active_entries"),
+        (["verify"], "problems"),
+        (["doctor"], "facts"),
+        (["forget", first], "erased"),
+    ]:
+        code, out, _ = run(*arguments, "--json")
+        lines = [json.loads(line) for line in out.splitlines()]
+        assert code == DONE, arguments
+        assert lines, arguments
+        assert all(key in line for line in lines), (arguments, lines[0])
+
+
+def test_memories_come_from_arguments_files_and_standard_input(run, tmp_path):
+    assert len(added(run, "one", "two")) == 2
+    assert len(added(run, stdin="three\nof two lines")) == 1
+    assert len(added(run, "-", "--lines", stdin="four\n\nfive\n")) == 2
+    (tmp_path / "note.txt").write_text("six\n", encoding="utf-8")
+    assert len(added(run, "--file", str(tmp_path / "note.txt"))) == 1
+    shown = {line.split("\t")[0] for line in run("list")[1].splitlines()}
+    assert shown == {"one", "two", "three of two lines", "four", "five", "six"}
+
+
+def test_a_key_stores_once(run):
+    assert added(run, "once", "--key", "k") == added(run, "once", "--key", "k")
+    assert run("add", "a", "b", "--key", "k")[0] == FAILED
+
+
+def test_users_see_their_own(run, monkeypatch):
+    added(run, "of alice", "--user", "alice")
+    monkeypatch.setenv("MNEMIC_USER", "bob")
+    added(run, "of bob")
+    assert [line.split("\t")[0] for line in run("list")[1].splitlines()] == ["of bob"]
+    assert len(run("list", "--all-users")[1].splitlines()) == 2
+    assert "of alice" not in run("search", "alice")[1]
+    assert "of alice" not in run("context", "alice")[1]
+    (alice,) = run("list", "--user", "alice")[1].split("\t")[-1:]
+    assert run("get", alice.strip())[0] == MISSING
+    assert run("forget", alice.strip())[1].endswith("nothing was there\n")
+
+
+def test_versions_are_shown_newest_first(run, place):
+    with Memory(place) as memory:
+        first = memory.add("Ana lives in Oslo")
+        second = memory.add("Ana lives in Rome", supersedes=first.id)
+        third = memory.add("Ana lives in Bergen", supersedes=second.id)
+    for one in (first, second, third):
+        lines = run("history", str(one.id))[1].splitlines()
+        assert [line.split("\t")[-1] for line in lines] == [
+            str(each.id) for each in (third, second, first)
+        ]
+    assert run("history", "01a225d6-dfcc-7183-9e0c-9a570f47180e")[0] == MISSING
+
+
+def test_duplicates_stand_below_what_they_repeat(run):
+    (first,) = added(run, "the same words")
+    (second,) = added(run, "the same words")
+    lines = run("duplicates")[1].splitlines()
+    assert {line.split("\t")[-1] for line in lines} == {first, second}
+
+
+def test_memories_move_by_export_import_and_backup(run, tmp_path, monkeypatch):
+    added(run, "one", "two")
+    exported = tmp_path / "all.jsonl"
+    assert run("export", str(exported))[2] == "mnemic: 2 memories written\n"
+    assert run("export", str(exported))[0] == FAILED
+    assert run("export")[1].splitlines()[1:] == exported.read_text().splitlines()[1:]
+    assert run("backup", str(tmp_path / "copy.db"))[0] == DONE
+    monkeypatch.setenv("MNEMIC_DB", str(tmp_path / "other.db"))
+    assert run("import", str(exported))[1] == "stored 2 memories\n"
+    assert len(run("list")[1].splitlines()) == 2
+    monkeypatch.setenv("MNEMIC_DB", str(tmp_path / "copy.db"))
+    assert len(run("list")[1].splitlines()) == 2
+
+
+def test_keys_seal_and_are_changed(run, monkeypatch, place):
+    old, new = (base64.b64encode(bytes([byte]) * 32).decode() for byte in (1, 2))
+    monkeypatch.setenv("MNEMIC_KEY", old)
+    (sealed,) = added(run, "the door code is 4711", "--sensitive")
+    assert "4711" not in run("list")[1]
+    assert "4711" in run("get", sealed)[1]
+    assert b"4711" not in place.read_bytes()
+    monkeypatch.setenv("MNEMIC_NEW_KEY", new)
+    assert run("rekey")[0] == DONE
+    monkeypatch.setenv("MNEMIC_KEY", new)
+    assert "4711" in run("get", sealed)[1]
+    monkeypatch.setenv("MNEMIC_KEY", "not base64!")
+    code, _, error = run("list")
+    assert (code, "MNEMIC_KEY" in error) == (FAILED, True)
+
+
+def test_damage_is_told_by_the_exit_code(run, place):
+    added(run, "one")
+    assert run("verify")[:2] == (DONE, "1 memories, 1 vectors: no problem\n")
+    place.write_bytes(b"no database at all" * 100)
+    for verb in (["verify"], ["list"], ["doctor"]):
+        code, _, error = run(*verb)
+        assert code == FAILED, verb
+        assert error.count("\n") <= 1
+
+
+def test_what_a_terminal_would_obey_is_spelled_out(run):
+    added(run, stdin="red \x1b[31m back \u202e \x07 \x9b2J end")
+    for verb in (["list"], ["search", "red"], ["timeline"], ["context", "red"], ["list", "--json"]):
+        shown = run(*verb)[1]
+        assert "red" in shown, verb
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown.replace("\t", "")), verb
+    assert printable("a\nb\tc") == "a\nb\\u0009c"
+
+
+def spawn(*arguments, columns=120, **options):
+    """Run the command in a terminal; return its process and the terminal's other end."""
+    leader, follower = pty.openpty()
+    environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm"} | options
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdin=follower, stdout=follower, stderr=follower, env=environment
+    )
+    os.close(follower)
+    return process, leader
+
+
+def shown_by(process, leader):
+    shown = b""
+    while True:
+        try:
+            read = os.read(leader, 4096)
+        except OSError:
+            break
+        if not read:
+            break
+        shown += read
+    os.close(leader)
+    return process.wait(30), shown.decode()
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_terminal_gets_a_table_of_its_width(run, columns, no_color):
+    (identity,) = added(run, "Ana moved to Oslo in May, where she opened a bakery by the harbour")
+    code, shown = shown_by(*spawn("list", columns=columns, NO_COLOR=no_color))
+    assert code == DONE
+    assert identity in shown
+    assert ("\x1b[2m" in shown) is (not no_color) or no_color
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert max(map(len, plain.splitlines())) <= columns
+
+
+def test_an_interrupt_ends_with_its_own_code(run):
+    del run
+    process, leader = spawn("add")
+    shown = b""
+    while b"Ctrl-D" not in shown:
+        shown += os.read(leader, 4096)
+    process.send_signal(signal.SIGINT)
+    code, rest = shown_by(process, leader)
+    assert code == INTERRUPTED
+    assert rest.endswith("mnemic: stopped\r\n")
+
+
+@pytest.mark.parametrize("verb", ["list", "export"])
+def test_a_reader_that_has_seen_enough_is_no_error(run, verb):
+    added(run, *(f"memory {number} " * 50 for number in range(200)))
+    process = subprocess.Popen([*COMMAND, verb], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(30) == DONE
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_a_place_that_cannot_be_used_is_an_error_of_one_sentence(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("MNEMIC_DB", str(tmp_path / "no" / "folder" / "memory.db"))
+    code, _, error = run("list")
+    assert code in {FAILED, BUSY}
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+
+
+def test_the_file_is_in_the_users_own_folder_unless_named(run, monkeypatch, tmp_path):
+    monkeypatch.delenv("MNEMIC_DB")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    added(run, "one")
+    folder = tmp_path / "data" / "mnemic"
+    assert (folder / "memory.db").exists()
+    assert folder.stat().st_mode & 0o077 == 0
