@@ -49,6 +49,10 @@ VERBS: Final = {
 }
 
 
+_RESERVED: Final = {"import", "list"}
+"""Verbs whose functions end in an underscore."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Says a mistake in one sentence, and where help is."""
 
@@ -86,8 +90,8 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "mnemic COMMAND --help shows the options of one. MNEMIC_DB and MNEMIC_USER name the file",
-            "and the user where --db and --user do not.",
+            "mnemic COMMAND --help shows the options of one. MNEMIC_DB and MNEMIC_USER name the",
+            "file and the user where --db and --user do not.",
         ]
     )
 
@@ -109,7 +113,7 @@ def _run(name: str, given: Sequence[str]) -> int:
     declare_place(parser)
     call = Call(parser.parse_args(given))
     try:
-        return _guarded(call, getattr(module, name if name != "import" else "import_"))
+        return _guarded(call, getattr(module, f"{name}_" if name in _RESERVED else name))
     finally:
         call.close()
 

@@ -3,9 +3,13 @@
 import argparse
 from collections.abc import Iterator
 from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
 from mnemic.cli.call import Call, declare_days, filters_of
 from mnemic.model import LinkType, MemoryEntry
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 _PAGE = 500
 
@@ -18,7 +22,7 @@ def declare_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deleted", action="store_true", help="deleted ones, too")
 
 
-def list(call: Call) -> None:  # noqa: A001 - the verb
+def list_(call: Call) -> None:
     """Print memories, the newest first."""
     _show(call, islice(_entries(call), call.given.limit))
 
@@ -67,8 +71,8 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 def history(call: Call) -> None:
     """Print the versions of a memory, the newest first."""
     memory = call.memory(track_access=False)
-    named = memory.get(call.given.id, **call.scope)
-    seen, waiting = {named.id: named}, [named.id]
+    seen: dict[UUID, MemoryEntry] = {}
+    waiting: list[UUID | str] = [call.given.id]
     while waiting:
         neighbours = memory.linked(
             waiting.pop(),
@@ -81,6 +85,9 @@ def history(call: Call) -> None:
         new = {hit.entry.id: hit.entry for hit in neighbours if hit.entry.id not in seen}
         seen |= new
         waiting += new
+    if not seen:  # it has one version, or is not there
+        named = memory.get(call.given.id, **call.scope)
+        seen[named.id] = named
     _show(call, iter(sorted(seen.values(), key=lambda entry: entry.created_at, reverse=True)))
 
 
