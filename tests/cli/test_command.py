@@ -152,6 +152,21 @@ def test_memories_come_from_arguments_files_and_standard_input(run, tmp_path):
     assert shown == {"one", "two", "three of two lines", "four", "five", "six"}
 
 
+def test_types_tags_and_days_leave_out_the_rest(run):
+    added(run, "a preference for tea", "--type", "preference", "--tag", "tea")
+    added(run, "a fact about tea")
+    for verb in (["list"], ["search", "tea"], ["timeline"], ["forget", "--dry-run"]):
+        for filters in (["--type", "preference"], ["--tag", "tea"]):
+            shown = run(*verb, *filters)[1]
+            assert ("preference for" in shown, "a fact" in shown) == (True, False), verb
+    for verb in (["list"], ["search", "tea"], ["timeline"], ["context", "tea"]):
+        assert "tea" in run(*verb, "--since", "2026-01-01")[1], verb
+        assert "tea" not in run(*verb, "--until", "2026-01-01")[1], verb
+    assert run("forget", "--tag", "tea")[1].count("forgot 1 ") == 1
+    assert run("list", "--type", "no such type")[0] == FAILED
+    assert run("forget")[0] == FAILED
+
+
 def test_a_key_stores_once(run):
     assert added(run, "once", "--key", "k") == added(run, "once", "--key", "k")
     assert run("add", "a", "b", "--key", "k")[0] == FAILED

@@ -30,6 +30,12 @@ def declare_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, a line for each result")
 
 
+def declare_filters(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that leave out memories by what they are."""
+    parser.add_argument("--type", help="fact, preference, … alone")
+    parser.add_argument("--tag", action="append", help="with this tag alone; may be repeated")
+
+
 def declare_days(parser: argparse.ArgumentParser) -> None:
     """Declare the options that leave out what is older or newer."""
     parser.add_argument("--since", metavar="DAY", help="stored on or after a day, as 2026-05-01")
@@ -114,9 +120,15 @@ class Call:
         return code
 
 
-def filters_of(**given: Any) -> dict[str, Any] | None:
-    """Return the filters that were given, None without any."""
-    return {name: value for name, value in given.items() if value is not None} or None
+def filters_of(given: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the filters of --type, --tag, --since and --until, None without any."""
+    created = {"gte": getattr(given, "since", None), "lt": getattr(given, "until", None)}
+    filters = {
+        "type": given.type,
+        "tags": given.tag,
+        "created_at": {name: day for name, day in created.items() if day is not None} or None,
+    }
+    return {name: value for name, value in filters.items() if value is not None} or None
 
 
 def read_stdin() -> str:

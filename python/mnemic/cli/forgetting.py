@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from mnemic.cli.call import Call, filters_of
+from mnemic.cli.call import Call, declare_filters, filters_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.model import DeleteResult
@@ -17,8 +17,7 @@ _PAUSE_SECONDS = 0.2
 def declare_forget(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of forget."""
     parser.add_argument("id", nargs="*", help="ids of memories")
-    parser.add_argument("--tag", action="append", help="all memories with this tag")
-    parser.add_argument("--type", help="all memories of this type")
+    declare_filters(parser)
     parser.add_argument("--everything", action="store_true", help="all memories of the user")
     parser.add_argument("--keep", action="store_true", help="can be restored for 90 days")
     parser.add_argument("--dry-run", action="store_true", help="show what would go, and keep it")
@@ -27,7 +26,7 @@ def declare_forget(parser: argparse.ArgumentParser) -> None:
 def forget(call: Call) -> int:
     """Delete memories; return 1 if their bytes are not gone though the store could say so."""
     given = call.given
-    filters = filters_of(types=given.type and [given.type], tags=given.tag)
+    filters = filters_of(given)
     if bool(given.id) + bool(filters) + given.everything != 1:
         raise InvalidArgumentError("name ids, or --tag and --type, or --everything")
     memory = call.memory(track_access=False)

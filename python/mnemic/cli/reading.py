@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from mnemic.cli.call import Call, declare_days, filters_of
+from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
 from mnemic.model import LinkType, MemoryEntry
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ _PAGE = 500
 def declare_list(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of list."""
     parser.add_argument("-n", "--limit", type=int, help="at most so many")
-    parser.add_argument("--type", help="fact, preference, … alone")
-    parser.add_argument("--tag", action="append", help="with this tag alone; may be repeated")
+    declare_filters(parser)
     parser.add_argument("--deleted", action="store_true", help="deleted ones, too")
+    declare_days(parser)
 
 
 def list_(call: Call) -> None:
@@ -30,7 +30,7 @@ def list_(call: Call) -> None:
 def _entries(call: Call) -> Iterator[MemoryEntry]:
     """Yield memories page by page, the newest first."""
     given, memory, cursor = call.given, call.memory(track_access=False), None
-    filters = filters_of(types=given.type and [given.type], tags=given.tag)
+    filters = filters_of(given)
     limit = min(_PAGE, given.limit or _PAGE)
     while True:
         page = memory.list(
@@ -94,7 +94,6 @@ def history(call: Call) -> None:
 def declare_timeline(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of timeline."""
     declare_list(parser)
-    declare_days(parser)
 
 
 def timeline(call: Call) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from mnemic.cli.call import Call, declare_days, filters_of
+from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
 from mnemic.model import SearchResults
 
 
@@ -12,8 +12,7 @@ def declare_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--limit", type=int, default=10, help="at most so many (10)")
     parser.add_argument("--why", action="store_true", help="show the parts of each score")
     parser.add_argument("--min-score", type=float, help="leave out hits below this score")
-    parser.add_argument("--type", help="fact, preference, … alone")
-    parser.add_argument("--tag", action="append", help="with this tag alone; may be repeated")
+    declare_filters(parser)
     declare_days(parser)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--keyword", action="store_const", const="keyword", dest="search_type")
@@ -29,9 +28,7 @@ def search(call: Call) -> None:
         limit=given.limit,
         search_type=given.search_type,
         min_score=given.min_score,
-        since=given.since,
-        until=given.until,
-        filters=filters_of(type=given.type, tags=given.tag),
+        filters=filters_of(given),
         explain=given.why,
         **call.scope,
     )

@@ -1,0 +1,32 @@
+"""The verb completions: a script by which a shell completes verbs and options."""
+
+import argparse
+from importlib import import_module
+
+from mnemic.cli.call import Call, declare_place
+from mnemic.cli.main import VERBS
+from mnemic.errors import MissingExtraError
+
+_SHELLS = ("bash", "zsh", "fish", "tcsh")
+
+
+def declare_completions(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of completions."""
+    parser.add_argument("shell", choices=_SHELLS)
+
+
+def completions(call: Call) -> None:
+    """Print the script."""
+    try:
+        import shtab  # noqa: PLC0415 - of the extra
+    except ImportError:
+        raise MissingExtraError(
+            "completions need shtab: python -m pip install 'mnemic[cli]'"
+        ) from None
+    whole = argparse.ArgumentParser(prog="mnemic")
+    verbs = whole.add_subparsers()
+    for name, verb in VERBS.items():
+        parser = verbs.add_parser(name, help=verb.summary)
+        getattr(import_module(f"mnemic.cli.{verb.module}"), f"declare_{name}")(parser)
+        declare_place(parser)
+    print(shtab.complete(whole, call.given.shell))
