@@ -1,0 +1,63 @@
+"""The verb mcp: a server for programs that speak MCP."""
+
+import argparse
+import gc
+import os
+import secrets
+import socket
+from typing import Final
+
+from mnemic.cli.call import Call
+from mnemic.errors import InvalidArgumentError, MissingExtraError
+from mnemic.mcp.project import user_here
+
+TOKEN: Final = "MNEMIC_MCP_TOKEN"  # noqa: S105 - the name of a variable
+_LEAST_TOKEN: Final = 16
+PORT: Final = 8365
+
+
+def declare_mcp(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of mcp."""
+    parser.add_argument("--read-only", action="store_true", help="offers no tool that writes")
+    parser.add_argument("--http", action="store_true", help="streamable HTTP in place of stdio")
+    parser.add_argument("--port", type=int, default=PORT, help=f"of HTTP ({PORT}); 0 is any")
+
+
+def mcp(call: Call) -> None:
+    """Serve one user's memories until the client leaves."""
+    if call.given.all_users:
+        raise InvalidArgumentError("a server is for one user; name one by --user, not --all-users")
+    from mnemic.mcp.opening import OpenedMemory  # noqa: PLC0415 - loads the package
+
+    is_read_only = call.given.read_only
+    opened = OpenedMemory(lambda: call.memory(read_only=is_read_only), user_here(call.given.user))
+    gc.disable()  # the library makes many objects and no garbage: a fifth of its time
+    try:
+        import anyio  # noqa: PLC0415 - as below
+
+        from mnemic.mcp.server import MemoryServer  # noqa: PLC0415 - loads the library
+    except ImportError as error:
+        raise MissingExtraError("mnemic mcp needs mcp: pip install 'mnemic[mcp]'") from error
+    server = MemoryServer(opened, read_only=is_read_only)
+    gc.enable()
+    gc.freeze()
+    if not call.given.http:
+        anyio.run(server.run_stdio_async)
+        return
+    from mnemic.mcp.http import HOST, PATH, serve  # noqa: PLC0415 - as above
+
+    with socket.create_server((HOST, call.given.port)) as listening:
+        port = listening.getsockname()[1]
+        call.out.note(f"http://{HOST}:{port}{PATH} for user {opened.user!r}")
+        anyio.run(serve, server, _token(call), listening)
+
+
+def _token(call: Call) -> str:
+    given = os.environ.get(TOKEN)
+    if given:
+        if len(given) < _LEAST_TOKEN:
+            raise InvalidArgumentError(f"{TOKEN} has fewer than {_LEAST_TOKEN} characters")
+        return given
+    made = secrets.token_urlsafe(32)
+    call.out.note(f"Authorization: Bearer {made}")
+    return made

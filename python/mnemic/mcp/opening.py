@@ -1,0 +1,39 @@
+"""Opens the memory beside the server's start, so that the first answers need not wait for it."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+
+from mnemic import AsyncScopedMemory, Memory
+
+
+class OpenedMemory:
+    """The memory of one user, opened in a thread from the moment this is made.
+
+    Where opening fails, the next call tries again.
+
+    Args:
+        open_memory: Opens the memory of all users.
+        user: Whose memories; None is those without a user.
+    """
+
+    def __init__(self, open_memory: Callable[[], Memory], user: str | None) -> None:
+        self.user = user
+        self._open = open_memory
+        self._thread = ThreadPoolExecutor(1)
+        self._opened = self._begin()
+
+    async def memory(self) -> AsyncScopedMemory:
+        """Return the memories of the user, once they are open."""
+        if self._opened.done() and self._opened.exception() is not None:
+            self._opened = self._begin()
+        return await asyncio.shield(asyncio.wrap_future(self._opened))
+
+    def _begin(self) -> "Future[AsyncScopedMemory]":
+        return self._thread.submit(partial(_opened, self._open, self.user))
+
+
+def _opened(open_memory: Callable[[], Memory], user: str | None) -> AsyncScopedMemory:
+    memory = open_memory().aio
+    return memory if user is None else memory.scoped(user_id=user)

@@ -1,0 +1,132 @@
+"""The server of one user's memories: tools, resources and prompts over stdio or HTTP."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp_types import CallToolResult, InputRequiredResult
+from msgspec.json import encode
+from pydantic import ValidationError
+
+from mnemic import __version__
+from mnemic.errors import MnemicError
+from mnemic.mcp.opening import OpenedMemory
+from mnemic.mcp.texts import DATA
+from mnemic.mcp.tools import ANNOTATIONS, READING, MemoryTools
+
+INSTRUCTIONS: Final = (
+    "Memories of this project or user that outlive a session. Before you answer about people, "
+    "preferences, decisions or earlier work, call recall; call remember for what a later session "
+    f"should know. {DATA}"
+)
+_MOST_MESSAGE: Final = 400
+
+
+class MemoryServer(MCPServer[Any]):
+    """The server; its errors are one sentence, without anything of another user.
+
+    Args:
+        opened: The memory.
+        read_only: Whether the tools that change memories are left out.
+    """
+
+    def __init__(self, opened: OpenedMemory, *, read_only: bool = False) -> None:
+        super().__init__(
+            "mnemic",
+            title="mnemic: long-term memory",
+            instructions=INSTRUCTIONS,
+            version=__version__,
+            log_level="ERROR",
+        )
+        tools = MemoryTools(opened)
+        for name, annotations in ANNOTATIONS.items():
+            if name in READING or not read_only:
+                self.add_tool(getattr(tools, name), annotations=annotations)
+        _add_resources(self, tools)
+        _add_prompts(self)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; see `MCPServer.call_tool`.
+
+        Args:
+            name: Its name.
+            arguments: Its arguments; unknown ones are refused, so that none is thought to work.
+            context: Of the request.
+        """
+        self._refuse_unknown(name, arguments)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            raise ToolError(_sentence(name, error)) from None
+
+    def _refuse_unknown(self, name: str, arguments: Mapping[str, Any]) -> None:
+        tool = self._tool_manager.get_tool(name)
+        known = tool.parameters.get("properties", {}) if tool else arguments
+        unknown = sorted(set(arguments) - set(known))
+        if unknown:
+            raise ToolError(
+                _cut(f"{name} has no argument {unknown[0]!r}; it has {', '.join(known)}")
+            )
+
+
+def _sentence(name: str, error: ToolError) -> str:
+    cause = error.__cause__
+    if isinstance(cause, MnemicError):
+        return _cut(str(cause))
+    if isinstance(cause, ValidationError):
+        first = cause.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        return _cut(f"{name}: {place}: {first['msg']}")
+    return _cut(str(error))
+
+
+def _cut(message: str) -> str:
+    flat = " ".join(message.split())
+    return flat if len(flat) <= _MOST_MESSAGE else f"{flat[: _MOST_MESSAGE - 1]}…"
+
+
+def _add_resources(server: MemoryServer, tools: MemoryTools) -> None:
+    async def stats() -> str:
+        """Numbers of memories by type and state."""
+        try:
+            return encode(await tools.counts()).decode()
+        except MnemicError as error:
+            raise ResourceError(_cut(str(error))) from None
+
+    async def memory(id: str) -> str:  # noqa: A002 - the template's name for it
+        """Return one memory, whole."""
+        try:
+            found = await tools.whole(id)
+        except MnemicError as error:
+            raise ResourceNotFoundError(_cut(str(error))) from None
+        if found is None:
+            raise ResourceNotFoundError("there is no such memory")
+        return encode({"note": DATA} | found).decode()
+
+    json = "application/json"
+    server.resource("memory://stats", name="stats", mime_type=json)(stats)
+    server.resource("memory://{id}", name="memory", mime_type=json)(memory)
+
+
+def _add_prompts(server: MemoryServer) -> None:
+    def recall_first(question: str) -> str:
+        """Answer a question from the memories."""
+        return (
+            "Call the tool recall with the question below, and read with the ids that matter. "
+            "Answer from what they say, name the ids, and say so where they say nothing. "
+            f"{DATA}\n\nQuestion: {question}"
+        )
+
+    def review_contradictions() -> str:
+        """Find memories that contradict each other, and settle them with the user."""
+        return (
+            "Go through the memories with the tool timeline, page by page. Call contradictions "
+            "with each statement that may have changed. Show the user each pair with ids and days, "
+            f"and ask which holds; then call correct or forget for the other. {DATA}"
+        )
+
+    server.prompt("recall-first", title="Recall first")(recall_first)
+    server.prompt("review-contradictions", title="Review contradictions")(review_contradictions)
