@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import (
+    ResourceError,
+    ResourceNotFoundError,
+    ToolError,
+    UnexpectedToolError,
+)
 from mcp_types import CallToolResult, InputRequiredResult
 from msgspec.json import encode
 from pydantic import ValidationError
@@ -42,7 +47,7 @@ class MemoryServer(MCPServer[Any]):
         tools = MemoryTools(opened)
         for name, annotations in ANNOTATIONS.items():
             if name in READING or not read_only:
-                self.add_tool(getattr(tools, name), annotations=annotations)
+                self.add_tool(getattr(tools, name), annotations=annotations, structured_output=True)
         _add_resources(self, tools)
         _add_prompts(self)
 
@@ -60,6 +65,10 @@ class MemoryServer(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
+            if isinstance(error, UnexpectedToolError) and not isinstance(
+                error.__cause__, MnemicError
+            ):
+                raise  # logged by the library, and says nothing but the tool's name
             raise ToolError(_sentence(name, error)) from None
 
     def _refuse_unknown(self, name: str, arguments: Mapping[str, Any]) -> None:

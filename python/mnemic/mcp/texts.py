@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Final, TypedDict
+from typing import Final
+
+from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
 from mnemic import MemoryEntry
 from mnemic.policy import EstimatedTokens, PayloadMemory, PromptForm

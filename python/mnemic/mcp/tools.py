@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypedDict
+from typing import Annotated, Any, Final, Literal, TypeAlias
 from uuid import UUID
 
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
+from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
 from mnemic import AsyncScopedMemory, MemoryEntry, SearchHit
 from mnemic.mcp.opening import OpenedMemory
