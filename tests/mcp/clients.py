@@ -19,9 +19,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 
 from mnemic import Memory
+from mnemic.mcp.fencing import DATA
 from mnemic.mcp.opening import OpenedMemory
 from mnemic.mcp.server import MemoryServer
-from mnemic.mcp.texts import DATA
 from mnemic.mcp.tools import ANNOTATIONS, READING
 
 __all__ = ["ANNOTATIONS", "DATA", "READING", "Client", "MemoryServer", "OpenedMemory", "ToolError"]

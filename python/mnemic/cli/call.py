@@ -6,17 +6,14 @@ import sys
 from base64 import b64decode
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from mnemic.cli.output import Output
+from mnemic.cli.place import AGENT, PLACE, USER, place_here
 from mnemic.errors import InvalidArgumentError
 from mnemic.memory import Memory
 
-PLACE: Final = "MNEMIC_DB"
-USER: Final = "MNEMIC_USER"
 KEY: Final = "MNEMIC_KEY"
-AGENT: Final = "default"
 
 
 def declare_place(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +37,6 @@ def declare_days(parser: argparse.ArgumentParser) -> None:
     """Declare the options that leave out what is older or newer."""
     parser.add_argument("--since", metavar="DAY", help="stored on or after a day, as 2026-05-01")
     parser.add_argument("--until", metavar="DAY", help="stored before a day")
-
-
-def default_place() -> Path:
-    """Return the file that is used where none is named."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "mnemic" / "memory.db"
 
 
 def key_of(variable: str) -> bytes | None:
@@ -79,12 +70,7 @@ class Call:
     @cached_property
     def place(self) -> str:
         """The file or URL of the memories; the folder of the default file is made."""
-        named = self.given.db or os.environ.get(PLACE)
-        if named:
-            return str(named)
-        path = default_place()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return str(path)
+        return place_here(self.given.db)
 
     @property
     def scope(self) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mnemic._core import simd_kernel
-from mnemic.cli.call import PLACE, Call
+from mnemic.cli.call import Call
+from mnemic.cli.place import PLACE, hooks_log
 from mnemic.errors import MnemicError
+from mnemic.mcp.project import user_here
 from mnemic.memory import Memory
 
 _PACKAGES = (
@@ -33,7 +35,7 @@ def declare_doctor(_: argparse.ArgumentParser) -> None:
 
 def doctor(call: Call) -> int:
     """Print facts; return 1 if something is wrong."""
-    facts = dict(_of_machine())
+    facts = dict((*_of_machine(), *_of_agents()))
     problems: list[str] = []
     try:
         facts |= dict(_of_file(call, problems))
@@ -58,6 +60,13 @@ def _of_machine() -> Iterator[tuple[str, str]]:
             yield name, "not installed"
     yield "processors", str(os.cpu_count())
     yield "kernel", simd_kernel()
+
+
+def _of_agents() -> Iterator[tuple[str, str]]:
+    yield "mcp and hooks", f"user {user_here()!r} in this folder"
+    log = hooks_log()
+    failures = log.read_text(errors="replace").splitlines() if log.exists() else []
+    yield "hooks that failed", f"{len(failures)}, the last: {failures[-1]}" if failures else "none"
 
 
 def _of_file(call: Call, problems: list[str]) -> Iterator[tuple[str, str]]:

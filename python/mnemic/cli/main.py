@@ -70,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"mnemic {__version__}")
         return DONE
+    if given and given[0] == "hook":
+        from mnemic.cli.hooking import hook  # noqa: PLC0415 - runs at each prompt of an agent
+
+        hook(given[1:])
+        return DONE
     if not given or given[0] in {"--help", "-h", "help"}:
         print(_overview())
         return DONE

@@ -5,11 +5,18 @@ import gc
 import os
 import secrets
 import socket
-from typing import Final
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Final
 
 from mnemic.cli.call import Call
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.mcp.project import user_here
+
+if TYPE_CHECKING:
+    from mnemic.mcp.opening import OpenedMemory
+    from mnemic.mcp.server import MemoryServer
 
 TOKEN: Final = "MNEMIC_MCP_TOKEN"  # noqa: S105 - the name of a variable
 _LEAST_TOKEN: Final = 16
@@ -41,9 +48,16 @@ def mcp(call: Call) -> None:
     server = MemoryServer(opened, read_only=is_read_only)
     gc.enable()
     gc.freeze()
-    if not call.given.http:
-        anyio.run(server.run_stdio_async)
-        return
+    with _answering_hooks(call, opened):
+        if call.given.http:
+            _serve_http(call, opened, server)
+        else:
+            anyio.run(server.run_stdio_async)
+
+
+def _serve_http(call: Call, opened: "OpenedMemory", server: "MemoryServer") -> None:
+    import anyio  # noqa: PLC0415 - as above
+
     from mnemic.mcp.http import HOST, PATH, serve  # noqa: PLC0415 - as above
 
     with socket.create_server((HOST, call.given.port)) as listening:
@@ -61,3 +75,22 @@ def _token(call: Call) -> str:
     made = secrets.token_urlsafe(32)
     call.out.note(f"Authorization: Bearer {made}")
     return made
+
+
+@contextmanager
+def _answering_hooks(call: Call, opened: "OpenedMemory") -> Generator[None]:
+    """Answer hooks in a thread; without sockets, or a folder for them, nothing does."""
+    from mnemic.mcp.local import Address, Listener  # noqa: PLC0415 - as above
+    from mnemic.mcp.responses import respond  # noqa: PLC0415 - as above
+
+    try:
+        address = Address(call.place, call.given.agent, opened.user)
+        listener = Listener(address, lambda request: respond(opened.wait(), request))
+    except (OSError, AttributeError):
+        yield
+        return
+    Thread(target=listener.run, daemon=True).start()
+    try:
+        yield
+    finally:
+        listener.close()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from mnemic import AsyncScopedMemory, Memory
+from mnemic import AsyncScopedMemory, Memory, ScopedMemory
 
 
 class OpenedMemory:
@@ -23,6 +23,10 @@ class OpenedMemory:
         self._open = open_memory
         self._thread = ThreadPoolExecutor(1)
         self._opened = self._begin()
+
+    def wait(self) -> ScopedMemory:
+        """Return the memories of the user with plain calls, in a thread that may wait for them."""
+        return self._opened.result().sync
 
     async def memory(self) -> AsyncScopedMemory:
         """Return the memories of the user, once they are open."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 USER: Final = "MNEMIC_USER"
+PROJECT: Final = "CLAUDE_PROJECT_DIR"
 _HASH_BYTES: Final = 4
 _MOST_NAME: Final = 60
 
@@ -22,7 +23,17 @@ def user_here(named: str | None = None, folder: Path | None = None) -> str | Non
         The named user; else that of the environment; else the project of the folder; else None,
         which is the memories without a user, those of the command line.
     """
-    return named or os.environ.get(USER) or project_of(folder or Path.cwd())
+    return named or os.environ.get(USER) or project_of(folder or project_folder(Path.cwd()))
+
+
+def project_folder(folder: Path) -> Path:
+    """Return the folder that Claude Code says is the project's; else the given one.
+
+    Args:
+        folder: The working directory.
+    """
+    named = os.environ.get(PROJECT)
+    return Path(named) if named else folder
 
 
 def project_of(folder: Path) -> str | None:

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from mnemic import __version__
 from mnemic.errors import MnemicError
+from mnemic.mcp.fencing import DATA
 from mnemic.mcp.opening import OpenedMemory
-from mnemic.mcp.texts import DATA
 from mnemic.mcp.tools import ANNOTATIONS, READING, MemoryTools
 
 INSTRUCTIONS: Final = (

@@ -1,0 +1,67 @@
+"""Reads the last turn of a conversation from the file that a client keeps of it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+LONGEST: Final = 4000
+"""Characters of a message that are kept."""
+_READ_BYTES: Final = 1 << 20
+_PARTS: Final = {"text", "input_text", "output_text"}
+
+
+def last_turn(path: Path) -> list[dict[str, str]]:
+    """Return the user's last message and the last answer to it, each with role and text.
+
+    Args:
+        path: A file of JSON lines, as Claude Code and Codex write them.
+    """
+    found: dict[str, str] = {}
+    for role, text in _messages_backwards(path):
+        found.setdefault(role, text)
+        if role == "user":
+            break
+    return [
+        {"role": role, "text": found[role][:LONGEST]}
+        for role in ("user", "assistant")
+        if role in found
+    ]
+
+
+def _messages_backwards(path: Path) -> Iterator[tuple[str, str]]:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _READ_BYTES))
+        lines = file.read().splitlines()
+    for line in reversed(lines):
+        try:
+            said = json.loads(line)
+        except ValueError:  # the first line may be cut
+            continue
+        message = _message(said)
+        if message is not None:
+            yield message
+
+
+def _message(said: Any) -> tuple[str, str] | None:
+    """Return role and text of what a person or the model said; None of all else."""
+    if not isinstance(said, dict) or said.get("isMeta") or said.get("isSidechain"):
+        return None
+    message = said.get("message") or said.get("payload")
+    if not isinstance(message, dict) or message.get("role") not in {"user", "assistant"}:
+        return None
+    text = _text(message.get("content")).strip()
+    if not text or text.startswith("<"):  # what the client itself put in
+        return None
+    return message["role"], text
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(
+        str(part.get("text", ""))
+        for part in parts
+        if isinstance(part, dict) and part.get("type") in _PARTS
+    )
