@@ -45,6 +45,7 @@ VERBS: Final = {
     "reembed": Verb("embed all memories with the present model", "upkeep"),
     "rekey": Verb("seal with another key", "upkeep"),
     "mcp": Verb("serve memories to Claude Code, Codex, Cursor and others", "serving"),
+    "install": Verb("add the server to Claude Code, Codex or Cursor", "installing"),
     "doctor": Verb("say what runs here, and what is wrong with it", "doctor"),
     "completions": Verb("print what a shell needs to complete commands", "completions"),
     "demo": Verb("store and ask an example conversation", "demo"),

@@ -63,10 +63,7 @@ def answer(event: str, here: Surroundings) -> None:
 
 
 def _output(event: str, text: str) -> dict[str, Any]:
-    return {
-        "suppressOutput": True,
-        "hookSpecificOutput": {"hookEventName": EVENTS[event], "additionalContext": text},
-    }
+    return {"hookSpecificOutput": {"hookEventName": EVENTS[event], "additionalContext": text}}
 
 
 def _text(event: str, said: dict[str, Any], here: Surroundings) -> str:
