@@ -3,7 +3,8 @@
 Each runs in fresh processes, in turn with the others, from the start of the interpreter to its end;
 that of `mnemic mcp` to its answer to the first message, and to its first recall. Medians of elapsed
 time, and of the processor's where the process ends by itself. Byte code is cached, as in an
-installed package. The file has 10,000 memories of one user; there is a snapshot of the index.
+installed package. The file has 10,000 memories of one user, sentences of Python's own library;
+others are the questions.
 """
 
 import contextlib
@@ -17,9 +18,11 @@ import time
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
+from benches.support.sentences import sentences
 from mnemic import Memory
 
 MEMORIES = 10_000
+RECALLS = 200
 ROUNDS = 11
 USER = "ana"
 OPENING = {
@@ -27,11 +30,11 @@ OPENING = {
     "capabilities": {},
     "clientInfo": {"name": "benches", "version": "1"},
 }
-PROMPT = {"prompt": "What was decided about the parser?", "session_id": "s", "cwd": "/"}
+PROMPT = {"prompt": "How is a time zone taken from a file?", "session_id": "s", "cwd": "/"}
 COMMANDS = {
     "mnemic --version, goal 60": (["--version"], None),
-    "search by keywords, goal 150": (["search", "parser", "--keyword"], None),
-    "search by meaning, goal 250": (["search", "what was decided?"], None),
+    "search by keywords, goal 150": (["search", "time zone", "--keyword"], None),
+    "search by meaning, goal 250": (["search", "what is the offset of a clock?"], None),
     "hook session-start, goal 200": (["hook", "session-start"], PROMPT),
     "hook prompt, goal 200": (["hook", "prompt"], PROMPT),
 }
@@ -46,12 +49,9 @@ def command(arguments):
     return [sys.executable, "-m", "mnemic.cli", *arguments]
 
 
-def fill(path):
+def fill(path, texts):
     with Memory(path) as memory:
-        memory.add_many(
-            [f"The {n % 97}th review decided to change parser {n}." for n in range(MEMORIES)],
-            user_id=USER,
-        )
+        memory.add_many(texts, user_id=USER)
 
 
 def milliseconds(arguments, given, path):
@@ -91,18 +91,18 @@ def first_answers(path):
     with served(path) as server:
         ask(server, 1, "initialize", OPENING)
         answered = time.perf_counter() - start
-        recall = {"name": "recall", "arguments": {"query": "What was decided?"}}
+        recall = {"name": "recall", "arguments": {"query": PROMPT["prompt"]}}
         assert ask(server, 2, "tools/call", recall)["structuredContent"]["memories"]
         return 1000 * answered, 1000 * (time.perf_counter() - start)
 
 
-def recall_times(path, count=200):
-    """Return the round trips of recalls by one client of a server."""
+def recall_times(path, questions):
+    """Return the round trips of recalls by one client of a server, the first left out."""
     times = []
     with served(path) as server:
         ask(server, 0, "initialize", OPENING)
-        for number in range(1, count):
-            recall = {"name": "recall", "arguments": {"query": f"What of parser {number}?"}}
+        for number, question in enumerate(questions, 1):
+            recall = {"name": "recall", "arguments": {"query": question}}
             start = time.perf_counter()
             ask(server, number, "tools/call", recall)
             times.append(1000 * (time.perf_counter() - start))
@@ -112,7 +112,8 @@ def recall_times(path, count=200):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "memory.db")
-        fill(path)
+        texts = sentences()
+        fill(path, texts[:MEMORIES])
         times = {name: [] for name in COMMANDS}
         servers = []
         for _ in range(ROUNDS):
@@ -125,7 +126,7 @@ def main():
         answer, recall = map(statistics.median, zip(*servers, strict=True))
         print(f"{'mcp, first answer, goal 2000':32} {answer:7.1f} ms")
         print(f"{'mcp, first recall':32} {recall:7.1f} ms")
-        recalls = recall_times(path)
+        recalls = recall_times(path, texts[MEMORIES : MEMORIES + RECALLS])
         middle, late = recalls[len(recalls) // 2], recalls[len(recalls) * 95 // 100]
         print(f"{'mcp, recall, goal 10 at p95':32} {middle:7.1f} ms p50, {late:.1f} ms p95")
 
