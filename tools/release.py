@@ -4,6 +4,7 @@ Links have to be set, all files have to name the version of Cargo.toml, and the 
 A tag that is given has to be the version's; without one, the version must not be tagged yet.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -16,6 +17,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACEHOLDER = "example.invalid"
 """A host that no one can have; it stands in links until the project has one."""
 PROJECTS = "pyproject.toml", "models/minilm/pyproject.toml", "files/pyproject.toml"
+SERVER = "server.json"
+PLUGINS = "plugins/mnemic/.claude-plugin/plugin.json", "plugins/mnemic/.codex-plugin/plugin.json"
+OWNER = "invalid.example/"
+"""What the registry of MCP servers has before a name, until the project has an address."""
 LINKS = {"Repository", "Documentation", "Changelog", "Issues"}
 
 
@@ -40,9 +45,14 @@ def links(root: Path) -> Iterator[str]:
         missing = LINKS - toml(root / name)["project"].get("urls", {}).keys()
         if missing:
             yield f"{name} has no {', '.join(sorted(missing))} in [project.urls]; add them."
-    for name in (*PROJECTS, "CITATION.cff"):
+    for name in (*PROJECTS, "CITATION.cff", SERVER, *PLUGINS):
         if PLACEHOLDER in text(root, name):
             yield f"{name} links to {PLACEHOLDER}; put the repository's address in its place."
+    registered = json.loads(text(root, SERVER))["name"]
+    if registered.startswith(OWNER):
+        yield f"{SERVER} has the name {registered}; put the owner's in its place."
+    if f"<!-- mcp-name: {registered} -->" not in text(root, "README.md"):
+        yield f"README.md has no line <!-- mcp-name: {registered} -->; the registry looks for it."
 
 
 def versions(root: Path, version: str) -> Iterator[str]:
@@ -53,6 +63,7 @@ def versions(root: Path, version: str) -> Iterator[str]:
         "models/minilm/pyproject.toml": minilm["version"],
         "files/pyproject.toml": files["version"],
         "CITATION.cff": cited and cited[1],
+        **{name: json.loads(text(root, name))["version"] for name in (SERVER, *PLUGINS)},
     }
     for name, other in named.items():
         if other != version:

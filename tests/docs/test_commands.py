@@ -20,7 +20,7 @@ SHELL = [
     for line in block.text.replace("\\\n", " ").splitlines()
     if line.strip()
 ]
-PROGRAMS = {"make", "python", "pip", "cd", "mv", "rm", "cp", "asv", "uvicorn"}
+PROGRAMS = {"make", "python", "pip", "cd", "mv", "rm", "cp", "asv", "uvicorn", "mnemic"}
 INLINE = re.compile(r"`([^`]+)`")
 RUN = re.compile(r"\bpython -m ([\w.]+)([^;&|#]*)")
 MAKE = re.compile(r"(?:^|&& )make ([a-z][a-z0-9-]*)")
