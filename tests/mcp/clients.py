@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 import httpx2
-from mcp import Client, StdioServerParameters, stdio_client
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 
@@ -24,8 +24,16 @@ from mnemic.mcp.opening import OpenedMemory
 from mnemic.mcp.server import MemoryServer
 from mnemic.mcp.tools import ANNOTATIONS, READING
 
-__all__ = ["ANNOTATIONS", "DATA", "READING", "Client", "MemoryServer", "OpenedMemory", "ToolError"]
-__all__ += ["UnexpectedToolError", "client_of", "http_client", "run", "stdio", "structured"]
+__all__ = ["ANNOTATIONS", "DATA", "READING", "Client", "MCPError", "MemoryServer", "OpenedMemory"]
+__all__ += [
+    "ToolError",
+    "UnexpectedToolError",
+    "client_of",
+    "http_client",
+    "run",
+    "stdio",
+    "structured",
+]
 __all__ += ["text", "words_alone"]
 
 

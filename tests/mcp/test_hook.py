@@ -126,6 +126,34 @@ def test_a_turn_is_stored_once_and_without_secrets(agent, event):
     ]
 
 
+def test_a_turn_is_read_as_codex_keeps_it(agent):
+    path = agent.folder / "rollout.jsonl"
+    lines = [
+        {"type": "session_meta", "payload": {"id": "s1"}},
+        payload("user", "input_text", "<environment_context>linux</environment_context>"),
+        payload("user", "input_text", "Rename the module."),
+        {"type": "response_item", "payload": {"type": "reasoning", "summary": []}},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    said = {"session_id": "s1", "transcript_path": str(path)}
+    agent.runs("stop", said | {"last_assistant_message": "It is renamed."})
+    assert sorted(agent.stored()) == [
+        ("assistant", "It is renamed."),
+        ("user", "Rename the module."),
+    ]
+
+
+def payload(role, kind, text):
+    message = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return {"type": "response_item", "payload": message}
+
+
+def test_only_the_end_of_a_long_transcript_is_read(agent):
+    said = agent.says(("user", "x" * 3_000_000), ("assistant", "an answer"))
+    agent.runs("stop", said)
+    assert agent.stored() == [("assistant", "an answer")]
+
+
 def test_nothing_is_stored_where_it_is_not_wanted(agent):
     said = agent.says(("user", "a question"), ("assistant", "an answer"))
     agent.runs("stop", said, MNEMIC_CAPTURE="off")

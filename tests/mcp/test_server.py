@@ -2,14 +2,27 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 
+import pytest
+
 from mnemic import Memory
-from tests.mcp.clients import Client, client_of, run, stdio, structured, words_alone
+from tests.mcp.clients import Client, MCPError, client_of, run, stdio, structured, words_alone
 
 CLIENTS = 8
 EACH = 6
+OPENING = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
 
 
 @run
@@ -50,9 +63,7 @@ async def stores(path, number, acknowledged):
 def stores_until_killed(path, acknowledged):
     """Store by a server whose process is killed while a call is on its way."""
     command = [sys.executable, "-m", "mnemic.cli", "mcp", "--db", str(path), "--user", "ana"]
-    client = {"name": "test", "version": "1"}
-    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    calls = [("initialize", opening)]
+    calls = [("initialize", OPENING["params"])]
     for at in range(EACH):
         arguments = {"text": f"killed note {at}"}
         calls.append(("tools/call", {"name": "remember", "arguments": arguments}))
@@ -83,11 +94,27 @@ async def test_nothing_acknowledged_is_lost_with_eight_clients_and_a_kill(tmp_pa
         assert memory.verify().ok
 
 
+def test_what_is_no_message_ends_no_server(tmp_path):
+    command = [sys.executable, "-m", "mnemic.cli", "mcp", "--db", str(tmp_path / "m.db")]
+    sent = [b"", b"garbage", b"\xff\xfe", b"[]", b"[" * 100_000, b'{"jsonrpc": "2.0"}']
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
+    sent += [json.dumps(one).encode() for one in (OPENING, listing)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    with subprocess.Popen(command, **pipes) as server:
+        server.stdin.write(b"\n".join([*sent, b""]))
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        assert [answer["id"] for answer in answers] == [1, 2]
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) == -signal.SIGINT
+
+
 @run
 async def test_prompts_and_resources_are_listed():
     async with client_of(words_alone()) as client:
         prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
         assert prompts == {"recall-first", "review-contradictions"}
+        with pytest.raises(MCPError, match="question"):
+            await client.get_prompt("recall-first", {})
         asked = await client.get_prompt("recall-first", {"question": "Where is Ana?"})
         assert "Where is Ana?" in asked.messages[0].content.text
         templates = (await client.list_resource_templates()).resource_templates

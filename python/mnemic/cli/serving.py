@@ -4,6 +4,7 @@ import argparse
 import gc
 import os
 import secrets
+import signal
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -44,7 +45,9 @@ def mcp(call: Call) -> None:
 
         from mnemic.mcp.server import MemoryServer  # noqa: PLC0415 - loads the library
     except ImportError as error:
-        raise MissingExtraError("mnemic mcp needs mcp: pip install 'mnemic[mcp]'") from error
+        raise MissingExtraError(
+            "mnemic mcp needs mcp: python -m pip install 'mnemic[mcp]'"
+        ) from error
     server = MemoryServer(opened, read_only=is_read_only)
     gc.enable()
     gc.freeze()
@@ -52,6 +55,7 @@ def mcp(call: Call) -> None:
         if call.given.http:
             _serve_http(call, opened, server)
         else:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for stdin till it ends
             anyio.run(server.run_stdio_async)
 
 

@@ -99,8 +99,7 @@ def _request(event: str, said: dict[str, Any]) -> dict[str, Any] | None:
         return None
     from mnemic.mcp.transcript import last_turn  # noqa: PLC0415 - after a turn alone
 
-    path = said.get("transcript_path")
-    messages = last_turn(Path(path).expanduser()) if path else []
+    messages = last_turn(said)
     if not messages:
         return None
     return {"verb": "store", "session": said.get("session_id", ""), "messages": messages}

@@ -10,7 +10,8 @@ from mcp.server.mcpserver.exceptions import (
     ToolError,
     UnexpectedToolError,
 )
-from mcp_types import CallToolResult, InputRequiredResult
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 from msgspec.json import encode
 from pydantic import ValidationError
 
@@ -70,6 +71,24 @@ class MemoryServer(MCPServer[Any]):
             ):
                 raise  # logged by the library, and says nothing but the tool's name
             raise ToolError(_sentence(name, error)) from None
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return a prompt; see `MCPServer.get_prompt`.
+
+        Args:
+            name: Its name.
+            arguments: Its arguments.
+            context: Of the request.
+        """
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as error:
+            raise MCPError(INVALID_PARAMS, _cut(str(error))) from None
 
     def _refuse_unknown(self, name: str, arguments: Mapping[str, Any]) -> None:
         tool = self._tool_manager.get_tool(name)

@@ -214,7 +214,7 @@ class MemoryTools:
         """Count the memories by type and state."""
         counted = await self.counts()
         by_type = ", ".join(f"{kind} {count}" for kind, count in counted["by_type"].items())
-        return _result(f"{counted['active']} memories: {by_type}", counted)
+        return _result(f"{counted['active']} memories{by_type and f': {by_type}'}", counted)
 
     async def counts(self) -> Stats:
         """Return the numbers of memories."""

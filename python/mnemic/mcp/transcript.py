@@ -11,14 +11,19 @@ _READ_BYTES: Final = 1 << 20
 _PARTS: Final = {"text", "input_text", "output_text"}
 
 
-def last_turn(path: Path) -> list[dict[str, str]]:
+def last_turn(said: dict[str, Any]) -> list[dict[str, str]]:
     """Return the user's last message and the last answer to it, each with role and text.
 
     Args:
-        path: A file of JSON lines, as Claude Code and Codex write them.
+        said: What the client says: `transcript_path`, a file of JSON lines as Claude Code and
+            Codex write them, and `last_assistant_message`, which the file may not have yet.
     """
     found: dict[str, str] = {}
-    for role, text in _messages_backwards(path):
+    last = said.get("last_assistant_message")
+    if isinstance(last, str) and last.strip():
+        found["assistant"] = last.strip()
+    path = said.get("transcript_path")
+    for role, text in _messages_backwards(Path(path).expanduser()) if path else ():
         found.setdefault(role, text)
         if role == "user":
             break
