@@ -18,7 +18,7 @@ CODEX = (
     '# mine\nmodel = "o9"\n\n[mcp_servers.other]\ncommand = "x"\n\n[projects."/a"]\ntrust = "y"\n'
 )
 SETTINGS = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}})
-ENTRY = Entry(["/bin/mnemic"], ["mcp", "--user", "ana"])
+ENTRY = Entry(["/bin/mnemic"], ["--user", "ana"])
 
 
 class Home:
@@ -125,17 +125,17 @@ def test_a_file_that_cannot_be_understood_stays_as_it_is(home, client, name, tex
 def test_hooks_are_added_beside_others_and_removed_alone(home):
     path = home.path(".claude/settings.json")
     path.write_text(SETTINGS)
-    assert home.runs("claude", "--hooks", "--yes").returncode == 0
+    assert home.runs("claude", "--hooks", "--yes", "--user", "ana maria").returncode == 0
     hooks = json.loads(path.read_text())["hooks"]
     assert set(hooks) == {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
     assert hooks["Stop"][0]["hooks"][0]["command"] == "x"
-    assert hooks["Stop"][1]["hooks"][0]["command"].endswith(" hook stop")
+    assert hooks["Stop"][1]["hooks"][0]["command"].endswith(" hook stop --user 'ana maria'")
     assert home.runs("claude", "--undo", "--yes").returncode == 0
     assert path.read_text() == SETTINGS
 
 
 def test_a_name_with_a_space_is_quoted():
-    text = json_with_hooks("", Entry(["/my folder/mnemic"], ["mcp"]))
+    text = json_with_hooks("", Entry(["/my folder/mnemic"]))
     assert "'/my folder/mnemic' hook stop" in text
     assert json_with_hooks(text, None) == "{}\n"
 
@@ -181,7 +181,7 @@ def test_the_rest_of_a_toml_file_stays(text):
         assert '"""' in text
         return
     servers = tomllib.loads(made)["mcp_servers"]
-    assert servers.pop("mnemic") == {"command": "/bin/mnemic", "args": [*ENTRY.arguments]}
+    assert servers.pop("mnemic") == {"command": "/bin/mnemic", "args": ["mcp", "--user", "ana"]}
     before = tomllib.loads(text)
     before.get("mcp_servers", {}).pop("mnemic", None)
     after = tomllib.loads(toml_with_server(made, None))

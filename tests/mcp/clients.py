@@ -3,8 +3,6 @@
 Tests import these names from here: where the library is missing, their modules are skipped.
 """
 
-import asyncio
-import functools
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -23,6 +21,7 @@ from mnemic.mcp.fencing import DATA
 from mnemic.mcp.opening import OpenedMemory
 from mnemic.mcp.server import MemoryServer
 from mnemic.mcp.tools import ANNOTATIONS, READING
+from tests.mcp.running import run
 
 __all__ = ["ANNOTATIONS", "DATA", "READING", "Client", "MCPError", "MemoryServer", "OpenedMemory"]
 __all__ += [
@@ -35,16 +34,6 @@ __all__ += [
     "structured",
 ]
 __all__ += ["text", "words_alone"]
-
-
-def run(test):
-    """Make a test of a coroutine function."""
-
-    @functools.wraps(test)
-    def runs(**given):
-        asyncio.run(test(**given))
-
-    return runs
 
 
 @asynccontextmanager

@@ -34,10 +34,10 @@ class Agent:
             "XDG_RUNTIME_DIR": str(runtime),
         }
 
-    def runs(self, event, given, **environment):
+    def runs(self, event, given, *options, **environment):
         """Run a hook; return what it prints."""
         made = subprocess.run(
-            [sys.executable, "-m", "mnemic.cli", "hook", event],
+            [sys.executable, "-m", "mnemic.cli", "hook", event, *options],
             input=given if isinstance(given, bytes) else json.dumps(given).encode(),
             env=self.environment | environment,
             cwd=self.folder,
@@ -157,6 +157,15 @@ def test_only_the_end_of_a_long_transcript_is_read(agent):
 def test_nothing_is_stored_where_it_is_not_wanted(agent):
     said = agent.says(("user", "a question"), ("assistant", "an answer"))
     agent.runs("stop", said, MNEMIC_CAPTURE="off")
+    assert not agent.file.exists()
+
+
+def test_the_user_and_the_file_may_be_named(agent):
+    place = str(agent.folder / "other.db")
+    said = agent.says(("user", "a question"), ("assistant", "an answer"))
+    agent.runs("stop", said, "--db", place, "--user", "ben")
+    with Memory(place, embedder=None) as memory:
+        assert [one.user_id for one in memory.users()] == ["ben"]
     assert not agent.file.exists()
 
 

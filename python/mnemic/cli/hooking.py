@@ -15,15 +15,16 @@ def hook(given: Sequence[str]) -> None:
     """Answer a hook.
 
     Args:
-        given: Its name.
+        given: Its name, and the options `--db` and `--user`, each with a value.
     """
-    here = Surroundings(place_here(), AGENT, _memory, hooks_log())
+    named = dict(zip(given[1::2], given[2::2], strict=False))
+    place = place_here(named.get("--db"))
+
+    def open_memory(with_model: bool) -> "Memory":  # noqa: FBT001 - a callback
+        from mnemic.cli.call import Call  # noqa: PLC0415 - where no server runs
+
+        whole = argparse.Namespace(db=place, agent=AGENT, user=None, all_users=False, json=False)
+        return Call(whole).memory(**({} if with_model else {"embedder": None}))
+
+    here = Surroundings(place, AGENT, named.get("--user"), open_memory, hooks_log())
     answer(given[0] if given else "", here)
-
-
-def _memory(with_model: bool) -> "Memory":  # noqa: FBT001 - a callback
-    from mnemic.cli.call import Call  # noqa: PLC0415 - where no server runs
-
-    given = argparse.Namespace(db=None, agent=AGENT, user=None, all_users=False, json=False)
-    options = {} if with_model else {"embedder": None}
-    return Call(given).memory(**options)

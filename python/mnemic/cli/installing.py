@@ -50,15 +50,12 @@ def install(call: Call) -> int:
 
 def _entry(call: Call) -> Entry:
     given = call.given
-    arguments = ["mcp"]
-    for option in ("db", "user"):
-        value = getattr(given, option)
-        if value:
-            is_path = option == "db" and "://" not in value
-            arguments += [f"--{option}", str(Path(value).resolve()) if is_path else value]
-    if given.read_only:
-        arguments.append("--read-only")
-    return Entry(_program(), arguments)
+    place = []
+    if given.db:
+        place += ["--db", given.db if "://" in given.db else str(Path(given.db).resolve())]
+    if given.user:
+        place += ["--user", given.user]
+    return Entry(_program(), place, given.read_only)
 
 
 def _program() -> list[str]:

@@ -25,17 +25,28 @@ class Entry(NamedTuple):
 
     Attributes:
         program: What runs the command `mnemic`.
-        arguments: Its arguments.
+        place: Options that say where and whose the memories are.
+        read_only: Whether the server offers no tool that writes.
     """
 
     program: Sequence[str]
-    arguments: Sequence[str]
+    place: Sequence[str] = ()
+    read_only: bool = False
 
     @property
     def parts(self) -> dict[str, Any]:
         """The program and its arguments, as clients name them."""
         command, *options = self.program
-        return {"command": command, "args": [*options, *self.arguments]}
+        profile = ["--read-only"] if self.read_only else []
+        return {"command": command, "args": [*options, "mcp", *self.place, *profile]}
+
+    def hook(self, event: str) -> str:
+        """Return the line of a shell that runs a hook.
+
+        Args:
+            event: The hook.
+        """
+        return shlex.join([*self.program, "hook", event, *self.place])
 
 
 Edit = Callable[[str, Entry | None], str]
@@ -99,8 +110,8 @@ def _with_hooks(text: str, entry: Entry | None, events: Mapping[str, str]) -> st
     for name, event in events.items():
         kept = [group for group in _groups(hooks, name) if not _is_own(group, event)]
         if entry is not None:
-            command = " ".join([*map(shlex.quote, entry.program), "hook", event])
-            kept.append({"hooks": [{"type": "command", "command": command, "timeout": 10}]})
+            command = {"type": "command", "command": entry.hook(event), "timeout": 10}
+            kept.append({"hooks": [command]})
         hooks[name] = kept
         if not kept:
             del hooks[name]
@@ -117,7 +128,7 @@ def _groups(hooks: dict[str, Any], name: str) -> list[Any]:
 def _is_own(group: Any, event: str) -> bool:
     hooks = group.get("hooks", ()) if isinstance(group, dict) else ()
     commands = [str(hook.get("command")) for hook in hooks if isinstance(hook, dict)]
-    return any(NAME in command and command.endswith(f" hook {event}") for command in commands)
+    return any(NAME in command and f" hook {event}" in command for command in commands)
 
 
 def _parsed(text: str) -> dict[str, Any]:

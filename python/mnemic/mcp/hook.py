@@ -35,12 +35,14 @@ class Surroundings(NamedTuple):
     Attributes:
         place: Where the memories are.
         agent: The agent of the memories.
+        user: A user that is named for it.
         open_memory: Opens them; with False without a model, which takes a third of the time.
         log: A file for failures.
     """
 
     place: str
     agent: str
+    user: str | None
     open_memory: Callable[[bool], "Memory"]
     log: Path
 
@@ -68,7 +70,7 @@ def _output(event: str, text: str) -> dict[str, Any]:
 
 def _text(event: str, said: dict[str, Any], here: Surroundings) -> str:
     folder = Path(said.get("cwd") or Path.cwd())
-    address = Address(here.place, here.agent, user_here(None, project_folder(folder)))
+    address = Address(here.place, here.agent, user_here(here.user, project_folder(folder)))
     request = _request(event, said)
     if request is None:
         return ""
