@@ -87,9 +87,28 @@ def test_a_change_is_taken_back_to_the_last_byte(home, client, name, text):
 @pytest.mark.parametrize("client", ["claude", "codex", "cursor"])
 def test_a_file_that_was_not_there_is_gone_afterwards(home, client):
     assert home.runs(client, "--yes").returncode == 0
-    assert len(home.files()) == 1
+    assert home.runs(client, "--yes", "--user", "ana").returncode == 0
     assert home.runs(client, "--undo", "--yes").returncode == 0
     assert not home.files()
+
+
+def test_an_entry_of_ones_own_comes_back(home):
+    path = home.path(".cursor/mcp.json")
+    own = '{"mcpServers": {"mnemic": {"command": "mine"}}}'
+    path.write_text(own)
+    home.runs("cursor", "--yes")
+    home.runs("cursor", "--yes", "--user", "ana")
+    home.runs("cursor", "--undo", "--yes")
+    assert path.read_text() == own
+
+
+def test_without_its_copy_a_file_keeps_all_but_the_server(home):
+    path = home.path(".cursor/mcp.json")
+    path.write_text(CLAUDE)
+    home.runs("cursor", "--yes")
+    path.with_name("mcp.json.before-mnemic").unlink()
+    home.runs("cursor", "--undo", "--yes")
+    assert json.loads(path.read_text()) == json.loads(CLAUDE)
 
 
 def test_what_others_wrote_meanwhile_stays(home):

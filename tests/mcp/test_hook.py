@@ -209,6 +209,11 @@ def test_a_damaged_file_stops_no_agent(agent):
     assert "StoreFileError" in agent.log.read_text()
 
 
+def test_without_a_folder_for_the_log_a_hook_is_silent_too(agent):
+    (agent.folder / "data").write_text("no folder")
+    assert agent.runs("prompt", b"", MNEMIC_DB="") == b""
+
+
 def test_the_log_stays_small(agent):
     agent.log.parent.mkdir(parents=True)
     agent.log.write_bytes(b"x" * 100_000 + b"\n")

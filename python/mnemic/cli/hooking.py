@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mnemic.cli.place import AGENT, hooks_log, place_here
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
 
 
 def hook(given: Sequence[str]) -> None:
-    """Answer a hook.
+    """Answer a hook; where not even the log can be found, say nothing.
 
     Args:
         given: Its name, and the options `--db` and `--user`, each with a value.
     """
+    with suppress(Exception):
+        _answer(given)
+
+
+def _answer(given: Sequence[str]) -> None:
     named = dict(zip(given[1::2], given[2::2], strict=False))
     place = place_here(named.get("--db"))
 

@@ -84,11 +84,12 @@ def _after(file: ClientFile, entry: Entry | None) -> str | None:
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{file.path}: {error}") from None
     copy = _copy_of(file.path)
-    if entry is None and copy.exists():
-        first = copy.read_bytes().decode()
-        return first if file.edit(first, None) == after else after
-    is_left_empty = entry is None and after.strip() in {"", "{}"}
-    return None if is_left_empty and not copy.exists() else after
+    if entry is not None or not copy.exists():
+        return after
+    first = copy.read_bytes().decode()
+    if file.edit(first, None) != after:  # others have changed it since
+        return after
+    return first or None
 
 
 def _show(call: Call, path: Path, before: str | None, after: str | None) -> None:
@@ -115,14 +116,18 @@ def _copy_of(path: Path) -> Path:
 
 
 def _write(path: Path, before: str | None, after: str | None, *, is_undone: bool) -> None:
-    """Write a file, complete or not at all; the first change keeps a copy of what was there."""
+    """Write a file, complete or not at all.
+
+    The first change keeps a copy of what was there, an empty one of what was not.
+    """
     target, copy = path.resolve(), _copy_of(path)
     if after is None:
         target.unlink()
+        copy.unlink()
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    if before is not None and not is_undone and not copy.exists():
-        shutil.copy2(target, copy)
+    if not is_undone and not copy.exists():
+        copy.touch(0o600) if before is None else shutil.copy2(target, copy)
     new = target.with_name(target.name + _NEW)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(after.encode())
