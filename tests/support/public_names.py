@@ -16,7 +16,7 @@ SHELVES = (annotations, compat, embed, events, hyde, llm, model, policy, vectors
 
 PACKAGES = (mnemic, mnemic_files)
 INSIDE = tuple(f"{package.__name__}." for package in PACKAGES)
-SKIPPED = ("mnemic.demo", "mnemic._core")
+SKIPPED = ("mnemic.demo", "mnemic.mcp", "mnemic._core")
 
 
 def modules():
