@@ -199,11 +199,12 @@ bench: $(PEERS) ## measure vectors beside exact and approximate peers; checks an
 	$(BIN)/python -m benches.suite
 
 .PHONY: measure
-measure: $(BENCHES) ## measure the figures in docs/: ratios to exact peers, embedding, memory, imports
+measure: $(BENCHES) ## measure the figures in docs/: ratios to exact peers, embedding, memory, imports, starts
 	$(BIN)/python -m benches.vector_map
 	$(BIN)/python -m benches.embed
 	$(BIN)/python -m benches.memory
 	$(BIN)/python -m benches.import_time
+	$(BIN)/python -m benches.start
 
 .PHONY: p95
 p95: $(READY) ## measure whole searches of 10,000 and 100,000 memories with MiniLM, and their steps

@@ -1,5 +1,6 @@
 """The server over streamable HTTP: who is answered, and who is refused."""
 
+import asyncio
 import contextlib
 import http.client
 import os
@@ -60,6 +61,18 @@ async def test_a_client_with_the_token_is_answered(url):
         stored = await structured(client, "remember", text="Ana lives in Oslo")
         found = await structured(client, "recall", query="Oslo")
         assert [one["id"] for one in found["memories"]] == [stored["id"]]
+
+
+@run
+async def test_clients_at_once_are_all_answered(url):
+    async def stores(number):
+        async with http_client(url, TOKEN) as client:
+            stored = await structured(client, "remember", text=f"client {number} was here")
+            read = await structured(client, "read", ids=[stored["id"]])
+            return read["memories"][0]["content"]
+
+    said = await asyncio.gather(*map(stores, range(8)))
+    assert said == [f"client {number} was here" for number in range(8)]
 
 
 @pytest.mark.parametrize("given", ["", "Bearer ", f"Bearer {TOKEN}x", f"Basic {TOKEN}"])
