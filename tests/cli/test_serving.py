@@ -49,3 +49,10 @@ def test_a_port_that_is_taken_is_an_error_of_one_line(tmp_path):
         made = served("--http", "--port", port, "--db", str(tmp_path / "m.db"))
     assert made.returncode == 1
     assert len(made.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("port", ["70000", "-1", "x"])
+def test_a_port_that_is_none_is_a_mistake_in_the_command(port):
+    made = served("--http", "--port", port)
+    assert made.returncode == 2
+    assert len(made.stderr.splitlines()) == 1

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Thread
@@ -22,13 +23,22 @@ if TYPE_CHECKING:
 TOKEN: Final = "MNEMIC_MCP_TOKEN"  # noqa: S105 - the name of a variable
 _LEAST_TOKEN: Final = 16
 PORT: Final = 8365
+_LAST_PORT: Final = 65_535
 
 
 def declare_mcp(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of mcp."""
     parser.add_argument("--read-only", action="store_true", help="offers no tool that writes")
     parser.add_argument("--http", action="store_true", help="streamable HTTP in place of stdio")
-    parser.add_argument("--port", type=int, default=PORT, help=f"of HTTP ({PORT}); 0 is any")
+    parser.add_argument("--port", type=port, default=PORT, help=f"of HTTP ({PORT}); 0 is any")
+
+
+def port(given: str) -> int:
+    """Return the number of a port; argparse says the name of this function."""
+    number = int(given)
+    if not 0 <= number <= _LAST_PORT:
+        raise ValueError
+    return number
 
 
 def mcp(call: Call) -> None:
@@ -55,6 +65,8 @@ def mcp(call: Call) -> None:
         if call.given.http:
             _serve_http(call, opened, server)
         else:
+            if sys.stdin.isatty():
+                call.out.note("waits for a client on stdin; mnemic install adds it to one")
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for stdin till it ends
             anyio.run(server.run_stdio_async)
 

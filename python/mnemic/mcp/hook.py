@@ -23,6 +23,7 @@ CAPTURE: Final = "MNEMIC_CAPTURE"
 EVENTS: Final = {"session-start": "SessionStart", "prompt": "UserPromptSubmit"}
 STORING: Final = ("stop", "end")
 _MOST_INPUT: Final = 1 << 22
+_LONGEST_PROMPT: Final = 10_000
 _MOST_LOG: Final = 32_768
 _READ_SECONDS: Final = 3.0
 _STORE_SECONDS: Final = 20.0
@@ -94,7 +95,8 @@ def _request(event: str, said: dict[str, Any]) -> dict[str, Any] | None:
     if event == "session-start":
         return {"verb": event}
     if event == "prompt":
-        return {"verb": event, "text": said["prompt"]} if said["prompt"].strip() else None
+        text = said["prompt"].strip()[:_LONGEST_PROMPT]
+        return {"verb": event, "text": text} if text else None
     if event not in STORING:
         raise ValueError(_NONE.format(event))
     if os.environ.get(CAPTURE, "").lower() in {"off", "0", "no", "false"}:

@@ -7,7 +7,6 @@ from mnemic import ScopedMemory
 from mnemic.mcp.fencing import DATA, fenced
 from mnemic.policy import Redaction, RedactionPattern, redact
 
-LONGEST_PROMPT: Final = 10_000
 _BLOCK_TOKENS: Final = 600
 _SHOWN: Final = 6
 _LINE: Final = 200
@@ -60,7 +59,7 @@ def _session_start(memory: ScopedMemory, _: dict[str, Any]) -> str:
 
 def _prompt(memory: ScopedMemory, request: dict[str, Any]) -> str:
     block = memory.context(
-        str(request["text"])[:LONGEST_PROMPT],
+        request["text"],
         max_tokens=_BLOCK_TOKENS,
         min_score="relative",
         timeout=_SECONDS,

@@ -1,6 +1,7 @@
 """The server of one user's memories: tools, resources and prompts over stdio or HTTP."""
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -46,9 +47,12 @@ class MemoryServer(MCPServer[Any]):
             log_level="ERROR",
         )
         tools = MemoryTools(opened)
+        self._arguments: dict[str, list[str]] = {}
         for name, annotations in ANNOTATIONS.items():
             if name in READING or not read_only:
-                self.add_tool(getattr(tools, name), annotations=annotations, structured_output=True)
+                tool = getattr(tools, name)
+                self.add_tool(tool, annotations=annotations, structured_output=True)
+                self._arguments[name] = [*signature(tool).parameters]
         _add_resources(self, tools)
         _add_prompts(self)
 
@@ -91,13 +95,11 @@ class MemoryServer(MCPServer[Any]):
             raise MCPError(INVALID_PARAMS, _cut(str(error))) from None
 
     def _refuse_unknown(self, name: str, arguments: Mapping[str, Any]) -> None:
-        tool = self._tool_manager.get_tool(name)
-        known = tool.parameters.get("properties", {}) if tool else arguments
+        known = self._arguments.get(name, arguments)
         unknown = sorted(set(arguments) - set(known))
         if unknown:
-            raise ToolError(
-                _cut(f"{name} has no argument {unknown[0]!r}; it has {', '.join(known)}")
-            )
+            there = ", ".join(known) or "none"
+            raise ToolError(_cut(f"{name} has no argument {unknown[0]!r}; it has {there}"))
 
 
 def _sentence(name: str, error: ToolError) -> str:

@@ -17,8 +17,8 @@ from mnemic.model import ScoredMemory
 
 SECONDS: Final = 10.0
 """Time that a search may take."""
-_ALL: Final = 20_000
-"""Tokens of a resource at most, as of what `read` returns."""
+MOST_TOKENS: Final = 10_000
+"""Tokens of whole texts at most; Claude Code refuses answers of more than 25,000."""
 
 Id: TypeAlias = Annotated[str, Field(max_length=36, description="a memory's id")]
 Ids: TypeAlias = Annotated[list[Id], Field(min_length=1, max_length=50)]
@@ -144,7 +144,7 @@ class MemoryTools:
         return _listed(lines_of(_entries(found), [hit.score for hit in found], passages))
 
     async def read(
-        self, ids: Ids, max_tokens: Annotated[int, Field(ge=50, le=20_000)] = 4000
+        self, ids: Ids, max_tokens: Annotated[int, Field(ge=50, le=MOST_TOKENS)] = 4000
     ) -> Annotated[CallToolResult, Wholes]:
         """Read whole memories by their ids, as many as the tokens allow.
 
@@ -234,7 +234,7 @@ class MemoryTools:
     async def whole(self, identity: str) -> Whole | None:
         """Return a memory by its id, None if it is not there or sensitive."""
         found = await (await self._memory()).get_many([identity])
-        return next(iter(wholes_of([one for one in found if not one.sensitive], _ALL)), None)
+        return next(iter(wholes_of([one for one in found if not one.sensitive], MOST_TOKENS)), None)
 
     async def remember(
         self,
