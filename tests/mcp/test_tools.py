@@ -44,6 +44,37 @@ async def test_what_is_remembered_is_recalled_and_read_whole():
 
 
 @run
+async def test_recall_keeps_to_type_tags_and_days():
+    async with client_of(words_alone()) as client:
+        for text, kind, tags in (
+            ("Oslo is cold", "fact", ["north", "city"]),
+            ("Oslo is loved", "preference", ["city"]),
+        ):
+            await structured(client, "remember", text=text, type=kind, tags=tags)
+
+        async def found(**arguments):
+            answer = await structured(client, "recall", query="Oslo", **arguments)
+            return sorted(one["line"] for one in answer["memories"])
+
+        assert await found() == ["Oslo is cold", "Oslo is loved"]
+        assert await found(type="preference") == ["Oslo is loved"]
+        assert await found(tags=["city", "north"]) == ["Oslo is cold"]
+        assert await found(since="2020-01-01", until="2999-01-01") == await found()
+        assert await found(until="2020-01-01") == []
+        assert await found(limit=1) in (["Oslo is cold"], ["Oslo is loved"])
+
+
+@run
+async def test_of_a_long_memory_recall_shows_what_the_query_is_about():
+    memory = Memory(":memory:")
+    filler = "The weather was mild and nobody said anything of note that day. " * 80
+    memory.add(f"{filler}The vault opens with the blue key. {filler}", user_id="ana")
+    async with client_of(memory) as client:
+        found = await structured(client, "recall", query="Which key opens the vault?")
+        assert "blue key" in found["memories"][0]["line"]
+
+
+@run
 async def test_lines_begin_with_ids_and_are_short():
     async with client_of(words_alone()) as client:
         await structured(client, "remember", text="Oslo " + "is a long story " * 200)
@@ -136,6 +167,7 @@ async def test_reading_keeps_to_its_tokens():
         assert read["left_out"] == ids[2:]
         cut = (await structured(client, "read", ids=ids[:1], max_tokens=50))["memories"][0]
         assert cut["is_cut"]
+        assert cut["tokens"] <= 50
         assert len(cut["content"]) < 400
 
 

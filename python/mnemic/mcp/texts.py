@@ -7,6 +7,7 @@ from typing_extensions import TypedDict  # pydantic reads that of typing from Py
 
 from mnemic import MemoryEntry
 from mnemic.mcp.fencing import fenced
+from mnemic.model import Passage
 from mnemic.policy import EstimatedTokens
 
 LINE_WIDTH: Final = 160
@@ -41,7 +42,7 @@ class Whole(TypedDict):
 def lines_of(
     entries: Sequence[MemoryEntry],
     scores: Iterable[float | None],
-    passages: Sequence[str | None] = (),
+    passages: Sequence[Passage | None] = (),
 ) -> list[Line]:
     """Return the lines of memories in their order.
 
@@ -52,7 +53,8 @@ def lines_of(
     """
     chosen = passages or [None] * len(entries)
     heads = [
-        (passage or entry.content)[:_HEAD] for entry, passage in zip(entries, chosen, strict=True)
+        (_about(passage) if passage else entry.content)[:_HEAD]
+        for entry, passage in zip(entries, chosen, strict=True)
     ]
     return [
         Line(
@@ -64,6 +66,13 @@ def lines_of(
         )
         for entry, text, score in zip(entries, fenced(heads), scores, strict=True)
     ]
+
+
+def _about(passage: Passage) -> str:
+    """Return a passage from the sentence on that has the longest word of the query."""
+    word = max(passage.words, key=len, default="")
+    at = passage.text.lower().find(word.lower())
+    return passage.text[passage.text.rfind(". ", 0, at) + 1 :].lstrip() if at > 0 else passage.text
 
 
 def shown(lines: Iterable[Line]) -> str:
@@ -90,10 +99,10 @@ def wholes_of(entries: Sequence[MemoryEntry], most_tokens: int) -> list[Whole]:
     kept: list[Whole] = []
     left = most_tokens
     for entry, text in zip(entries, fenced(one.content for one in entries), strict=True):
-        tokens = _COUNT(text)
-        is_cut = tokens > left and not kept
+        is_cut = not kept and _COUNT(text) > left
         content = _cut(text, left) if is_cut else text
-        left -= _COUNT(content)
+        tokens = _COUNT(content)
+        left -= tokens
         if left < 0:
             break
         kept.append(_whole(entry, content, tokens, is_cut=is_cut))

@@ -140,8 +140,8 @@ class MemoryTools:
             until=until,
             timeout=SECONDS,
         )
-        passages = [hit.passage.text if hit.passage else None for hit in found]
-        return _listed(lines_of(_entries(found), [hit.score for hit in found], passages))
+        scores, passages = [hit.score for hit in found], [hit.passage for hit in found]
+        return _listed(lines_of(_entries(found), scores, passages))
 
     async def read(
         self, ids: Ids, max_tokens: Annotated[int, Field(ge=50, le=MOST_TOKENS)] = 4000
