@@ -512,3 +512,7 @@ FeatureNotLicensedException = LicenseRestrictionError
 
 class EmbedderRequiredError(MnemicError, RuntimeError):
     """This search needs an embedder, and the memory was opened without one."""
+
+
+class SourceError(MnemicError, ValueError):
+    """A source of memories cannot be read; the message names the file, the place and what to do."""
