@@ -43,6 +43,7 @@ def test_a_transcript_shows_what_is_printed(page, tmp_path):
                 capture_output=True,
                 text=True,
                 env=ENVIRONMENT | own,
+                cwd=tmp_path,
                 timeout=60,
                 check=False,
             )
