@@ -15,7 +15,7 @@ from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.embed.limited import embedding_deadline
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 from mnemic.model.validation import whole
-from mnemic.reporting.habits import EMBEDDER, AnswersHabits
+from mnemic.reporting.habits import EMBEDDER, AnswersHabits, NotPickled
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import checks_arguments
 
@@ -32,7 +32,7 @@ _logger = logger(__name__)
 
 
 @final
-class MiniLmEmbedder(AnswersHabits):
+class MiniLmEmbedder(NotPickled, AnswersHabits):
     """Embeds with the model of the `mnemic-minilm` package: 384 dimensions, nothing to download.
 
     Construction is cheap; the model is loaded by the first `embed`. Thread-safe. A vector is the
@@ -59,6 +59,10 @@ class MiniLmEmbedder(AnswersHabits):
     """
 
     _habits: ClassVar[Mapping[str, str]] = EMBEDDER
+    _not_pickled: ClassVar[str] = (
+        "{name} cannot be pickled or copied, because it has a mapped file; make it in the process "
+        "that uses it"
+    )
 
     join_calls = False  # they would wait for each other, and gain little
 
