@@ -19,7 +19,10 @@ from mnemic.model import MemoryFilter, MemoryKind, MemoryStatus, MemoryType
 
 NOON = datetime(2026, 5, 1, 12, 30, 15, 250_000, tzinfo=UTC)
 
-PRIVATE_MODULES = ("mnemic.store", "mnemic.repository", "mnemic.index", "mnemic.demo", "mnemic.mcp")
+PRIVATE_MODULES = (
+    *("mnemic.store", "mnemic.repository", "mnemic.index"),
+    *("mnemic.demo", "mnemic.cli", "mnemic.mcp", "mnemic.importers"),  # programs
+)
 """No call takes or gives their records."""
 
 INTERNAL = {
