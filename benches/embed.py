@@ -60,11 +60,8 @@ class OnnxRuntime:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         slower = ["SkipLayerNormFusion"]
         self.session = onnxruntime.InferenceSession(path, options, disabled_optimizers=slower)
-        file = json.loads(mnemic_minilm.tokenizer_path().read_text(encoding="utf-8"))
-        special = [token["content"] for token in file["added_tokens"]]
-        self.tokenizer = WordPieceTokenizer(
-            file["model"]["vocab"], special_tokens=special, max_tokens=mnemic_minilm.MAX_TOKENS
-        )
+        file = mnemic_minilm.tokenizer_path().read_bytes()
+        self.tokenizer = WordPieceTokenizer(file, max_tokens=mnemic_minilm.MAX_TOKENS)
 
     def tokens(self, text):
         return self.tokenizer.encode(text)[0]

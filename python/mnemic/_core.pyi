@@ -1162,17 +1162,17 @@ class WordPieceTokenizer:
     `max_tokens` reach. Thread-safe.
 
     Args:
-        vocabulary: The ids of the pieces; pieces within words begin with `##`.
-        special_tokens: Pieces found in a text by their exact characters, before everything else.
+        file: Content of the model's `tokenizer.json`: the ids of the pieces, of which those within
+            words begin with `##`, and the tokens that are found in a text by their exact
+            characters, before everything else. Padding and truncation in it are ignored.
         max_tokens: Maximum number of tokens of a text, with `[CLS]` and `[SEP]`.
 
     Raises:
-        InvalidArgumentError: If `[UNK]`, `[CLS]`, `[SEP]` or a special token has no id.
+        InvalidArgumentError: If it is another file, or `[UNK]`, `[CLS]`, `[SEP]` or an added token
+            has no id.
     """
 
-    def __new__(
-        cls, vocabulary: dict[str, int], /, *, special_tokens: Sequence[str], max_tokens: int
-    ) -> Self: ...
+    def __new__(cls, file: bytes, /, *, max_tokens: int) -> Self: ...
     def encode(self, text: str, /) -> tuple[NDArray[np.int64], bool]:
         """Return the token ids of a text, and whether there were more than `max_tokens`.
 

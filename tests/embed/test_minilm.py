@@ -28,7 +28,7 @@ from mnemic.errors import (
     MissingExtraError,
 )
 from tests.support.paths import FIXTURES
-from tests.support.word_piece import expected
+from tests.support.word_piece import expected, tokenizer_file
 from tests.support.word_piece import reference as reference_tokenizer
 
 FIXTURE = FIXTURES / "minilm_reference.json"
@@ -324,7 +324,7 @@ except KernelUnavailableError:
 
 def test_a_tokenizer_of_another_model_is_refused():
     pieces = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 10**6, "text": 3}
-    tokenizer = WordPieceTokenizer(pieces, special_tokens=[], max_tokens=256)
+    tokenizer = WordPieceTokenizer(tokenizer_file(pieces), max_tokens=256)
     encoder = SentenceEncoder(mnemic_minilm.weights_path(), tokenizer)
     with pytest.raises(InvalidArgumentError, match="token 1000000"):
         encoder.embed(["text"])

@@ -10,10 +10,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic._core import WordPieceTokenizer
-from mnemic.embed.minilm import _tokenizer
 from mnemic.errors import InvalidArgumentError
 from tests.support.tiers import examples
-from tests.support.word_piece import FIXTURE, TEXTS, blocks, digest, expected, reference
+from tests.support.word_piece import (
+    FIXTURE,
+    TEXTS,
+    blocks,
+    digest,
+    expected,
+    reference,
+    tokenizer_file,
+)
 
 VOCABULARY = ["[UNK]", "[CLS]", "[SEP]", "un", "##able", "##a", "able", "!"]
 MARKS = st.characters(categories=["Mn", "Mc", "Me", "Cf", "Cc", "Zs", "Po", "Sk"])
@@ -30,7 +37,7 @@ MIXED = st.builds(lambda parts, times: "".join(parts) * times, st.lists(PARTS), 
 
 
 def of_model(max_tokens=mnemic_minilm.MAX_TOKENS):
-    return _tokenizer(mnemic_minilm.tokenizer_path(), max_tokens)
+    return WordPieceTokenizer(mnemic_minilm.tokenizer_path().read_bytes(), max_tokens=max_tokens)
 
 
 def answer(tokenizer, text):
@@ -92,7 +99,7 @@ def test_any_limit_cuts_as_the_library_does(limit):
 
 def made_of(pieces, *, special=("[SEP]",), max_tokens=16):
     ids = {piece: at for at, piece in enumerate(pieces)}
-    return WordPieceTokenizer(ids, special_tokens=special, max_tokens=max_tokens)
+    return WordPieceTokenizer(tokenizer_file(ids, special), max_tokens=max_tokens)
 
 
 def test_the_longest_piece_is_taken_first_and_a_word_is_unknown_as_a_whole():
@@ -101,6 +108,25 @@ def test_the_longest_piece_is_taken_first_and_a_word_is_unknown_as_a_whole():
     assert ids.tolist() == [[1, 3, 4, 3, 0, 6, 7, 3, 5, 0, 2]]
     assert ids.dtype == "int64"
     assert not is_cut
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{}", b"[]", b"\xff", b'{"added_tokens": [], "model": {"vocab": [1]}}'),
+        *(b'{"added_tokens": [], "model": {"vocab": {"a": -1}}}', b"[" * 100_000),
+    ],
+)
+def test_another_file_is_refused(content):
+    with pytest.raises(InvalidArgumentError, match=r"no tokenizer\.json"):
+        WordPieceTokenizer(content, max_tokens=256)
+
+
+def test_escaped_pieces_are_read():
+    escaped = tokenizer_file({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, '"': 3, "\u8a9e": 4})
+    assert b"u8a9e" in escaped
+    ids, _ = WordPieceTokenizer(escaped, max_tokens=9).encode('"\u8a9e')
+    assert ids.tolist() == [[1, 3, 4, 2]]
 
 
 @pytest.mark.parametrize("missing", ["[UNK]", "[CLS]", "[SEP]"])

@@ -63,6 +63,12 @@ def reference(max_tokens=mnemic_minilm.MAX_TOKENS):
     return tokenizer
 
 
+def tokenizer_file(vocabulary, special=()):
+    """The content of a `tokenizer.json` with such a vocabulary and such added tokens."""
+    added = [{"content": token} for token in special]
+    return json.dumps({"added_tokens": added, "model": {"vocab": vocabulary}}).encode()
+
+
 def expected(tokenizer, text):
     """The token ids, whether there are more, and how many characters they cover."""
     encoding = tokenizer.encode(text)

@@ -6,7 +6,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol, cast, final
 
-import msgspec
 import numpy as np
 
 from mnemic._core import SentenceEncoder, WordPieceTokenizer
@@ -132,8 +131,8 @@ class MiniLmEmbedder(NotPickled, AnswersHabits):
     def _load(self) -> "_Model":
         """Return the loaded model.
 
-        Concurrent first calls each load it, in 10 ms; a lock would stay locked in a process that is
-        forked meanwhile.
+        Concurrent first calls each load it, in a few milliseconds; a lock would stay locked in a
+        process that is forked meanwhile.
         """
         loaded = self._loaded
         if loaded is None:
@@ -152,21 +151,6 @@ class MiniLmEmbedder(NotPickled, AnswersHabits):
             total,
             self.max_tokens,
         )
-
-
-class _AddedToken(msgspec.Struct):
-    content: str
-
-
-class _WordPiece(msgspec.Struct):
-    vocab: dict[str, int]
-
-
-class _TokenizerFile(msgspec.Struct):
-    """The part of a `tokenizer.json` of an uncased BERT model in which such models differ."""
-
-    added_tokens: list[_AddedToken]
-    model: _WordPiece
 
 
 class _Data(Protocol):
@@ -190,17 +174,10 @@ class _Model(NamedTuple):
 def _load_model(max_tokens: int) -> _Model:
     data = _data()
     try:
-        tokenizer = _tokenizer(data.tokenizer_path(), max_tokens)
-    except (OSError, msgspec.MsgspecError, InvalidArgumentError) as error:
+        tokenizer = WordPieceTokenizer(data.tokenizer_path().read_bytes(), max_tokens=max_tokens)
+    except (OSError, InvalidArgumentError) as error:
         raise EmbeddingError(f"the tokenizer cannot be loaded: {error}") from error
     return _Model(tokenizer, SentenceEncoder(data.weights_path(), tokenizer))
-
-
-def _tokenizer(path: Path, max_tokens: int) -> WordPieceTokenizer:
-    """Load the tokenizer of an uncased BERT model; the padding and truncation there are ignored."""
-    file = msgspec.json.decode(path.read_bytes(), type=_TokenizerFile)
-    special = [token.content for token in file.added_tokens]
-    return WordPieceTokenizer(file.model.vocab, special_tokens=special, max_tokens=max_tokens)
 
 
 def _data() -> _Data:

@@ -107,6 +107,12 @@ pub enum Error {
         /// The token.
         token: String,
     },
+    /// A file describes no tokenizer of an uncased BERT model.
+    #[error("this is no tokenizer.json of an uncased BERT model: {problem}")]
+    InvalidTokenizer {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A redaction pattern cannot be used.
     #[error("the redaction pattern '{name}' is refused: {problem}")]
     InvalidPattern {

@@ -30,6 +30,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
     match error {
         Error::DimensionOutOfRange { .. }
         | Error::InvalidPattern { .. }
+        | Error::InvalidTokenizer { .. }
         | Error::MissingToken { .. }
         | Error::ThresholdIsNan { .. }
         | Error::NoStemmer { .. }

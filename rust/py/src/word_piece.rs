@@ -4,14 +4,13 @@ use mnemic_core::text::{Encoding, WordPieceTokenizer};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 
 use crate::errors::{raised, require_memory};
 use crate::text::{DETACH_BYTES, utf8};
 
-/// Places in the tables, with the copies that are made where they grow.
-const BYTES_PER_PIECE: usize = 256;
+/// Of the tables, with the copies that are made where they grow, for each byte of the file.
+const BYTES_PER_BYTE: usize = 16;
 
 #[doc = stub!("WordPieceTokenizer")]
 #[pyclass(frozen, name = "WordPieceTokenizer", module = "mnemic._core")]
@@ -23,23 +22,10 @@ pub(crate) struct PyWordPieceTokenizer {
 #[pymethods]
 impl PyWordPieceTokenizer {
     #[new]
-    #[pyo3(signature = (vocabulary, /, *, special_tokens, max_tokens))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
-    fn new(
-        vocabulary: &Bound<'_, PyDict>,
-        special_tokens: Vec<String>,
-        max_tokens: usize,
-    ) -> PyResult<Self> {
-        let special: Vec<&str> = special_tokens.iter().map(String::as_str).collect();
-        let pair = |(piece, id): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            Ok((piece.extract::<PyBackedStr>()?, id.extract::<u32>()?))
-        };
-        require_memory(vocabulary.len().saturating_mul(BYTES_PER_PIECE))?;
-        let pieces: Vec<_> = vocabulary.iter().map(pair).collect::<PyResult<_>>()?;
-        let characters = pieces.iter().map(|(piece, _)| piece.len()).sum::<usize>();
-        require_memory(pieces.len().saturating_mul(BYTES_PER_PIECE).saturating_add(characters))?;
-        let pieces = pieces.iter().map(|(piece, id)| (&**piece, *id));
-        let tokenizer = WordPieceTokenizer::new(pieces, &special).map_err(raised)?;
+    #[pyo3(signature = (file, /, *, max_tokens))]
+    fn new(py: Python<'_>, file: &[u8], max_tokens: usize) -> PyResult<Self> {
+        require_memory(file.len().saturating_mul(BYTES_PER_BYTE))?;
+        let tokenizer = py.detach(|| WordPieceTokenizer::of_file(file)).map_err(raised)?;
         Ok(Self { tokenizer, max_tokens })
     }
 

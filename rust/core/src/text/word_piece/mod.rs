@@ -3,10 +3,12 @@
 mod characters;
 #[rustfmt::skip] // filled lines
 mod classes;
+mod file;
 
 use std::collections::HashMap;
 
 use characters::{Reading, read};
+use file::File;
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::Error;
@@ -69,6 +71,19 @@ pub struct Encoding {
 }
 
 impl WordPieceTokenizer {
+    /// The tokenizer that a `tokenizer.json` describes; its padding and truncation are ignored.
+    ///
+    /// # Errors
+    ///
+    /// When the file is not one of an uncased BERT model, or as in [`Self::new`].
+    pub fn of_file(content: &[u8]) -> Result<Self, Error> {
+        let invalid =
+            |error: serde_json::Error| Error::InvalidTokenizer { problem: error.to_string() };
+        let File { added_tokens, model } = serde_json::from_slice(content).map_err(invalid)?;
+        let special: Vec<&str> = added_tokens.iter().map(|token| &*token.content).collect();
+        Self::new(model.vocab.iter().map(|(piece, id)| (&*piece.0, *id)), &special)
+    }
+
     /// A tokenizer with the pieces and ids of a vocabulary.
     ///
     /// The `special` tokens are found in a text before everything else, by their exact characters.
@@ -80,7 +95,10 @@ impl WordPieceTokenizer {
         vocabulary: impl IntoIterator<Item = (&'a str, u32)>,
         special: &[&str],
     ) -> Result<Self, Error> {
-        let (mut words, mut continuations) = (Pieces::default(), Pieces::default());
+        let vocabulary = vocabulary.into_iter();
+        let (count, _) = vocabulary.size_hint();
+        let mut words = Pieces::with_capacity_and_hasher(count, Xxh3DefaultBuilder::new());
+        let mut continuations = Pieces::default();
         for (piece, id) in vocabulary {
             match piece.strip_prefix(CONTINUATION) {
                 Some(rest) => continuations.insert(rest.into(), id),
