@@ -258,9 +258,10 @@ def spawn(*arguments, columns=120, **options):
     """Run the command in a terminal; return its process and the terminal's other end."""
     leader, follower = pty.openpty()
     environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm"} | options
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], stdin=follower, stdout=follower, stderr=follower, env=environment
-    )
+    ends = {"stdin": follower, "stdout": follower, "stderr": follower}
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a job in the background ignores
+    process = subprocess.Popen([*COMMAND, *arguments], env=environment, **ends)
+    signal.signal(signal.SIGINT, before)
     os.close(follower)
     return process, leader
 

@@ -7,6 +7,9 @@ from urllib.parse import urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
+IDLE = b"Z\0\0\0\5I"
+"""The message by which a server says that it waits, in no transaction."""
+
 
 class Proxy:
     """Forwards connections on a port of 127.0.0.1 to a server; a context, which ends them all.
@@ -68,7 +71,7 @@ class Proxy:
                     threading.Thread(target=self._forward, args=arguments, daemon=True).start()
 
     def _forward(self, source, target, sender, heard):
-        """Forward one direction; `heard` is all that the server has said on this connection."""
+        """Forward one direction; `heard` is what the server has said in this transaction."""
         with suppress(OSError):  # the other direction has ended both
             before = b""
             while data := source.recv(1 << 16):
@@ -76,6 +79,8 @@ class Proxy:
                     heard += data
                 if self._is_cut(sender, before, data, heard):
                     break
+                if sender == "server" and IDLE in before + data:
+                    del heard[: heard.rfind(IDLE) + len(IDLE)]
                 before = (before + data)[-64:]
                 target.sendall(data)
         _end(source)

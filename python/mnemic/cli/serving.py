@@ -9,12 +9,12 @@ import socket
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from mnemic.cli.call import Call
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.mcp.project import user_here
+from mnemic.threads.background import start_thread, thread_of
 
 if TYPE_CHECKING:
     from mnemic.mcp.opening import OpenedMemory
@@ -105,7 +105,7 @@ def _answering_hooks(call: Call, opened: "OpenedMemory") -> Generator[None]:
     except (OSError, AttributeError):
         yield
         return
-    Thread(target=listener.run, daemon=True).start()
+    start_thread(thread_of("hooks", listener.run))
     try:
         yield
     finally:

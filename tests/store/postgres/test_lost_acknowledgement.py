@@ -1,5 +1,6 @@
 """Writes whose connection is lost at the commit, before its answer or before the commit itself."""
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
@@ -112,9 +113,13 @@ def test_a_memory_that_another_program_deleted_meanwhile_is_not_stored_again(
     proxy.cut_after_commit()
     wait = Connections._wait
 
-    def delete_and_wait(connections, deadline):
+    def delete():
         for entry in witness.list():
             witness.delete(entry.id, permanent=True)
+
+    def delete_and_wait(connections, deadline):
+        with ThreadPoolExecutor(1) as other:  # this thread is in the midst of a write
+            other.submit(delete).result()
         wait(connections, deadline)
 
     monkeypatch.setattr(Connections, "_wait", delete_and_wait)
