@@ -5,6 +5,7 @@ It tells a wheel that is whole from one that is not; what the package does is fo
 
 import asyncio
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -91,6 +92,23 @@ def vectors_are_found_as_by_brute_force(folder: Path) -> None:
         assert (each.search(rows[7], k=10).ids == best).all()
 
 
+def the_command_stores_and_finds(folder: Path) -> None:
+    """Run the installed command."""
+    command = Path(sys.executable).with_name("mnemic")
+
+    def printed(*arguments: str) -> str:
+        place = ("--db", str(folder / "command.db"))
+        done = subprocess.run(
+            [command, *arguments, *place], check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    identity = printed("add", TEXTS[0]).strip()
+    found = printed("search", "which food must be avoided").strip().split("\t")
+    assert (found[1], found[3]) == (TEXTS[0], identity)
+    assert printed("forget", identity, "--json").startswith('{"at": ')
+
+
 CHECKS: tuple[Callable[[Path], None], ...] = (
     nothing_of_a_checkout_is_here,
     distributions_have_types_and_licences,
@@ -98,6 +116,7 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     memories_are_found_by_meaning,
     coroutines_do_the_same,
     vectors_are_found_as_by_brute_force,
+    the_command_stores_and_finds,
 )
 
 if __name__ == "__main__":
