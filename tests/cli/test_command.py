@@ -14,6 +14,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic._core import __version__
+from mnemic.cli.call import Call
 from mnemic.cli.main import BUSY, DONE, FAILED, INTERRUPTED, MISSING, USAGE, VERBS, main
 from mnemic.cli.output import printable
 
@@ -165,6 +166,34 @@ def test_types_tags_and_days_leave_out_the_rest(run):
     assert run("forget", "--tag", "tea")[1].count("forgot 1 ") == 1
     assert run("list", "--type", "no such type")[0] == FAILED
     assert run("forget")[0] == FAILED
+
+
+def test_a_dry_run_shows_any_number_of_memories_and_json_where_it_is_wanted(run, place):
+    with Memory(place, embedder=None) as memory:
+        memory.add_many([{"content": f"note {at}", "tags": ["todo"]} for at in range(1100)])
+        memory.add("kept")
+    code, out, error = run("forget", "--tag", "todo", "--dry-run", "--json")
+    assert (code, error) == (DONE, "mnemic: would forget 1100; nothing was changed\n")
+    contents = {json.loads(line)["content"] for line in out.splitlines()}
+    assert contents == {f"note {at}" for at in range(1100)}
+
+
+@pytest.mark.parametrize("verb", [["doctor"], ["list"], ["forget", "--everything"]])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_no_password_of_a_server_is_shown(run, verb, form):
+    url = "postgresql://me:hush-hush@127.0.0.1:1/none?connect_timeout=1&password=hush-hush"
+    code, out, error = run(*verb, *form, "--db", url)
+    assert code != DONE
+    assert "hush-hush" not in out + error
+
+
+def test_no_password_is_in_a_receipt(run, monkeypatch):
+    added(run, "one")
+    monkeypatch.setattr(Call, "place", "postgresql://me:hush-hush@host/base")
+    monkeypatch.setattr(Call, "memory", lambda *_, **__: Memory(":memory:", embedder=None))
+    for form in ([], ["--json"]):
+        code, out, _ = run("forget", "--everything", *form)
+        assert (code, "@host/base" in out, "hush-hush" in out) == (DONE, True, False)
 
 
 def test_a_key_stores_once(run):

@@ -14,6 +14,7 @@ from mnemic.cli.place import PLACE, hooks_log
 from mnemic.errors import MnemicError
 from mnemic.mcp.project import user_here
 from mnemic.memory import Memory
+from mnemic.records.secrets import without_passwords
 
 _PACKAGES = (
     "mnemic",
@@ -71,7 +72,8 @@ def _of_agents() -> Iterator[tuple[str, str]]:
 
 def _of_file(call: Call, problems: list[str]) -> Iterator[tuple[str, str]]:
     place = call.place
-    yield "place", place if call.given.db or PLACE not in os.environ else f"{place} ({PLACE})"
+    shown = without_passwords(place)
+    yield "place", shown if call.given.db or PLACE not in os.environ else f"{shown} ({PLACE})"
     path = Path(place)
     is_file = "://" not in place and place != ":memory:"
     if is_file and not path.exists():

@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mnemic.cli.call import Call, declare_filters, filters_of
+from mnemic.cli.reading import PAGE, entries_of, show
 from mnemic.errors import InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.model import DeleteResult
+from mnemic.records.secrets import without_passwords
 
 _ERASE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.2
@@ -34,9 +36,9 @@ def forget(call: Call) -> int:
         found = (
             memory.get_many(given.id, **call.scope)
             if given.id
-            else memory.list(filters=filters, limit=memory.count(**call.scope) or 1, **call.scope)
+            else list(entries_of(call, memory, limit=PAGE))
         )
-        call.out.entries(found)
+        show(call, found)
         call.out.note(f"would forget {len(found)}; nothing was changed")
         return 0
     permanent = not given.keep
@@ -47,7 +49,7 @@ def forget(call: Call) -> int:
     )
     receipt: dict[str, Any] = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "place": call.place,
+        "place": without_passwords(call.place),
         "forgotten": int(deleted),
         "erased": _erase(memory, deleted) if permanent and deleted else None,
         "hint": deleted.hint,
@@ -76,6 +78,6 @@ def _print(call: Call, receipt: dict[str, Any]) -> None:
         None: "they can be restored" if call.given.keep else "the store cannot tell about bytes",
     }
     state = states[receipt["erased"]] if receipt["forgotten"] else "nothing was there"
-    call.out.line(f"{receipt['at']} forgot {receipt['forgotten']} of {call.place}: {state}")
+    call.out.line(f"{receipt['at']} forgot {receipt['forgotten']} of {receipt['place']}: {state}")
     if receipt["hint"] is not None:
         call.out.note(receipt["hint"])

@@ -1,17 +1,18 @@
 """Verbs that show what is stored: list, get, history, timeline, duplicates, stats, users."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
+from mnemic.memory import Memory
 from mnemic.model import LinkType, MemoryEntry
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-_PAGE = 500
+PAGE = 500
 
 
 def declare_list(parser: argparse.ArgumentParser) -> None:
@@ -24,25 +25,29 @@ def declare_list(parser: argparse.ArgumentParser) -> None:
 
 def list_(call: Call) -> None:
     """Print memories, the newest first."""
-    _show(call, islice(_entries(call), call.given.limit))
+    show(call, islice(_entries(call), call.given.limit))
 
 
 def _entries(call: Call) -> Iterator[MemoryEntry]:
-    """Yield memories page by page, the newest first."""
-    given, memory, cursor = call.given, call.memory(track_access=False), None
-    filters = filters_of(given)
-    limit = min(_PAGE, given.limit or _PAGE)
+    memory, given = call.memory(track_access=False), call.given
+    return entries_of(
+        call, memory, limit=min(PAGE, given.limit or PAGE), include_deleted=given.deleted
+    )
+
+
+def entries_of(call: Call, memory: Memory, **options: Any) -> Iterator[MemoryEntry]:
+    """Yield the memories of the call's user and filters page by page, the newest first."""
+    cursor, filters = None, filters_of(call.given)
     while True:
-        page = memory.list(
-            limit=limit, cursor=cursor, filters=filters, include_deleted=given.deleted, **call.scope
-        )
+        page = memory.list(cursor=cursor, filters=filters, **options, **call.scope)
         yield from page
         cursor = page.cursor
         if cursor is None:
             return
 
 
-def _show(call: Call, entries: Iterator[MemoryEntry]) -> None:
+def show(call: Call, entries: Iterable[MemoryEntry]) -> None:
+    """Print memories, as JSON or as a list."""
     if call.out.is_json:
         for entry in entries:
             call.out.json(entry.to_dict())
@@ -88,7 +93,7 @@ def history(call: Call) -> None:
     if not seen:  # it has one version, or is not there
         named = memory.get(call.given.id, **call.scope)
         seen[named.id] = named
-    _show(call, iter(sorted(seen.values(), key=lambda entry: entry.created_at, reverse=True)))
+    show(call, iter(sorted(seen.values(), key=lambda entry: entry.created_at, reverse=True)))
 
 
 def declare_timeline(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +105,7 @@ def timeline(call: Call) -> None:
     """Print memories by day, the newest day first."""
     entries = islice(_entries(call), call.given.limit)
     if call.out.is_json:
-        _show(call, entries)
+        show(call, entries)
         return
     for day, of_day in groupby(entries, key=lambda entry: f"{entry.created_at:%Y-%m-%d}"):
         call.out.line(day)
