@@ -17,6 +17,7 @@ from mnemic._core import __version__
 from mnemic.cli.call import Call
 from mnemic.cli.main import BUSY, DONE, FAILED, INTERRUPTED, MISSING, USAGE, VERBS, main
 from mnemic.cli.output import printable
+from tests.support.embedders import WordEmbedder
 
 COMMAND = [sys.executable, "-m", "mnemic.cli"]
 
@@ -176,6 +177,23 @@ def test_a_dry_run_shows_any_number_of_memories_and_json_where_it_is_wanted(run,
     assert (code, error) == (DONE, "mnemic: would forget 1100; nothing was changed\n")
     contents = {json.loads(line)["content"] for line in out.splitlines()}
     assert contents == {f"note {at}" for at in range(1100)}
+
+
+def test_memories_of_another_model_are_shown_moved_forgotten_and_embedded_again(run, place):
+    with Memory(place, embedder=WordEmbedder()) as memory:
+        identity = str(memory.add("red sofa").id)
+        other = str(memory.add("blue sofa").id)
+    for verb in (
+        *(["list"], ["get", identity], ["history", identity], ["timeline"], ["stats"], ["users"]),
+        *(["export"], ["verify"], ["link", identity, other], ["search", "sofa", "--keyword"]),
+    ):
+        assert run(*verb)[0] == DONE, verb
+    assert run("forget", other)[0] == DONE
+    for verb in (["search", "sofa"], ["context", "sofa"], ["add", "lamp"]):
+        code, _, error = run(*verb)
+        assert (code, "mnemic reembed" in error, error.count("\n")) == (FAILED, True, 1), verb
+    assert run("reembed")[0] == DONE
+    assert "red sofa" in run("search", "sofa")[1]
 
 
 @pytest.mark.parametrize("verb", [["doctor"], ["list"], ["forget", "--everything"]])

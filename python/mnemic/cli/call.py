@@ -96,6 +96,10 @@ class Call:
             options["embedder"] = None
         return self._open.enter_context(Memory(self.place, self.given.agent, **options))
 
+    def stored(self, **options: Any) -> Memory:
+        """Open the memory without a model, whatever model its vectors are of."""
+        return self.memory(embedder=None, **options)
+
     def close(self) -> None:
         """Close what was opened."""
         self._open.close()

@@ -31,7 +31,7 @@ def forget(call: Call) -> int:
     filters = filters_of(given)
     if bool(given.id) + bool(filters) + given.everything != 1:
         raise InvalidArgumentError("name ids, or --tag and --type, or --everything")
-    memory = call.memory(track_access=False)
+    memory = call.stored(track_access=False)
     if given.dry_run:
         found = (
             memory.get_many(given.id, **call.scope)

@@ -52,6 +52,11 @@ VERBS: Final = {
 }
 
 
+_OTHER_MODEL: Final = (
+    "the vectors of these memories are of another model than the local one; mnemic reembed makes "
+    "them anew, and mnemic search --keyword needs none"
+)
+
 _RESERVED: Final = {"import", "list"}
 """Verbs whose functions end in an underscore."""
 
@@ -128,6 +133,7 @@ def _run(name: str, given: Sequence[str]) -> int:
 
 def _guarded(call: "Call", run: "Callable[[Call], int | None]") -> int:
     from mnemic.errors import (  # noqa: PLC0415 - as above
+        EmbeddingModelMismatchError,
         EntryNotFoundError,
         MnemicError,
         StoreBusyError,
@@ -142,6 +148,8 @@ def _guarded(call: "Call", run: "Callable[[Call], int | None]") -> int:
         code = call.fail("stopped", INTERRUPTED)
     except EntryNotFoundError as error:
         code = call.fail(str(error), MISSING)
+    except EmbeddingModelMismatchError:
+        code = call.fail(_OTHER_MODEL, FAILED)
     except (StoreBusyError, StoreUnavailableError) as error:
         code = call.fail(str(error), BUSY)
     except (MnemicError, OSError) as error:

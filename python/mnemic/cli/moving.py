@@ -42,7 +42,7 @@ def export(call: Call) -> None:
 
 def _export_lines(call: Call) -> int:
     given = call.given
-    return call.memory(track_access=False).export(
+    return call.stored(track_access=False).export(
         sys.stdout if given.file == "-" else Path(given.file),
         overwrite=given.overwrite,
         unseal=given.unseal,
@@ -57,7 +57,7 @@ def _export_table(call: Call) -> int:
     from mnemic.repository.export import new_export_file  # noqa: PLC0415 - as above
 
     given = call.given
-    memory = call.memory(track_access=False)
+    memory = call.stored(track_access=False)
     entries = memories_of(memory, call.scope, unseal=given.unseal)
     if given.file == "-":
         return write_table(entries, sys.stdout.write)
@@ -72,7 +72,7 @@ def _export_notes(call: Call) -> int:
     given = call.given
     if given.file == "-" or given.all_users:
         raise InvalidArgumentError("markdown takes the name of a folder, and one user's memories")
-    memory = call.memory(track_access=False)
+    memory = call.stored(track_access=False)
     entries = memories_of(memory, call.scope, unseal=given.unseal)
     with reporting(call.out.progress, "export") as report:
         return write_notes(entries, Path(given.file), overwrite=given.overwrite, report=report)
@@ -186,5 +186,5 @@ def declare_backup(parser: argparse.ArgumentParser) -> None:
 
 def backup(call: Call) -> None:
     """Copy the database of all agents and users."""
-    call.memory(track_access=False).backup(call.given.file, progress=call.out.progress)
+    call.stored(track_access=False).backup(call.given.file, progress=call.out.progress)
     call.out.note(f"{call.given.file}: {call.given.file.stat().st_size:,} bytes")

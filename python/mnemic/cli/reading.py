@@ -29,7 +29,7 @@ def list_(call: Call) -> None:
 
 
 def _entries(call: Call) -> Iterator[MemoryEntry]:
-    memory, given = call.memory(track_access=False), call.given
+    memory, given = call.stored(track_access=False), call.given
     return entries_of(
         call, memory, limit=min(PAGE, given.limit or PAGE), include_deleted=given.deleted
     )
@@ -62,7 +62,7 @@ def declare_get(parser: argparse.ArgumentParser) -> None:
 
 def get(call: Call) -> None:
     """Print memories whole."""
-    memory = call.memory()
+    memory = call.stored()
     for identity in call.given.id:
         entry = memory.get(identity, **call.scope)
         call.out.fields(entry.to_dict())
@@ -75,7 +75,7 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 
 def history(call: Call) -> None:
     """Print the versions of a memory, the newest first."""
-    memory = call.memory(track_access=False)
+    memory = call.stored(track_access=False)
     seen: dict[UUID, MemoryEntry] = {}
     waiting: list[UUID | str] = [call.given.id]
     while waiting:
@@ -143,7 +143,7 @@ def declare_stats(_: argparse.ArgumentParser) -> None:
 
 def stats(call: Call) -> None:
     """Print counts of memories."""
-    call.out.fields(call.memory(track_access=False).stats(**call.scope).to_dict())
+    call.out.fields(call.stored(track_access=False).stats(**call.scope).to_dict())
 
 
 def declare_users(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +154,7 @@ def declare_users(parser: argparse.ArgumentParser) -> None:
 
 def users(call: Call) -> None:
     """Print the users, and what each has stored."""
-    for usage in call.memory().users(limit=call.given.limit, prefix=call.given.prefix):
+    for usage in call.stored().users(limit=call.given.limit, prefix=call.given.prefix):
         if call.out.is_json:
             call.out.json(usage.to_dict())
         else:

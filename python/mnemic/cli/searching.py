@@ -24,8 +24,8 @@ def search(call: Call) -> None:
     """Print the memories found."""
     given = call.given
     # Words need no model, whose library takes a third of the time.
-    model = {"embedder": None} if given.search_type == "keyword" else {}
-    found = call.memory(**model).search(
+    memory = call.stored() if given.search_type == "keyword" else call.memory()
+    found = memory.search(
         " ".join(given.query),
         limit=given.limit,
         search_type=given.search_type,

@@ -15,7 +15,7 @@ def declare_verify(parser: argparse.ArgumentParser) -> None:
 
 def verify(call: Call) -> int:
     """Compare the whole file with its checksums; return 1 if something is wrong."""
-    report = call.memory(track_access=False).verify(
+    report = call.stored(track_access=False).verify(
         repair=call.given.repair, progress=call.out.progress
     )
     if call.out.is_json:
@@ -50,5 +50,5 @@ def rekey(call: Call) -> None:
     new = key_of(_NEW_KEY)
     if new is None or key_of(KEY) is None:
         raise InvalidArgumentError(f"{KEY} and {_NEW_KEY} must be keys of 32 bytes in base64")
-    count = call.memory().rotate_key(new, progress=call.out.progress)
+    count = call.stored().rotate_key(new, progress=call.out.progress)
     call.out.note(f"{count} memories are sealed with the new key; {KEY} is to be that one now")

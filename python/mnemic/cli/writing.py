@@ -98,7 +98,7 @@ def declare_link(parser: argparse.ArgumentParser) -> None:
 def link(call: Call) -> None:
     """Connect two memories, or show the links of one."""
     given = call.given
-    memory = call.memory()
+    memory = call.stored()
     if given.other is None:
         shown = memory.links(given.id, **call.scope)
     elif given.remove:
