@@ -65,8 +65,11 @@ CLAUDE = [
                 "content": [{"type": "text", "text": "I am allergic to peanuts", "citations": []}],
                 "sender": "human",
                 "created_at": "2026-05-03T08:00:01.000000Z",
-                "attachments": [{"file_name": "a.txt", "extracted_content": "x"}],
-                "files": [],
+                "attachments": [
+                    {"file_name": "menu.txt", "extracted_content": "1. Peanut soup\n2. Bread\n"},
+                    {"file_name": "scan.pdf", "extracted_content": ""},
+                ],
+                "files": [{"file_name": "table.png"}],
             },
             {
                 "uuid": "m-2",

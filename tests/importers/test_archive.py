@@ -10,11 +10,13 @@ from mnemic.importers.archive import OTHER_FILES
 from tests.importers.sources import CHATGPT, CLAUDE
 
 
-@pytest.mark.parametrize(("kind", "items"), [("chatgpt", CHATGPT), ("claude", CLAUDE)])
-def test_a_zip_has_the_same_as_its_file(check, written, kind, items):
+@pytest.mark.parametrize(
+    ("kind", "items", "count"), [("chatgpt", CHATGPT, 3), ("claude", CLAUDE, 4)]
+)
+def test_a_zip_has_the_same_as_its_file(check, written, kind, items, count):
     plain = check(kind, written(items))
     zipped = check(kind, written(items, "export.zip", ["user.json", "images/1.png"]))
-    assert zipped.found == plain.found == 3
+    assert zipped.found == plain.found == count
     assert zipped.lost.pop(OTHER_FILES) == 2
     assert zipped.lost == plain.lost
 

@@ -39,3 +39,13 @@ def test_without_a_current_node_the_branch_of_the_last_message_is_read(check, wr
     }
     report = check("chatgpt", written([{"mapping": mapping}]))
     assert (report.found, report.lost[chatgpt.BRANCHES]) == (2, 1)
+
+
+def test_files_of_a_message_are_counted_once(check, written):
+    files = [{"name": "report.pdf", "id": "file-1"}, {"name": "fjord.png", "id": "file-2"}]
+    said = node("a", None, "user", "See these", 1.0)
+    said["message"]["metadata"] = {"attachments": files}
+    shown = node("b", "a", "user", "", parts=[{"content_type": "image_asset_pointer"}, "A fjord"])
+    shown["message"]["metadata"] = {"attachments": files[1:]}
+    report = check("chatgpt", written([{"mapping": {"a": said, "b": shown}, "current_node": "b"}]))
+    assert (report.found, report.lost) == (2, {chatgpt.PICTURES: 3})

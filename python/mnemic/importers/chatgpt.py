@@ -33,6 +33,7 @@ class _Message(msgspec.Struct):
     author: _Author = msgspec.field(default_factory=_Author)
     create_time: float | None = None
     content: _Content = msgspec.field(default_factory=_Content)
+    metadata: dict[str, Any] | None = None
 
 
 class _Node(msgspec.Struct):
@@ -104,7 +105,8 @@ def _text_of(message: _Message, lost: Lost) -> str:
         return ""
     parts = [_part(part) for part in message.content.parts or []]
     texts = [part for part in parts if part is not None]
-    lost[PICTURES] += len(parts) - len(texts)
+    files = (message.metadata or {}).get("attachments")  # without texts; a picture is a part too
+    lost[PICTURES] += max(len(parts) - len(texts), len(files) if isinstance(files, list) else 0)
     return "\n\n".join(texts).strip()
 
 

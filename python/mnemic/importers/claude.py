@@ -1,4 +1,4 @@
-"""Reads Claude's export of data: the messages of each conversation."""
+"""Reads Claude's export of data: the messages of each conversation, and texts attached to them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from mnemic.importers.archive import conversations
 from mnemic.importers.record import Chosen, Lost, Record
 
 NO_TEXTS: Final = "thoughts, uses of tools and their results in messages"
-FILES: Final = "attachments and files"
+FILES: Final = "attachments and files of which the export has no text"
 
 _ROLES: Final = {"human": "user", "assistant": "assistant"}
 
@@ -20,13 +20,18 @@ class _Block(msgspec.Struct):
     text: str | None = None
 
 
+class _Attachment(msgspec.Struct):
+    file_name: str | None = None
+    extracted_content: str | None = None
+
+
 class _Message(msgspec.Struct):
     uuid: str
     sender: str | None = None
     text: str | None = None
     created_at: str | None = None
     content: list[_Block] | None = None
-    attachments: list[Any] | None = None
+    attachments: list[_Attachment] | None = None
     files: list[Any] | None = None
 
 
@@ -38,26 +43,34 @@ class _Conversation(msgspec.Struct):
 
 
 def read(path: Path, chosen: Chosen, lost: Lost) -> Iterator[Record]:
-    """Yield a record for each message with a text."""
+    """Yield a record for each message with a text, and for each text attached to one."""
     del chosen  # an export is of one person, and its fields are known
     for place, conversation in conversations(path, lost, _Conversation):
         for position, message in enumerate(conversation.chat_messages):
-            text = _text_of(message, lost)
-            if text:
-                fields = {
-                    "created_at": message.created_at or conversation.created_at,
-                    "session_id": conversation.uuid,
-                    "role": _ROLES.get(message.sender or ""),
-                    "position": position,
-                    "type": "conversation",
-                }
-                title = {"title": conversation.name}
-                yield Record(message.uuid, f"{place}, message {position}", text, fields, title)
+            fields = {
+                "created_at": message.created_at or conversation.created_at,
+                "session_id": conversation.uuid,
+                "role": _ROLES.get(message.sender or ""),
+                "position": position,
+                "type": "conversation",
+            }
+            for end, text, file in _texts(message, lost):
+                metadata = {"title": conversation.name, "file": file}
+                where = f"{place}, message {position}"
+                yield Record(f"{message.uuid}{end}", where, text, fields, metadata)
 
 
-def _text_of(message: _Message, lost: Lost) -> str:
-    lost[FILES] += len(message.attachments or []) + len(message.files or [])
+def _texts(message: _Message, lost: Lost) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the texts of a message, each with the end of its key, and the name of its file."""
     blocks = message.content or []
-    texts = [block.text for block in blocks if block.type == "text" and block.text]
     lost[NO_TEXTS] += sum(block.type != "text" for block in blocks)
-    return ("\n\n".join(texts) or message.text or "").strip()
+    texts = [block.text for block in blocks if block.type == "text" and block.text]
+    said = ("\n\n".join(texts) or message.text or "").strip()
+    if said:
+        yield "", said, None
+    lost[FILES] += len(message.files or [])
+    for number, each in enumerate(message.attachments or [], 1):
+        attached = (each.extracted_content or "").strip()
+        lost[FILES] += not attached
+        if attached:
+            yield f"/attachment-{number}", attached, each.file_name

@@ -3,6 +3,9 @@
 import codecs
 import json
 import re
+import struct
+import zipfile
+import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +21,9 @@ MAX_ITEM: Final = 32 * 1024 * 1024
 
 _PIECE: Final = 1024 * 1024
 _MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, EOFError)
+"""What reading a zip raises, beside the errors of files."""
+
 _NEXT = re.compile(r"[^\s,]|\Z")
 
 
@@ -37,6 +43,8 @@ def reading(path: Path) -> Generator[None, None, None]:
             f"{path}: it is not {error.encoding.upper()} ({error.reason}); convert it first, as by "
             "iconv -f latin1 -t utf-8"
         ) from None
+    except _DAMAGED as error:
+        raise SourceError(f"{path}: it is damaged ({error}); get it again") from None
     except OSError as error:
         raise SourceError(f"{path}: it cannot be read ({error.strerror or error})") from None
 
