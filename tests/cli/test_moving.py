@@ -35,14 +35,14 @@ def test_an_import_says_what_came_for_whom_and_what_was_left_behind(run):
     code, out, error = run("import", "--from", "mem0", MEM0)
     assert (code, error) == (DONE, "")
     assert out.splitlines() == [
-        "stored 6 memories; 0 were there already",
+        "6 memories: 6 new, 0 changed, 0 unchanged",
         "         1 of (no user)",
         "         2 of ana",
         "         3 of ben",
         "left behind: 6 vectors: the texts are embedded anew",
     ]
     assert run("search", "allergic", "--user", "ben")[1].startswith("0.")
-    assert run("import", "--from", "mem0", MEM0)[1].startswith("stored 0 memories; 6 were")
+    assert run("import", "--from", "mem0", MEM0)[1].startswith("6 memories: 0 new, 0 changed, 6 un")
 
 
 def test_many_users_are_cut_short(run, tmp_path):
@@ -55,22 +55,37 @@ def test_many_users_are_cut_short(run, tmp_path):
 def test_a_dry_run_counts_and_makes_no_file(run, tmp_path):
     code, out, _ = run("import", "--from", "mem0", MEM0, "--dry-run")
     assert code == DONE
-    assert out.startswith("found 6 memories; nothing was stored\n")
+    assert out.startswith("6 memories: 6 new, 0 changed, 0 unchanged; nothing was stored\n")
     assert not (tmp_path / "memory.db").exists()
+
+
+def test_a_dry_run_compares_with_what_is_stored(run, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("id,text\n1,Tea\n2,Rain\n3,Snow\n")
+    run("import", "--from", "csv", path)
+    assert run("forget", "--keep", run("search", "Snow", "-n", "1")[1].split()[-1])[0] == DONE
+    path.write_text("id,text\n1,Coffee\n2,Rain\n3,Snow\n4,Fog\n")
+    expected = "4 memories: 1 new, 1 changed, 1 unchanged"
+    kept = "kept as they are: 1 that were changed or deleted here"
+    dry = run("import", "--from", "csv", path, "--dry-run")[1].splitlines()
+    assert dry[:2] == [f"{expected}; nothing was stored", kept]
+    assert len(run("list")[1].splitlines()) == 2
+    assert run("import", "--from", "csv", path)[1].splitlines()[:2] == [expected, kept]
+    assert len(run("list")[1].splitlines()) == 3
 
 
 def test_an_import_is_one_object_for_programs(run):
     _, out, _ = run("import", "--from", "mem0", MEM0, "--json", "--user", "ana")
     found = json.loads(out)
-    assert (found["kind"], found["stored"], found["users"]) == ("mem0", 3, {"ana": 3})
+    assert (found["kind"], found["new"], found["users"]) == ("mem0", 3, {"ana": 3})
     assert found["left_out"] == {"memories of other users than the one named": 3}
     assert found["is_dry_run"] is False
 
 
 def test_the_environment_names_the_user_and_all_users_overrides_it(run, monkeypatch):
     monkeypatch.setenv("MNEMIC_USER", "ana")
-    assert run("import", "--from", "mem0", MEM0)[1].startswith("stored 3 ")
-    assert run("import", "--from", "mem0", MEM0, "--all-users")[1].startswith("stored 4 ")
+    assert run("import", "--from", "mem0", MEM0)[1].startswith("3 memories: 3 new")
+    assert run("import", "--from", "mem0", MEM0, "--all-users")[1].startswith("6 memories: 4 new")
 
 
 def test_fields_of_text_and_user_are_named(run, tmp_path):
@@ -79,7 +94,7 @@ def test_fields_of_text_and_user_are_named(run, tmp_path):
     code, out, error = run("import", "--from", "jsonl", path)
     assert (code, out) == (
         DONE,
-        "stored 0 memories; 0 were there already\n" + out.split("\n", 1)[1],
+        "0 memories: 0 new, 0 changed, 0 unchanged\n" + out.split("\n", 1)[1],
     )
     assert "--text-field" in error
     given = ["--text-field", "words", "--user-field", "who"]
@@ -141,7 +156,7 @@ def test_a_table_goes_to_stdout_or_to_a_new_file(run, tmp_path):
     assert len(path.read_text().splitlines()) == 4
     for refused in (tmp_path / "memory.db", tmp_path):
         assert run("export", "--to", "csv", refused, "--overwrite")[0] == FAILED
-    assert run("import", "--from", "csv", path)[1].startswith("stored 0 memories; 3 were")
+    assert run("import", "--from", "csv", path)[1].startswith("3 memories: 0 new, 0 changed, 3 un")
 
 
 def test_notes_of_one_user_go_to_a_folder_and_come_back(run, tmp_path, monkeypatch):
@@ -177,7 +192,8 @@ def test_what_a_stopped_import_stored_is_said(run, tmp_path, monkeypatch):
     code, _, error = run("import", "--from", "jsonl", path)
     assert code == 130
     assert error == "mnemic: 256 memories were stored; the same command goes on\nmnemic: stopped\n"
-    assert run("import", "--from", "jsonl", path)[1].startswith("stored 344 memories; 256 were")
+    done = run("import", "--from", "jsonl", path)[1]
+    assert done.startswith("600 memories: 344 new, 0 changed, 256 unchanged")
 
 
 def test_search_and_add_load_no_reader():

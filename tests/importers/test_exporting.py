@@ -54,7 +54,7 @@ def moved(request, filled, tmp_path):
         assert write_notes(entries, target, overwrite=False, report=silent) == len(TEXTS)
     with Memory(tmp_path / "other.db", embedder=None) as other:
         report = Import(request.param, target).store(other, silent)
-        assert report.stored == len(TEXTS)
+        assert report.new == len(TEXTS)
         assert not any(report.lost.values())
         yield list(filled.list()), list(other.list()), request.param
 
@@ -74,7 +74,7 @@ def test_all_fields_come_back(moved):
 def test_an_export_brought_back_into_its_own_memory_stores_nothing(filled, bring, tmp_path):
     with (tmp_path / "all.csv").open("w", newline="") as file:
         write_table(memories_of(filled, {}, unseal=False), file.write)
-    assert bring("csv", tmp_path / "all.csv")[0].stored == 0
+    assert bring("csv", tmp_path / "all.csv")[0].new == 0
 
 
 def test_a_table_has_a_header_and_a_row_each(filled):

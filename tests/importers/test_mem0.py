@@ -44,7 +44,7 @@ def test_mem0s_history_has_the_last_versions_without_users(bring, fixtures):
 
 def test_the_history_and_the_points_of_mem0_are_the_same_memories(bring, memory, fixtures):
     bring("mem0", fixtures / "mem0" / "history.db", "ana")
-    assert bring("mem0", fixtures / "mem0", "ana")[0].stored == 0
+    assert bring("mem0", fixtures / "mem0", "ana")[0].new == 0
     assert memory.count(user_id="ana") == 6
 
 

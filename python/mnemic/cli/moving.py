@@ -11,6 +11,7 @@ from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.importers.kinds import KINDS
 
 if TYPE_CHECKING:
+    from mnemic import Memory
     from mnemic.importers.importing import ImportCounts
 
 _OWN: Final = "mnemic"
@@ -53,28 +54,30 @@ def _export_lines(call: Call) -> int:
 
 
 def _export_table(call: Call) -> int:
-    from mnemic.importers.exporting import memories_of, write_table  # noqa: PLC0415 - loads csv
-    from mnemic.repository.export import new_export_file  # noqa: PLC0415 - as above
+    from mnemic.importers.exporting import (  # noqa: PLC0415 - loads csv
+        memories_of,
+        new_text,
+        write_table,
+    )
 
     given = call.given
     memory = call.stored(track_access=False)
     entries = memories_of(memory, call.scope, unseal=given.unseal)
     if given.file == "-":
         return write_table(entries, sys.stdout.write)
-    with new_export_file(Path(given.file), overwrite=given.overwrite) as write:
-        return write_table(entries, lambda text: write(text.encode()))
+    with new_text(Path(given.file), overwrite=given.overwrite) as file:
+        return write_table(entries, file.write)
 
 
 def _export_notes(call: Call) -> int:
     from mnemic.importers.exporting import memories_of, write_notes  # noqa: PLC0415 - as above
-    from mnemic.reporting.progress import reporting  # noqa: PLC0415 - as above
 
     given = call.given
     if given.file == "-" or given.all_users:
         raise InvalidArgumentError("markdown takes the name of a folder, and one user's memories")
     memory = call.stored(track_access=False)
     entries = memories_of(memory, call.scope, unseal=given.unseal)
-    with reporting(call.out.progress, "export") as report:
+    with call.out.counter("export") as report:
         return write_notes(entries, Path(given.file), overwrite=given.overwrite, report=report)
 
 
@@ -129,7 +132,6 @@ def import_(call: Call) -> None:
 def _import_other(call: Call) -> None:
     from mnemic.importers.importing import Import  # noqa: PLC0415 - reads other libraries
     from mnemic.importers.record import Chosen  # noqa: PLC0415 - as above
-    from mnemic.reporting.progress import reporting  # noqa: PLC0415 - as above
 
     given = call.given
     if _is_target(call):
@@ -138,16 +140,24 @@ def _import_other(call: Call) -> None:
     user = None if given.all_users else call.user
     job = Import(given.kind, given.file, chosen, user)
     try:
-        with reporting(call.out.progress, "import") as report:
+        with call.out.counter("import") as report:
             if given.dry_run:
-                job.check(report)
+                job.compare(_stored(call), report)
             else:
                 job.store(call.memory(track_access=False), report)
     except BaseException:
-        if job.report.stored:
-            call.out.note(f"{job.report.stored} memories were stored; the same command goes on")
+        stored = job.report.new + job.report.changed
+        if stored and not given.dry_run:
+            call.out.note(f"{stored} memories were stored; the same command goes on")
         raise
     _show(call, job.report)
+
+
+def _stored(call: Call) -> "Memory | None":
+    """Open the memory to compare a source with it; None if nothing has made it yet."""
+    if "://" not in call.place and not Path(call.place).exists():
+        return None
+    return call.stored(track_access=False, read_only=True)
 
 
 def _is_target(call: Call) -> bool:
@@ -161,10 +171,11 @@ def _show(call: Call, report: "ImportCounts") -> None:
 
         call.out.json({"is_dry_run": call.given.dry_run, **to_builtins(report)})
         return
-    if call.given.dry_run:
-        call.out.line(f"found {report.found} memories; nothing was stored")
-    else:
-        call.out.line(f"stored {report.stored} memories; {report.present} were there already")
+    became = f"{report.new} new, {report.changed} changed, {report.present} unchanged"
+    end = "; nothing was stored" if call.given.dry_run else ""
+    call.out.line(f"{report.found} memories: {became}{end}")
+    if report.kept:
+        call.out.line(f"kept as they are: {report.kept} that were changed or deleted here")
     users = sorted(report.users.items())
     for user, count in users[:_SHOWN_USERS]:
         call.out.line(f"  {count:8} of {user or '(no user)'}")

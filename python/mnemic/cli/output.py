@@ -4,7 +4,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -42,6 +44,25 @@ class Output:
     def progress(self) -> bool:
         """Whether long work shows a bar."""
         return sys.stderr.isatty()
+
+    @contextmanager
+    def counter(self, work: str) -> Iterator[Callable[[int, int | None], None]]:
+        """Yield a function that shows once a second how far a work of these rooms is."""
+        begun = shown_at = time.monotonic()
+
+        def show(done: int, total: int | None) -> None:
+            nonlocal shown_at
+            now = time.monotonic()
+            if self.progress and now - shown_at >= 1:
+                of_all = f" of {total}" if total else ""
+                print(f"\r{work}: {done}{of_all}\033[K", end="", file=sys.stderr, flush=True)
+                shown_at = now
+
+        try:
+            yield show
+        finally:
+            if shown_at > begun:
+                print(file=sys.stderr)
 
     def json(self, value: Any) -> None:
         """Print one line of JSON."""

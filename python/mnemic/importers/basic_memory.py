@@ -52,7 +52,8 @@ def _records(note: Note, chosen: Chosen, lost: Lost) -> Iterator[Record]:
         text = "\n".join(rest).strip()
         if not text.startswith("# "):
             text = f"# {title}\n\n{text}"
-        yield Record(key, note.name, text, {**fields, "tags": tags}, metadata)
+        fields["tags"] = tags
+        yield Record(key, note.name, text, fields, metadata, is_current=True)
 
 
 def _tags(given: object) -> Any:

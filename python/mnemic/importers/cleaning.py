@@ -144,8 +144,8 @@ def records_of(
     if not key and rest.get("id") not in (None, ""):
         key = str(rest.pop("id"))
         with suppress(ValueError):
-            fields["id"], key = UUID(key.removeprefix("mem_")), ""
-    yield Record(key, place, content, fields, {**rest, **further, **metadata})
+            fields["id"] = UUID(key.removeprefix("mem_"))
+    yield Record(key, place, content, fields, {**rest, **further, **metadata}, is_current=bool(key))
 
 
 def _metadata(value: Any) -> Mapping[str, Any]:

@@ -2,17 +2,21 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, MnemicError, StoreFileError
 from mnemic.importers.front_matter import written
-from mnemic.new_files import new_file, tidy_folder
+from mnemic.importers.importing import entries_of
+from mnemic.importers.sqlite_files import MAGIC
+from mnemic.model import MemoryEntry
 
 if TYPE_CHECKING:
-    from mnemic.memory import Memory
-    from mnemic.model import MemoryEntry
+    from mnemic import Memory
 
 COLUMNS: Final = (
     *("id", "user_id", "created_at", "content", "type", "tags", "importance", "category"),
@@ -20,7 +24,6 @@ COLUMNS: Final = (
     *("sensitive", "updated_at", "expires_at", "metadata"),
 )
 
-_PAGE: Final = 500
 _NOT_WRITTEN: Final = frozenset(
     {
         *("agent_id", "content", "type_name", "access_count", "last_accessed_at"),
@@ -32,25 +35,57 @@ _NO_CATEGORY: Final = "user-facts"
 
 def memories_of(
     memory: "Memory", scope: Mapping[str, Any], *, unseal: bool
-) -> Iterator["MemoryEntry"]:
+) -> Iterator[MemoryEntry]:
     """Yield the memories of a scope, the newest first, without deleted ones.
 
     Raises:
         InvalidArgumentError: At the first one that is sealed, unless `unseal`.
     """
-    cursor = None
-    while True:
-        page = memory.list(limit=_PAGE, cursor=cursor, **scope)
-        for entry in page:
-            if entry.is_encrypted and not unseal:
-                raise InvalidArgumentError(
-                    f"memory {entry.id} is sealed, and the file would have it in plain text; "
-                    "--unseal permits it, and backup keeps it sealed"
-                )
-            yield entry
-        cursor = page.cursor
-        if cursor is None:
-            return
+    for entry in entries_of(memory, **scope):
+        if entry.is_encrypted and not unseal:
+            raise InvalidArgumentError(
+                f"memory {entry.id} is sealed, and the file would have it in plain text; "
+                "--unseal permits it, and backup keeps it sealed"
+            )
+        yield entry
+
+
+@contextmanager
+def new_text(path: Path, *, overwrite: bool) -> Generator[IO[str], None, None]:
+    """Open a file for its owner alone, which gets its name when it is complete and on disk.
+
+    Raises:
+        InvalidArgumentError: If there is something that is not to be replaced.
+        StoreFileError: If it cannot be written.
+    """
+    if os.path.lexists(path) and not (overwrite and _is_replaceable(path)):
+        raise InvalidArgumentError(
+            f"{path} exists; choose another name, or use --overwrite to replace a file that is "
+            "neither a link nor a database"
+        )
+    try:
+        with NamedTemporaryFile(
+            "w", encoding="utf-8", newline="", prefix=".mnemic-", dir=path.parent, delete=False
+        ) as file:
+            part = Path(file.name)
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
+    except OSError as error:
+        if isinstance(error, MnemicError):  # of the memory that is read meanwhile
+            raise
+        raise StoreFileError(f"{path}: it cannot be written ({error.strerror})") from None
+
+
+def _is_replaceable(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) != MAGIC
 
 
 class _File:
@@ -63,7 +98,7 @@ class _File:
         return self._write(text.removesuffix("\r\n") + "\n")
 
 
-def write_table(entries: Iterable["MemoryEntry"], write: Callable[[str], object]) -> int:
+def write_table(entries: Iterable[MemoryEntry], write: Callable[[str], object]) -> int:
     """Write a row for each memory below a header; return their number.
 
     Lists and metadata are JSON. A cell that begins with = is written as it is, though spreadsheets
@@ -85,7 +120,7 @@ def _cell(value: Any) -> Any:
 
 
 def write_notes(
-    entries: Iterable["MemoryEntry"],
+    entries: Iterable[MemoryEntry],
     folder: Path,
     *,
     overwrite: bool,
@@ -101,18 +136,13 @@ def write_notes(
         raise InvalidArgumentError(f"{folder} is not empty; name a new folder, or use --overwrite")
     count = 0
     for count, entry in enumerate(entries, 1):
-        path = str(folder / f"mem_{entry.id}.md")
-        with (
-            new_file(path, overwrite=overwrite, is_one_of_many=True) as descriptor,
-            open(descriptor, "w", encoding="utf-8", newline="", closefd=False) as file,
-        ):
+        with new_text(folder / f"mem_{entry.id}.md", overwrite=overwrite) as file:
             file.write(f"{written(_front(entry))}\n{entry.content}\n")
         report(count, None)
-    tidy_folder(str(folder))
     return count
 
 
-def _front(entry: "MemoryEntry") -> dict[str, Any]:
+def _front(entry: MemoryEntry) -> dict[str, Any]:
     values = {
         name: value
         for name, value in entry.to_dict().items()

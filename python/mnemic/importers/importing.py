@@ -2,43 +2,51 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID, uuid5
 
 import msgspec
 
-from mnemic.errors import AmbiguousIdError, InvalidEntryError
+from mnemic.errors import EntryNotFoundError, InvalidEntryError, VersionConflictError
 from mnemic.importers.cleaning import TIMES, clean_metadata, clean_text, time_of
 from mnemic.importers.kinds import reader_of
 from mnemic.importers.record import Chosen, Lost, Record
-from mnemic.model import MemoryEntry
+from mnemic.model import MemoryEntry, MemoryStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from mnemic import Memory
 
-    from mnemic.memory import Memory
+Progress: TypeAlias = Callable[[int, int | None], object]
+"""Gets the number of memories done, and of all where it is known."""
+
+OTHER_USERS: Final = "memories of other users than the one named"
+VERSION: Final = "imported_version"
+"""In the metadata of a memory that an import has changed: the version that it made."""
 
 _NAMESPACE: Final = UUID("0d4f7a52-3c1b-5e0e-9f53-6b1f2f9c7a44")
 _BATCH: Final = 256
 _BATCH_CHARACTERS: Final = 4_000_000
+_PAGE: Final = 500
 _SHOWN: Final = 10
 _REASONS: Final = 50
-
-OTHER_USERS: Final = "memories of other users than the one named"
+_STATES: Final = [state.value for state in MemoryStatus]
 
 
 class ImportCounts(msgspec.Struct, kw_only=True):
-    """What an import found, and what became of it.
+    """What an import found, and what became of it, or would if it were not dry.
 
     Attributes:
         kind: Kind of the source.
         source: Its path.
         found: Number of memories found.
         users: Number of memories of each user; "" has those without one.
-        stored: Number of memories stored by this run.
-        present: Number of memories that an earlier run had stored.
+        new: Number of memories that were not stored before.
+        changed: Number of memories whose texts the source has changed since an earlier import.
+        present: Number of memories that an earlier import had stored as they are.
+        kept: Number of memories that differ from the source, because they were changed or deleted
+            where they are stored; they stay as they are.
         left_out: Numbers of records that are no memories, by reason.
         examples: Places of some of them.
         lost: Numbers of what the source has beside memories, by kind.
@@ -48,8 +56,10 @@ class ImportCounts(msgspec.Struct, kw_only=True):
     source: str
     found: int = 0
     users: dict[str, int] = msgspec.field(default_factory=dict)
-    stored: int = 0
+    new: int = 0
+    changed: int = 0
     present: int = 0
+    kept: int = 0
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
     examples: list[str] = msgspec.field(default_factory=list)
     lost: dict[str, int] = msgspec.field(default_factory=dict)
@@ -58,8 +68,8 @@ class ImportCounts(msgspec.Struct, kw_only=True):
 class Import:
     """Stores the memories of a source.
 
-    An id is made of the kind, the user, the key and the text, so an import that was stopped may be
-    repeated, and what changed in the source meanwhile is a memory of its own.
+    An id is made of the kind, the user and the key in the source, or of the text where a key may
+    have several, so an import that was stopped may be repeated.
 
     Args:
         kind: Kind of the source.
@@ -83,12 +93,10 @@ class Import:
         self._source = source
         self._chosen = chosen or Chosen()
         self._user_id = user_id
+        self._texts: dict[int, int] = {}
 
-    def check(self, progress: "Callable[[int, int | None], object]") -> ImportCounts:
+    def check(self, progress: Progress) -> ImportCounts:
         """Read all of the source, and store nothing; return what was found.
-
-        Args:
-            progress: Gets the number of memories done, and of all where it is known.
 
         Raises:
             SourceError: If it is damaged, or of another kind.
@@ -101,28 +109,57 @@ class Import:
         self.report.users = dict(users)
         return self.report
 
-    def store(
-        self, memory: "Memory", progress: "Callable[[int, int | None], object]"
-    ) -> ImportCounts:
-        """Store what is not stored yet; return what was done.
+    def compare(self, memory: "Memory | None", progress: Progress) -> ImportCounts:
+        """Return what `store` would do, and store nothing; None is a memory without any."""
+        for new, changed in self._compared(memory, progress):
+            self.report.new += len(new)
+            self.report.changed += len(changed)
+        return self.report
+
+    def store(self, memory: "Memory", progress: Progress) -> ImportCounts:
+        """Store what is new, and change what the source has changed; return what was done.
 
         Nothing is stored of a source that is damaged. A batch is stored as a whole, and where a
         later one fails, `report` tells how many were.
         """
-        found = self.check(progress).found
-        for batch in _batches(self._entries()):
-            new = _missing(memory, batch)
-            added = memory.add_many(new, on_conflict="skip")
-            deleted = sum(entry.forgotten_at is not None for entry in added)
-            self.report.stored += len(new) - deleted
-            self.report.present += len(batch) - len(new) + deleted
-            progress(self.report.stored + self.report.present, found)
+        for new, changed in self._compared(memory, progress):
+            memory.add_many(new, on_conflict="skip")
+            self.report.new += len(new)
+            for stored, entry in changed:
+                try:
+                    _change(memory, stored, entry)
+                    self.report.changed += 1
+                except (EntryNotFoundError, VersionConflictError):  # somebody else changed it
+                    self.report.kept += 1
         return self.report
+
+    def _compared(
+        self, memory: "Memory | None", progress: Progress
+    ) -> Iterator[tuple[list[MemoryEntry], list[tuple[MemoryEntry, MemoryEntry]]]]:
+        """Yield what is new of each batch, and what changed beside how it is stored."""
+        report = self.check(progress)
+        for batch in _batches(self._entries()):
+            known = _stored(memory, batch) if memory is not None else {}
+            new, changed = [], []
+            for entry in batch:
+                stored = known.get((entry.user_id, entry.id))
+                if stored is None:
+                    new.append(entry)
+                elif stored.content == entry.content and not stored.is_forgotten:
+                    report.present += 1
+                elif stored.is_forgotten or stored.version != stored.metadata.get(VERSION, 1):
+                    report.kept += 1
+                else:
+                    changed.append((stored, entry))
+            yield new, changed
+            done = report.new + report.changed + report.present + report.kept
+            progress(done, report.found)
 
     def _entries(self) -> Iterator[MemoryEntry]:
         """Yield the memories of the source, and count what is left out from the beginning."""
         lost, left_out = Lost(), Counter[str]()
         self.report.examples = []
+        self._texts.clear()
         for record in self._reader(self._source, self._chosen, lost):
             try:
                 yield self._entry(record, lost)
@@ -141,14 +178,22 @@ class Import:
         }
         fields |= {name: time_of(fields[name], lost) for name in TIMES if name in fields}
         metadata = clean_metadata(record.metadata, lost)
+        metadata.pop(VERSION, None)  # of the memory that was exported
         key = clean_text(record.key, lost)
         kind = self.report.kind
         fields["user_id"] = user = self._user(fields.get("user_id"))
-        if "id" not in fields:
-            name = key or json.dumps([fields, metadata], default=str)
-            fields["id"] = uuid5(_NAMESPACE, f"{kind}\0{user or ''}\0{name}\0{content}")
-        fields = {"source": kind, "message_id": key or None} | fields
-        return MemoryEntry(content, **fields, metadata=metadata)
+        own = fields.pop("id", None)
+        name = f"{kind}\0{user or ''}\0{key or json.dumps([fields, metadata], default=str)}"
+        identity = own or uuid5(_NAMESPACE, name)
+        if not (record.is_current and self._is_first(user, identity, content)):
+            identity = uuid5(_NAMESPACE, f"{name}\0{content}")
+        fields = {"source": kind, "message_id": key if key and not own else None} | fields
+        return MemoryEntry(content, **fields, id=identity, metadata=metadata)
+
+    def _is_first(self, user: str | None, identity: UUID, content: str) -> bool:
+        """Return whether this run has found no other text with an id; it keeps hashes of both."""
+        text = hash(content)
+        return self._texts.setdefault(hash((user, identity)), text) == text
 
     def _user(self, own: object) -> str | None:
         if own is None or own == "":
@@ -173,13 +218,37 @@ def _batches(entries: Iterable[MemoryEntry]) -> Iterator[list[MemoryEntry]]:
         yield list(batch.values())
 
 
-def _missing(memory: "Memory", batch: list[MemoryEntry]) -> list[MemoryEntry]:
-    """Return the memories that their own users have not stored yet."""
-    ids = [entry.id for entry in batch]
-    try:
-        present = memory.get_many(ids, all_users=True)
-    except AmbiguousIdError:  # two users have one of them
-        users = {entry.user_id for entry in batch}
-        present = [one for user in users for one in memory.get_many(ids, user_id=user)]
-    known = {(entry.user_id, entry.id) for entry in present}
-    return [entry for entry in batch if (entry.user_id, entry.id) not in known]
+def _stored(
+    memory: "Memory", batch: list[MemoryEntry]
+) -> dict[tuple[str | None, UUID], MemoryEntry]:
+    """Return the memories with these ids, also those that no search finds, by users and ids."""
+    chosen = {"id": {"in": [entry.id for entry in batch]}, "status": {"in": _STATES}}
+    found = entries_of(memory, filters=chosen, include_deleted=True, all_users=True)
+    return {(entry.user_id, entry.id): entry for entry in found}
+
+
+def entries_of(memory: "Memory", **given: Any) -> Iterator[MemoryEntry]:
+    """Yield the memories that `list` finds, page by page."""
+    cursor = None
+    while True:
+        page = memory.list(limit=_PAGE, cursor=cursor, **given)
+        yield from page
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _change(memory: "Memory", stored: MemoryEntry, entry: MemoryEntry) -> None:
+    """Give a memory that nobody has changed what the source has of it now."""
+    memory.update(
+        stored.id,
+        content=entry.content,
+        type=entry.type,
+        importance=entry.importance,
+        remove_tags=[tag for tag in stored.tags if tag not in entry.tags],
+        add_tags=entry.tags,
+        expires_at=entry.expires_at or "never",
+        replace_metadata={**entry.metadata, VERSION: stored.version + 1},
+        if_version=stored.version,
+        user_id=stored.user_id,
+    )

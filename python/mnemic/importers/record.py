@@ -18,6 +18,8 @@ class Record(NamedTuple):
         content: Its text.
         fields: Fields of `MemoryEntry`; times may be texts or seconds, and None leaves one out.
         metadata: Further values.
+        is_current: Whether it takes the place of what had its key before. If not, its text is part
+            of what it is, as that of a message.
     """
 
     key: str
@@ -25,6 +27,7 @@ class Record(NamedTuple):
     content: str
     fields: Mapping[str, Any] = NOTHING
     metadata: Mapping[str, Any] = NOTHING
+    is_current: bool = False
 
 
 class Chosen(NamedTuple):

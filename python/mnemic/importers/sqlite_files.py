@@ -11,7 +11,7 @@ from typing import Any, Final
 from mnemic.errors import SourceError
 from mnemic.importers.text_files import reading
 
-_MAGIC: Final = b"SQLite format 3\0"
+MAGIC: Final = b"SQLite format 3\0"
 _WAL_VERSION: Final = 2
 _TRIES: Final = 3
 _MAX_VALUE: Final = 64 * 1024 * 1024
@@ -56,7 +56,7 @@ def opened(path: Path) -> Generator[Database, None, None]:
     with reading(path), tempfile.TemporaryDirectory(prefix="mnemic-import-") as folder:
         with path.open("rb") as file:
             header = file.read(20)
-        if header[:16] != _MAGIC:
+        if header[:16] != MAGIC:
             raise SourceError(f"{path}: it is no SQLite database, or it is encrypted")
         place = path.resolve()  # beside which the log is
         has_log = _WAL_VERSION in header[18:20] or any(map(Path.exists, _with_log(place)[1:]))
