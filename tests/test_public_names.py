@@ -1,7 +1,9 @@
+import ast
 import enum
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -142,3 +144,33 @@ def test_the_module_says_what_it_has(module):
     assert module.__doc__
     public = [value for name, value in vars(module).items() if not name.startswith("_")]
     assert all(thing.__doc__ for thing in public if inspect.isclass(thing))
+
+
+def test_the_programs_use_public_names_alone_as_those_of_strangers():
+    rooms = ("cli", "importers", "mcp")
+    own_modules = tuple(f"mnemic.{room}" for room in (*rooms, "demo"))
+    shelves = {each.__name__: set(each.__all__) for each in (mnemic, *SHELVES)}
+    shelves["mnemic.errors"] = set(vars(errors))
+    own, foreign = 0, set()
+    for path in (Path(mnemic.__file__).parent / room for room in rooms):
+        for module, name in imported_names(path):
+            if module.startswith(own_modules):
+                own += 1
+            elif name not in shelves.get(module, ()):
+                foreign.add(f"{path.name}: {module}.{name}")
+    assert foreign == set()
+    assert own > 50
+
+
+def imported_names(folder):
+    """Yield what the modules of a folder import of mnemic: modules, with names from them."""
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((each.name, "") for each in node.names if is_of_package(each.name))
+            elif isinstance(node, ast.ImportFrom) and is_of_package(node.module or "mnemic"):
+                yield from ((node.module or "mnemic", each.name) for each in node.names)
+
+
+def is_of_package(module):
+    return module.partition(".")[0] == "mnemic"

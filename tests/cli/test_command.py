@@ -17,6 +17,7 @@ from mnemic._core import __version__
 from mnemic.cli.call import Call
 from mnemic.cli.main import BUSY, DONE, FAILED, INTERRUPTED, MISSING, USAGE, VERBS, main
 from mnemic.cli.output import printable
+from mnemic.cli.place import shown
 from tests.support.embedders import WordEmbedder
 
 COMMAND = [sys.executable, "-m", "mnemic.cli"]
@@ -196,6 +197,21 @@ def test_memories_of_another_model_are_shown_moved_forgotten_and_embedded_again(
     assert "red sofa" in run("search", "sofa")[1]
 
 
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("/home/me/me@home?.db", "/home/me/me@home?.db"),
+        ("postgresql://me:hush@host:1/base?password=hush", "postgresql://host:1/base"),
+        ("postgresql://me:hu/s@h#@host/base", "postgresql://host/base"),
+        ("postgresql://me:hu?sh@host/base", "postgresql://***"),
+        ("postgresql://host/base?password=hu@sh", "postgresql://***"),
+        ("postgresql://[::1", "postgresql://[::1"),
+    ],
+)
+def test_a_url_is_shown_without_its_login(place, expected):
+    assert shown(place) == expected
+
+
 @pytest.mark.parametrize("verb", [["doctor"], ["list"], ["forget", "--everything"]])
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_no_password_of_a_server_is_shown(run, verb, form):
@@ -211,7 +227,7 @@ def test_no_password_is_in_a_receipt(run, monkeypatch):
     monkeypatch.setattr(Call, "memory", lambda *_, **__: Memory(":memory:", embedder=None))
     for form in ([], ["--json"]):
         code, out, _ = run("forget", "--everything", *form)
-        assert (code, "@host/base" in out, "hush-hush" in out) == (DONE, True, False)
+        assert (code, "//host/base" in out, "hush-hush" in out) == (DONE, True, False)
 
 
 def test_a_key_stores_once(run):

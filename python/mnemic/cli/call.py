@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import Any, Final
 
+from mnemic import Memory
 from mnemic.cli.output import Output
 from mnemic.cli.place import AGENT, PLACE, USER, place_here
 from mnemic.errors import InvalidArgumentError
-from mnemic.memory import Memory
 
 KEY: Final = "MNEMIC_KEY"
 
@@ -89,7 +89,7 @@ class Call:
         """
         key = key_of(KEY)
         if key is not None:
-            from mnemic.crypto import Encryption  # noqa: PLC0415 - where there is a key
+            from mnemic import Encryption  # noqa: PLC0415 - where there is a key
 
             options.setdefault("encryption", Encryption(key))
         if "embedder" not in options and not _has_model():

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from mnemic._core import simd_kernel
+from mnemic import Memory
 from mnemic.cli.call import Call
-from mnemic.cli.place import PLACE, hooks_log
+from mnemic.cli.place import PLACE, hooks_log, shown
 from mnemic.errors import MnemicError
 from mnemic.mcp.project import user_here
-from mnemic.memory import Memory
-from mnemic.records.secrets import without_passwords
+from mnemic.vectors import simd_kernel
 
 _PACKAGES = (
     "mnemic",
@@ -72,8 +71,8 @@ def _of_agents() -> Iterator[tuple[str, str]]:
 
 def _of_file(call: Call, problems: list[str]) -> Iterator[tuple[str, str]]:
     place = call.place
-    shown = without_passwords(place)
-    yield "place", shown if call.given.db or PLACE not in os.environ else f"{shown} ({PLACE})"
+    is_named = call.given.db or PLACE not in os.environ
+    yield "place", shown(place) if is_named else f"{shown(place)} ({PLACE})"
     path = Path(place)
     is_file = "://" not in place and place != ":memory:"
     if is_file and not path.exists():

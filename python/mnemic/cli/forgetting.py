@@ -5,12 +5,12 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from mnemic import Memory
 from mnemic.cli.call import Call, declare_filters, filters_of
+from mnemic.cli.place import shown
 from mnemic.cli.reading import PAGE, entries_of, show
 from mnemic.errors import InvalidArgumentError
-from mnemic.memory import Memory
 from mnemic.model import DeleteResult
-from mnemic.records.secrets import without_passwords
 
 _ERASE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.2
@@ -49,7 +49,7 @@ def forget(call: Call) -> int:
     )
     receipt: dict[str, Any] = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "place": without_passwords(call.place),
+        "place": shown(call.place),
         "forgotten": int(deleted),
         "erased": _erase(memory, deleted) if permanent and deleted else None,
         "hint": deleted.hint,

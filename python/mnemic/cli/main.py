@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its arguments; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in {"--version", "-V"}:
-        from mnemic._core import __version__  # noqa: PLC0415 - the rest is not needed
+        from mnemic import __version__  # noqa: PLC0415 - the rest is not needed
 
         print(f"mnemic {__version__}")
         return DONE

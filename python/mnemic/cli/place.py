@@ -37,3 +37,12 @@ def place_here(named: str | None = None) -> str:
     path = default_place()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return str(path)
+
+
+def shown(place: str) -> str:
+    """Return a place as it may be printed: a URL without its login and its options."""
+    scheme, sign, rest = place.partition("://")
+    address, _, options = rest.partition("?")
+    if "@" in options:  # this ? may stand in a password that is not quoted
+        address = "***"
+    return f"{scheme}{sign}{address.rpartition('@')[2]}"

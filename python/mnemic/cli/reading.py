@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
+from mnemic import Memory
 from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
-from mnemic.memory import Memory
 from mnemic.model import LinkType, MemoryEntry
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import secrets
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from mnemic.cli.call import Call
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.mcp.project import user_here
-from mnemic.threads.background import start_thread, thread_of
 
 if TYPE_CHECKING:
     from mnemic.mcp.opening import OpenedMemory
@@ -105,7 +105,7 @@ def _answering_hooks(call: Call, opened: "OpenedMemory") -> Generator[None]:
     except (OSError, AttributeError):
         yield
         return
-    start_thread(thread_of("hooks", listener.run))
+    threading.Thread(target=listener.run, name="mnemic-hooks", daemon=True).start()
     try:
         yield
     finally:
