@@ -30,7 +30,7 @@ def bring(memory):
     """Import a source; return the report, and the memories by their texts."""
 
     def bring(kind, source, user=None, **chosen):
-        report = Import(kind, Path(source), Chosen(**chosen), user).store(memory, silent)
+        report = Import(kind, Path(source), Chosen(**chosen, user_id=user)).store(memory, silent)
         stored = memory.list(limit=1000, all_users=True)
         return report, {entry.content: entry for entry in stored}
 
@@ -42,7 +42,7 @@ def check():
     """Read a source without storing it; return the report."""
 
     def check(kind, source, user=None, **chosen):
-        return Import(kind, Path(source), Chosen(**chosen), user).check(silent)
+        return Import(kind, Path(source), Chosen(**chosen, user_id=user)).check(silent)
 
     return check
 

@@ -1,6 +1,7 @@
 """Exports of chats as zips, and what may be in one."""
 
 import json
+import random
 import zipfile
 
 import pytest
@@ -77,3 +78,37 @@ def test_a_zip_with_a_password_is_an_error(check, written):
     path.write_bytes(whole)
     with pytest.raises(SourceError, match="needs a password"):
         check("chatgpt", path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_zip_of_another_method_is_an_error(check, tmp_path, method):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("conversations.json", json.dumps(CHATGPT))
+    with pytest.raises(SourceError, match="another program; unpack it first"):
+        check("chatgpt", path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_files_of_one_name_in_a_zip_are_both_read(check, tmp_path):
+    path = tmp_path / "export.zip"
+    second = json.loads(json.dumps(CHATGPT).replace("Oslo", "Bergen"))
+    with zipfile.ZipFile(path, "w") as archive:
+        for items in (CHATGPT, second):
+            archive.writestr("conversations.json", json.dumps(items))
+    assert check("chatgpt", path).found == 6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_zip_is_one_sentence_or_is_read(check, written, seed):
+    path, numbers = written(CHATGPT, "export.zip", ["user.json"]), random.Random(seed)  # noqa: S311 - repeatable
+    whole = path.read_bytes()
+    for _ in range(50):
+        damaged = bytearray(whole)
+        for _ in range(numbers.choice([1, 2, 5])):
+            damaged[numbers.randrange(len(damaged))] = numbers.choice([0, 255, seed])
+        path.write_bytes(damaged[: numbers.choice([None, numbers.randrange(len(damaged))])])
+        try:
+            assert check("chatgpt", path).found <= 6
+        except SourceError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - either may be

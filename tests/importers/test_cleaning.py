@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
+import pytest
+
 from mnemic import MemoryType
 from mnemic.importers.cleaning import REPAIRED, TOO_LARGE
 from tests.importers.sources import one
@@ -70,3 +72,22 @@ def test_metadata_is_bounded_in_depth_and_number(bring, lines):
     metadata = one(stored).metadata
     assert metadata["wide"][:3] == [0, 1, 2]
     assert len(metadata["wide"]) < 20_000
+
+
+TIMES = [
+    *("0000-01-01", "0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00", "10000-01-01", "NaN", ""),
+    *(-1e300, 1e300, float("inf"), 253402300800, -62135596801, 10**400, True, []),
+]
+
+
+@pytest.mark.parametrize("name", ["created_at", "updated_at", "expires_at"])
+@pytest.mark.parametrize("time", TIMES)
+def test_times_of_any_kind_are_times_or_none(bring, lines, name, time):
+    assert bring("jsonl", lines({"text": "x", name: time}))[0].new == 1
+
+
+def test_names_of_fields_may_be_of_any_length(check, lines):
+    source = lines({"text": "x", "user": [1]})
+    assert check("jsonl", source, user_field="." * 100_000).users == {"": 1}
+    assert check("jsonl", source, user_field="user." + "9" * 5000).users == {"": 1}
+    assert check("jsonl", source, user_field="user.0").users == {"1": 1}

@@ -49,7 +49,7 @@ def moved(request, filled, tmp_path):
     target = tmp_path / "export"
     if request.param == "csv":
         with target.open("w", newline="", encoding="utf-8") as file:
-            assert write_table(entries, file.write) == len(TEXTS)
+            assert write_table(entries, file) == len(TEXTS)
     else:
         assert write_notes(entries, target, overwrite=False, report=silent) == len(TEXTS)
     with Memory(tmp_path / "other.db", embedder=None) as other:
@@ -73,13 +73,13 @@ def test_all_fields_come_back(moved):
 
 def test_an_export_brought_back_into_its_own_memory_stores_nothing(filled, bring, tmp_path):
     with (tmp_path / "all.csv").open("w", newline="") as file:
-        write_table(memories_of(filled, {}, unseal=False), file.write)
+        write_table(memories_of(filled, {}, unseal=False), file)
     assert bring("csv", tmp_path / "all.csv")[0].new == 0
 
 
 def test_a_table_has_a_header_and_a_row_each(filled):
     file = io.StringIO()
-    write_table(memories_of(filled, {}, unseal=False), file.write)
+    write_table(memories_of(filled, {}, unseal=False), file)
     rows = list(csv.DictReader(io.StringIO(file.getvalue())))
     assert [*rows[0]] == [*COLUMNS]
     assert [row["content"] for row in rows] == TEXTS[::-1]
@@ -120,7 +120,7 @@ def test_a_folder_that_is_not_empty_is_left_alone_unless_it_may_be_changed(fille
 def test_all_pages_are_written(memory):
     memory.add_many([f"Memory {number}" for number in range(1234)])
     file = io.StringIO()
-    assert write_table(memories_of(memory, {}, unseal=False), file.write) == 1234
+    assert write_table(memories_of(memory, {}, unseal=False), file) == 1234
     assert len(set(file.getvalue().splitlines())) == 1235
 
 

@@ -170,7 +170,7 @@ def test_an_exported_table_that_was_edited_comes_back(bring, memory, tmp_path):
     entry = memory.add("Lives in Bergen", user_id="ana")
     path = tmp_path / "all.csv"
     with path.open("w", newline="") as file:
-        write_table(memories_of(memory, {"all_users": True}, unseal=False), file.write)
+        write_table(memories_of(memory, {"all_users": True}, unseal=False), file)
     path.write_text(path.read_text().replace("Bergen", "Oslo"))
     report, _ = bring("csv", path)
     assert counts(report) == (0, 1, 0, 0)
@@ -319,6 +319,7 @@ def test_a_record_with_a_user_that_is_no_name_is_left_out(bring, lines, user):
     assert list(stored) == ["shown"]
     assert sum(report.left_out.values()) == 1
     assert report.examples[0].startswith("line 1: ")
+    assert "codec" not in report.examples[0]
 
 
 def test_a_text_above_the_limit_is_left_out_and_the_rest_is_stored(bring, lines):

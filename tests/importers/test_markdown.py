@@ -8,8 +8,8 @@ import pytest
 
 from mnemic.errors import SourceError
 from mnemic.importers.cleaning import NO_TEXT
-from mnemic.importers.markdown import HUGE, LINKS, OTHERS
-from mnemic.importers.text_files import MAX_LINE
+from mnemic.importers.markdown import HUGE
+from mnemic.importers.text_files import LINKS, MAX_LINE, OTHERS
 
 
 def test_notes_are_memories_with_the_fields_of_their_front_matter(bring, tmp_path):
@@ -50,6 +50,19 @@ def test_links_are_not_followed_and_pipes_not_opened(check, tmp_path):
         check("markdown", folder / "pipe.md")
 
 
+def test_a_note_that_is_too_large_is_counted_also_alone(check, tmp_path):
+    with (tmp_path / "huge.md").open("w") as file:
+        file.truncate(2 * MAX_LINE)
+    report = check("markdown", tmp_path / "huge.md")
+    assert (report.found, report.lost) == (0, {HUGE: 1})
+
+
+def test_a_note_may_be_of_any_year(check, tmp_path):
+    (tmp_path / "note.md").write_text("x")
+    os.utime(tmp_path / "note.md", (0, 10**12))
+    assert check("markdown", tmp_path).found == 1
+
+
 @pytest.mark.parametrize("kind", ["markdown", "basic-memory"])
 @pytest.mark.parametrize(
     "text",
@@ -81,6 +94,8 @@ def test_folders_may_be_nested_deeper_than_calls(check, tmp_path, monkeypatch):
     Path("deep.md").write_text("deep")
     try:
         assert check("markdown", tmp_path).found == 1
+        with pytest.raises(SourceError, match=r"there is no storage\.sqlite"):
+            check("mem0", tmp_path)
     finally:  # what clears up after tests calls itself for each folder
         Path("deep.md").unlink()
         for _ in range(1500):

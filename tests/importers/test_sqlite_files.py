@@ -1,8 +1,10 @@
 """Databases of other programs: not written, whatever is in them, and never endless."""
 
+import os
 import random
 import shutil
 import sqlite3
+import sys
 
 import pytest
 
@@ -71,6 +73,55 @@ def test_a_damaged_database_is_an_error_or_is_read(check, fixtures, tmp_path, so
         assert check(kind, path).found <= 12
     except SourceError as error:
         assert str(path) in str(error)  # noqa: PT017 - either may be
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("twentieths", range(20))
+def test_a_database_that_is_cut_off_is_one_sentence_or_is_read(
+    check, fixtures, tmp_path, source, twentieths
+):
+    kind, file = source
+    whole = (fixtures / file).read_bytes()
+    path = tmp_path / (fixtures / file).name
+    path.write_bytes(whole[: len(whole) * twentieths // 20])
+    try:
+        assert check(kind, path).found <= 6
+    except SourceError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either may be
+        assert len(str(error)) < 500  # noqa: PT017 - as above
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL", "PERSIST"])
+def test_a_database_that_is_locked_is_read_as_it_was(check, fixtures, tmp_path, mode):
+    path = tmp_path / "store.db"
+    shutil.copyfile(fixtures / "langgraph" / "store.db", path)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute(f"PRAGMA journal_mode = {mode}")
+    writer.execute("BEGIN EXCLUSIVE")
+    writer.execute("DELETE FROM store")
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    assert check("langgraph", path).found == 6
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+    writer.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such devices")
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder", "nothing", "noise"])
+def test_a_log_that_is_none_is_not_read(check, fixtures, tmp_path, kind, end):
+    path = tmp_path / "store.db"
+    shutil.copyfile(fixtures / "langgraph" / "store.db", path)
+    log = tmp_path / f"store.db{end}"
+    if kind == "pipe":
+        os.mkfifo(log)
+    elif kind == "folder":
+        log.mkdir()
+    elif kind == "noise":
+        log.write_bytes(random.Random(1).randbytes(50_000))  # noqa: S311 - repeatable
+    else:
+        log.symlink_to("/dev/zero" if kind == "device" else "nowhere")
+    assert check("langgraph", path).found == 6
 
 
 @pytest.mark.parametrize(("kind", "file"), SOURCES)

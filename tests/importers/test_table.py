@@ -3,6 +3,7 @@
 import pytest
 
 from mnemic.errors import SourceError
+from mnemic.importers.cleaning import TOO_LARGE
 from mnemic.importers.text_files import MAX_LINE
 from tests.importers.sources import one
 
@@ -29,6 +30,8 @@ def test_a_table_is_read_by_its_header(bring, tmp_path):
         ("text,user\na\n", "line 2: the row has more or fewer cells"),
         ('text,user\n"a"b,c\n', "line 2: "),
         ('text\n"' + "x," * MAX_LINE, "longer than|field larger"),
+        ("text,user, text\na,b,c\n", "two columns are called 'text'"),
+        ('text\n"never closed\n' + "x\n" * 1000, "unexpected end of data"),
     ],
 )
 def test_a_damaged_table_is_an_error_that_names_the_line(check, tmp_path, text, reason):
@@ -41,3 +44,11 @@ def test_a_damaged_table_is_an_error_that_names_the_line(check, tmp_path, text, 
 def test_an_empty_cell_is_no_metadata(bring, tmp_path):
     (tmp_path / "rows.csv").write_text("text,colour\nx,\n")
     assert one(bring("csv", tmp_path / "rows.csv")[1]).metadata == {}
+
+
+def test_columns_of_any_number_are_bounded_metadata(bring, tmp_path):
+    names = ",".join(f"c{number}" for number in range(20_000))
+    (tmp_path / "rows.csv").write_text(f"text,{names},,\nx,{names},,\n")
+    report, stored = bring("csv", tmp_path / "rows.csv")
+    assert report.lost == {TOO_LARGE: 1}
+    assert len(one(stored).metadata) < 10_000

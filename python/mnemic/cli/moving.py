@@ -64,9 +64,9 @@ def _export_table(call: Call) -> int:
     memory = call.stored(track_access=False)
     entries = memories_of(memory, call.scope, unseal=given.unseal)
     if given.file == "-":
-        return write_table(entries, sys.stdout.write)
+        return write_table(entries, sys.stdout)
     with new_text(Path(given.file), overwrite=given.overwrite) as file:
-        return write_table(entries, file.write)
+        return write_table(entries, file)
 
 
 def _export_notes(call: Call) -> int:
@@ -77,8 +77,8 @@ def _export_notes(call: Call) -> int:
         raise InvalidArgumentError("markdown takes the name of a folder, and one user's memories")
     memory = call.stored(track_access=False)
     entries = memories_of(memory, call.scope, unseal=given.unseal)
-    with call.out.counter("export") as report:
-        return write_notes(entries, Path(given.file), overwrite=given.overwrite, report=report)
+    progress = call.out.counter("export")
+    return write_notes(entries, Path(given.file), overwrite=given.overwrite, report=progress)
 
 
 _WRITERS: Final[dict[str, Callable[[Call], int]]] = {
@@ -136,15 +136,14 @@ def _import_other(call: Call) -> None:
     given = call.given
     if _is_target(call):
         raise InvalidArgumentError(f"{given.file} is the memory that would be written")
-    chosen = Chosen(given.text_field, given.user_field)
     user = None if given.all_users else call.user
-    job = Import(given.kind, given.file, chosen, user)
+    job = Import(given.kind, given.file, Chosen(given.text_field, given.user_field, user))
+    progress = call.out.counter("import")
     try:
-        with call.out.counter("import") as report:
-            if given.dry_run:
-                job.compare(_stored(call), report)
-            else:
-                job.store(call.memory(track_access=False), report)
+        if given.dry_run:
+            job.compare(_stored(call), progress)
+        else:
+            job.store(call.memory(track_access=False), progress)
     except BaseException:
         stored = job.report.new + job.report.changed
         if stored and not given.dry_run:

@@ -5,8 +5,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -45,24 +44,21 @@ class Output:
         """Whether long work shows a bar."""
         return sys.stderr.isatty()
 
-    @contextmanager
-    def counter(self, work: str) -> Iterator[Callable[[int, int | None], None]]:
-        """Yield a function that shows once a second how far a work of these rooms is."""
-        begun = shown_at = time.monotonic()
+    def counter(self, work: str) -> Callable[[int, int | None], None]:
+        """Return a function that shows a person once a second how far a work is.
+
+        What is printed next begins on the same line.
+        """
+        shown_at = time.monotonic()
 
         def show(done: int, total: int | None) -> None:
             nonlocal shown_at
-            now = time.monotonic()
-            if self.progress and now - shown_at >= 1:
+            if self.progress and time.monotonic() - shown_at >= 1:
+                shown_at = time.monotonic()
                 of_all = f" of {total}" if total else ""
-                print(f"\r{work}: {done}{of_all}\033[K", end="", file=sys.stderr, flush=True)
-                shown_at = now
+                print(f"{work}: {done}{of_all}", end="\r", file=sys.stderr, flush=True)
 
-        try:
-            yield show
-        finally:
-            if shown_at > begun:
-                print(file=sys.stderr)
+        return show
 
     def json(self, value: Any) -> None:
         """Print one line of JSON."""

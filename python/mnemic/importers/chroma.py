@@ -1,65 +1,55 @@
 """Reads the folder of Chroma's PersistentClient, as chromadb 1.5 writes it."""
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mnemic.importers.cleaning import records_of
 from mnemic.importers.record import VECTORS, Chosen, Lost, Record
-from mnemic.importers.sqlite_files import Database, opened
+from mnemic.importers.sqlite_files import opened
+from mnemic.importers.text_files import json_of
 
 _TABLES: Final = ("collections", "segments", "embeddings", "embedding_metadata")
+_LISTS: Final = "embedding_metadata_array"
 _DOCUMENT: Final = "chroma:document"
 _FILE: Final = "chroma.sqlite3"
-_ROWS: Final = """
-SELECT e.id, c.name, e.embedding_id, e.created_at,
-       m.key, m.string_value, m.int_value, m.float_value, m.bool_value
+_VALUE: Final = """
+CASE WHEN bool_value IS NOT NULL THEN json(iif(bool_value, 'true', 'false'))
+     WHEN abs(float_value) = 9e999 THEN NULL
+     ELSE coalesce(CAST(string_value AS TEXT), int_value, float_value) END
+"""
+"""As JSON has it, which has no infinity."""
+
+_ROWS: Final = f"""
+SELECT c.name, e.embedding_id, e.created_at,
+       (SELECT json_group_object(key, {_VALUE}) FROM embedding_metadata WHERE id = e.id), {{lists}}
 FROM embeddings e
 JOIN segments s ON s.id = e.segment_id
 JOIN collections c ON c.id = s.collection
-LEFT JOIN embedding_metadata m ON m.id = e.id
 ORDER BY e.id
 """
-_LISTS: Final = """
-SELECT key, string_value, int_value, float_value, bool_value
-FROM embedding_metadata_array WHERE id = {id}
+_OF_LISTS: Final = f"""
+(SELECT json_group_object(key, json(items)) FROM
+  (SELECT key, json_group_array({_VALUE}) AS items FROM {_LISTS} WHERE id = e.id GROUP BY key))
 """
 
 
 def read(path: Path, chosen: Chosen, lost: Lost) -> Iterator[Record]:
     """Yield a record for each document of all collections."""
     with opened(path / _FILE if path.is_dir() else path) as database:
-        database.require(*_TABLES, maker="Chroma")
-        has_lists = "embedding_metadata_array" in database.tables
-        for (row, collection, name, created), rows in groupby(
-            database.rows(_ROWS), key=itemgetter(0, 1, 2, 3)
-        ):
+        database.require("Chroma", *_TABLES)
+        lists = _OF_LISTS if _LISTS in database.tables else "'{}'"
+        for collection, name, created, *values in database.rows(_ROWS.format(lists=lists)):
             lost[VECTORS] += 1
-            values = {cells[4]: _value(cells[5:]) for cells in rows if cells[4] is not None}
-            if has_lists:
-                values |= _lists(database, int(row))
+            key = f"{collection}/{name}"
+            single, many = (json_of(each, f"{path}, {key:.80}") for each in values)
+            content = single.pop(_DOCUMENT, None)
             yield from records_of(
-                values | {"content": values.pop(_DOCUMENT, None)},
+                {**single, **many, "content": content},
                 chosen,
                 lost,
-                f"record {name!r:.80} of {collection!r:.80}",
-                f"{collection}/{name}",
+                key,
+                key,
                 defaults={"created_at": created},
                 metadata={"collection": collection, "id": name},
             )
-
-
-def _lists(database: Database, row: int) -> dict[str, Any]:
-    found: dict[str, list[Any]] = {}
-    for key, *cells in database.rows(_LISTS.format(id=row)):
-        found.setdefault(key, []).append(_value(tuple(cells)))
-    return found
-
-
-def _value(cells: tuple[Any, ...]) -> Any:
-    text, whole, number, flag = cells
-    if flag is not None:
-        return bool(flag)
-    return next((each for each in (text, whole, number) if each is not None), None)

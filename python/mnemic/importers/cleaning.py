@@ -54,11 +54,8 @@ def clean_text(text: str, lost: Lost) -> str:
 def clean_metadata(values: Mapping[str, Any], lost: Lost) -> dict[str, Any]:
     """Return values as JSON has them, bounded in number and depth; empty ones are left out."""
     left = [_MAX_VALUES]
-    cleaned = {
-        clean_text(str(name), lost): _clean_value(value, 1, left, lost)
-        for name, value in values.items()
-        if value not in (None, "")
-    }
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    cleaned: dict[str, Any] = _clean_value(given, 0, left, lost)
     lost[TOO_LARGE] += left[0] <= 0
     return cleaned
 
@@ -85,26 +82,24 @@ def _clean_value(value: Any, depth: int, left: list[int], lost: Lost) -> Any:
     return clean_text(str(value), lost) if isinstance(value, str | datetime) else None
 
 
-def time_of(value: object, lost: Lost) -> datetime | None:
+def time_of(value: Any, lost: Lost) -> datetime | None:
     """Return the time that a text or a number of seconds or milliseconds names.
 
     One without a zone is in UTC.
     """
     try:
-        time = _time(value)
+        if isinstance(value, str):
+            with suppress(ValueError):
+                value = datetime.fromisoformat(value.strip())
+        if not isinstance(value, datetime):
+            seconds = float(value)
+            seconds = seconds / 1000 if seconds >= _MILLISECONDS else seconds
+            return datetime.fromtimestamp(seconds, UTC)
+        time: datetime = value
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         lost[NO_TIME] += 1
         return None
-
-
-def _time(value: Any) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    with suppress(ValueError, TypeError):
-        return datetime.fromisoformat(value.strip() if isinstance(value, str) else value)
-    seconds = float(value)
-    return datetime.fromtimestamp(seconds / 1000 if seconds >= _MILLISECONDS else seconds, UTC)
 
 
 def records_of(
@@ -150,22 +145,25 @@ def records_of(
 
 def _metadata(value: Any) -> Mapping[str, Any]:
     if isinstance(value, str) and value.startswith("{"):  # in a cell of a table
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
+        value = _decoded(value)
     if isinstance(value, Mapping):
         return value
     return {} if value in (None, "") else {"metadata": value}
 
 
+def _decoded(text: str) -> Any:
+    """Return the value of a JSON text; itself if it is none."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return text
+
+
 def _taken_text(rest: dict[str, Any], chosen: Chosen) -> str | None:
-    if chosen.text_field is not None:
-        text = _text(at_path(rest, chosen.text_field))
-        rest.pop(chosen.text_field, None)
-        return text
-    for name in _CONTENT:
-        text = _text(rest.get(name))
+    names = _CONTENT if chosen.text_field is None else (chosen.text_field,)
+    for name in names:
+        text = _text(at_path(rest, name))
         if text is not None:
-            found = rest.pop(name)
+            found = rest.pop(name, None)
             if isinstance(found, Mapping):
                 rest |= {name: each for name, each in found.items() if name != "content"}
             return text
@@ -174,18 +172,18 @@ def _taken_text(rest: dict[str, Any], chosen: Chosen) -> str | None:
 
 def _text(value: Any) -> str | None:
     if isinstance(value, Mapping):  # as langmem has it: {"content": {"content": "…"}}
-        return _text(value.get("content"))
+        value = value.get("content")
     return value if isinstance(value, str) and value.strip() else None
 
 
 def _user(values: Mapping[str, Any], rest: dict[str, Any], chosen: Chosen) -> Any:
     """Return the user as it stands there; whoever makes a memory of it refuses what is no name."""
-    if chosen.user_field is not None:
-        return at_path(values, chosen.user_field) if chosen.user_field else None
-    for name in _USER:
-        if values.get(name) not in (None, ""):
+    names = _USER if chosen.user_field is None else (chosen.user_field,)
+    for name in filter(None, names):
+        found = at_path(values, name)
+        if found not in (None, ""):
             rest.pop(name, None)
-            return values[name]
+            return found
     return None
 
 
@@ -193,7 +191,7 @@ def _fields(rest: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Take what is a field out of values; what cannot be one stays there."""
     for field, names in _FIELDS.items():
         for name in names:
-            value = _field(field, rest[name]) if name in rest else None
+            value = _field(field, rest.get(name))
             if value is not None:
                 del rest[name]
                 yield field, value
@@ -209,8 +207,7 @@ def _field(field: str, value: Any) -> Any:
     if field == "sensitive":
         return str(value).strip().casefold() not in _NO  # what cannot be understood is
     if field in _JSON and isinstance(value, str):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
+        value = _decoded(value)
     if field == "tags" and isinstance(value, str):
         value = [tag.strip() for tag in value.split(",") if tag.strip()]
     if field not in _JSON and not isinstance(value, str):
@@ -225,10 +222,8 @@ def at_path(values: Any, path: str) -> Any:
     """Return what dotted names and numbers lead to; None where there is nothing."""
     if isinstance(values, Mapping) and path in values:
         return values[path]
-    first, _, rest = path.partition(".")
-    if isinstance(values, Mapping):
-        found = values.get(first)
-    else:
-        is_there = isinstance(values, list) and first.isdecimal() and int(first) < len(values)
-        found = values[int(first)] if is_there else None
-    return at_path(found, rest) if rest else found
+    for name in path.split("."):
+        if isinstance(values, list):
+            values = {str(number): value for number, value in enumerate(values)}
+        values = values.get(name) if isinstance(values, Mapping) else None
+    return values

@@ -24,12 +24,6 @@ COLUMNS: Final = (
     *("sensitive", "updated_at", "expires_at", "metadata"),
 )
 
-_NOT_WRITTEN: Final = frozenset(
-    {
-        *("agent_id", "content", "type_name", "access_count", "last_accessed_at"),
-        *("is_encrypted", "scope", "status", "supersedes"),
-    }
-)
 _NO_CATEGORY: Final = "user-facts"
 
 
@@ -88,23 +82,13 @@ def _is_replaceable(path: Path) -> bool:
         return file.read(len(MAGIC)) != MAGIC
 
 
-class _File:
-    """Ends rows by a line feed alone; the writer quotes what is in its own line end."""
-
-    def __init__(self, write: Callable[[str], object]) -> None:
-        self._write = write
-
-    def write(self, text: str, /) -> object:
-        return self._write(text.removesuffix("\r\n") + "\n")
-
-
-def write_table(entries: Iterable[MemoryEntry], write: Callable[[str], object]) -> int:
+def write_table(entries: Iterable[MemoryEntry], file: IO[str]) -> int:
     """Write a row for each memory below a header; return their number.
 
-    Lists and metadata are JSON. A cell that begins with = is written as it is, though spreadsheets
-    take it for a formula.
+    Lists and metadata are JSON, and texts are quoted, as they may hold a carriage return. A cell
+    that begins with = is written as it is, though spreadsheets take it for a formula.
     """
-    rows = csv.writer(_File(write), lineterminator="\r\n")
+    rows = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     rows.writerow(COLUMNS)
     count = 0
     for count, entry in enumerate(entries, 1):  # noqa: B007 - the number is returned
@@ -143,18 +127,20 @@ def write_notes(
 
 
 def _front(entry: MemoryEntry) -> dict[str, Any]:
+    given = entry.to_dict()
     values = {
-        name: value
-        for name, value in entry.to_dict().items()
-        if name not in _NOT_WRITTEN and value is not False and value not in (None, [], {})
+        name: given[name]
+        for name in sorted(COLUMNS)
+        if name != "content" and given[name] is not False and given[name] not in (None, [], {})
     }
-    return {
+    first = {
         "id": f"mem_{values.pop('id')}",
         "created_at": values.pop("created_at"),
         "updated_at": values.pop("updated_at"),
-        "version": values.pop("version"),
+        "version": entry.version,
         "scope": "user",
         "category": values.pop("category", _NO_CATEGORY),
         "session_id": values.pop("session_id", "none"),
         "trigger": "export",
-    } | {name: values[name] for name in sorted(values)}
+    }
+    return first | values

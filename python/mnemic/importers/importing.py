@@ -12,7 +12,7 @@ import msgspec
 from mnemic.errors import EntryNotFoundError, InvalidEntryError, VersionConflictError
 from mnemic.importers.cleaning import TIMES, clean_metadata, clean_text, time_of
 from mnemic.importers.kinds import reader_of
-from mnemic.importers.record import Chosen, Lost, Record
+from mnemic.importers.record import ALL, Chosen, Lost, Record
 from mnemic.model import MemoryEntry, MemoryStatus
 
 if TYPE_CHECKING:
@@ -74,25 +74,17 @@ class Import:
     Args:
         kind: Kind of the source.
         source: Its path.
-        chosen: Which of its fields are text and user.
-        user_id: The user of memories that name none; those of others are left out. None keeps all.
+        chosen: Which of its fields are text and user, and whose memories are kept.
 
     Attributes:
         report: What was found and done so far.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        source: Path,
-        chosen: Chosen | None = None,
-        user_id: str | None = None,
-    ) -> None:
+    def __init__(self, kind: str, source: Path, chosen: Chosen = ALL) -> None:
         self.report = ImportCounts(kind=kind, source=str(source))
         self._reader = reader_of(kind)
         self._source = source
-        self._chosen = chosen or Chosen()
-        self._user_id = user_id
+        self._chosen = chosen
         self._texts: dict[int, int] = {}
 
     def check(self, progress: Progress) -> ImportCounts:
@@ -183,10 +175,10 @@ class Import:
         kind = self.report.kind
         fields["user_id"] = user = self._user(fields.get("user_id"))
         own = fields.pop("id", None)
-        name = f"{kind}\0{user or ''}\0{key or json.dumps([fields, metadata], default=str)}"
+        name = json.dumps([kind, user, key or [fields, metadata]], default=str)
         identity = own or uuid5(_NAMESPACE, name)
         if not (record.is_current and self._is_first(user, identity, content)):
-            identity = uuid5(_NAMESPACE, f"{name}\0{content}")
+            identity = uuid5(_NAMESPACE, name + content)
         fields = {"source": kind, "message_id": key if key and not own else None} | fields
         return MemoryEntry(content, **fields, id=identity, metadata=metadata)
 
@@ -197,10 +189,10 @@ class Import:
 
     def _user(self, own: object) -> str | None:
         if own is None or own == "":
-            return self._user_id
+            return self._chosen.user_id
         if isinstance(own, bool) or not isinstance(own, str | int):
             raise InvalidEntryError("its user is no text; name another field by --user-field")
-        if self._user_id is not None and str(own) != self._user_id:
+        if self._chosen.user_id is not None and str(own) != self._chosen.user_id:
             raise InvalidEntryError(OTHER_USERS)
         return str(own)
 

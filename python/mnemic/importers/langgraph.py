@@ -16,20 +16,20 @@ _ITEMS: Final = "SELECT prefix, key, value, created_at, updated_at, expires_at F
 def read(path: Path, chosen: Chosen, lost: Lost) -> Iterator[Record]:
     """Yield a record for each item; a value without a text is its own JSON."""
     with opened(path) as database:
-        database.require("store", maker="LangGraph's SqliteStore")
+        database.require("LangGraph's SqliteStore", "store")
         if "store_vectors" in database.tables:
             for (vectors,) in database.rows("SELECT count(*) FROM store_vectors"):
                 lost[VECTORS] += vectors
         for prefix, key, value, created, updated, expires in database.rows(_ITEMS):
-            place = f"item {key!r:.80} of {prefix!r:.80}"
-            found = json_of(value, f"{path}, {place}")
+            name = f"{prefix}/{key}"
+            found = json_of(value, f"{path}, {name:.80}")
             values = found if isinstance(found, dict) else {"value": found}
             yield from records_of(
                 values,
                 chosen,
                 lost,
-                place,
-                f"{prefix}/{key}",
+                name,
+                name,
                 otherwise=json.dumps(values, ensure_ascii=False) if values else None,
                 defaults={"created_at": created, "updated_at": updated, "expires_at": expires},
                 metadata={"namespace": str(prefix).split("."), "key": key},

@@ -2,18 +2,14 @@
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from mnemic.errors import SourceError
 from mnemic.importers.cleaning import records_of
 from mnemic.importers.front_matter import parted
 from mnemic.importers.record import Chosen, Lost, Record
-from mnemic.importers.text_files import MAX_LINE, text_of
+from mnemic.importers.text_files import MAX_LINE, files_in, text_of
 
-LINKS: Final = "links to other files and folders, which are not followed"
-OTHERS: Final = "files that are no Markdown"
 HUGE: Final = "files that are too large"
 
 _OF_FILES: Final = frozenset({"version", "scope", "trigger", "related", "supersedes"})
@@ -27,13 +23,13 @@ class Note(NamedTuple):
         name: Its path within the folder.
         values: Those of its front matter.
         body: Its text.
-        changed_at: Time of its last change.
+        changed_at: Time of its last change, in seconds since 1970.
     """
 
     name: str
     values: dict[str, Any]
     body: str
-    changed_at: datetime
+    changed_at: float
 
 
 def read(path: Path, chosen: Chosen, lost: Lost) -> Iterator[Record]:
@@ -55,9 +51,11 @@ def _values(note: Note) -> dict[str, Any]:
     """Return the values of front matter without those that each memory file has."""
     if not str(note.values.get("id")).startswith("mem_"):
         return note.values
-    has_session = note.values.get("session_id") != "none"
-    own = _OF_FILES if has_session else _OF_FILES | {"session_id"}
-    return {name: value for name, value in note.values.items() if name not in own}
+    return {
+        name: value
+        for name, value in note.values.items()
+        if name not in _OF_FILES and (name, value) != ("session_id", "none")
+    }
 
 
 def notes(path: Path, lost: Lost) -> Iterator[Note]:
@@ -65,40 +63,14 @@ def notes(path: Path, lost: Lost) -> Iterator[Note]:
 
     Hidden files and folders are passed over.
     """
-    if not path.is_dir():
-        yield _note(path, path.name, lost)
-        return
-    for file in _files(path, lost):
-        if file.stat().st_size > MAX_LINE:
+    is_folder = path.is_dir()
+    for file in files_in(path, _ENDS, lost) if is_folder else [path]:
+        with text_of(file) as opened:
+            text = opened.read(MAX_LINE + 1)
+            changed_at = os.fstat(opened.fileno()).st_mtime
+        if len(text) > MAX_LINE:
             lost[HUGE] += 1
-        else:
-            yield _note(file, file.relative_to(path).as_posix(), lost)
-
-
-def _files(folder: Path, lost: Lost) -> Iterator[Path]:
-    waiting = [folder]  # no recursion: folders may be nested deeper than calls
-    while waiting:
-        folder = waiting.pop()
-        try:
-            found = sorted(os.scandir(folder), key=lambda each: each.name)
-        except OSError as error:
-            raise SourceError(f"{folder}: it cannot be read ({error.strerror})") from None
-        for each in found:
-            if each.name.startswith("."):
-                continue
-            if each.is_symlink():
-                lost[LINKS] += 1
-            elif each.is_dir():
-                waiting.append(Path(each.path))
-            elif each.is_file() and each.name.casefold().endswith(_ENDS):
-                yield Path(each.path)
-            else:
-                lost[OTHERS] += 1
-
-
-def _note(path: Path, name: str, lost: Lost) -> Note:
-    with text_of(path) as file:
-        text = file.read(MAX_LINE + 1)
-        changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    values, body = parted(text, lost)
-    return Note(name, values, body.removesuffix("\n"), changed_at)
+            continue
+        values, body = parted(text, lost)
+        name = file.relative_to(path).as_posix() if is_folder else path.name
+        yield Note(name, values, body.removesuffix("\n"), changed_at)

@@ -15,6 +15,7 @@ from mnemic.errors import SourceError
 from mnemic.importers.cleaning import records_of
 from mnemic.importers.record import VECTORS, Chosen, Lost, Record
 from mnemic.importers.sqlite_files import Database, opened
+from mnemic.importers.text_files import files_in
 
 ENTITIES: Final = "entities and other collections of mem0's own"
 NO_USERS: Final = "users, which the history does not have: read the Qdrant folder instead"
@@ -24,9 +25,10 @@ _POINTS: Final = "storage.sqlite"
 _HISTORY: Final = "history.db"
 _OWN: Final = ("data", "hash", "text_lemmatized", "memory_type")
 _VERSIONS: Final = """
-SELECT memory_id, new_memory, created_at, updated_at, actor_id, role, event
-FROM history ORDER BY rowid
+SELECT memory_id, new_memory, created_at, updated_at, actor_id, role, event, count(*), max(rowid)
+FROM history GROUP BY memory_id ORDER BY max(rowid)
 """
+"""Beside max, SQLite takes the other columns from its row."""
 
 _Row: TypeAlias = tuple[dict[str, Any], str, str]
 """Values, a key and a place."""
@@ -36,7 +38,8 @@ def read(path: Path, chosen: Chosen, lost: Lost) -> Iterator[Record]:
     """Yield a record for each memory in a Qdrant folder, or in a history."""
     files = [path]
     if path.is_dir():
-        files = sorted(path.rglob(_POINTS)) or sorted(path.rglob(_HISTORY))
+        found = sorted(files_in(path, (_POINTS, _HISTORY), Lost()))
+        files = [file for file in found if file.name == _POINTS] or found
     if not files:
         raise SourceError(f"{path}: there is no {_POINTS} of Qdrant and no {_HISTORY} in it")
     for file in files:
@@ -47,7 +50,7 @@ def read(path: Path, chosen: Chosen, lost: Lost) -> Iterator[Record]:
 
 
 def _of_points(database: Database, path: Path, lost: Lost) -> Iterator[_Row]:
-    database.require("points", maker="Qdrant")
+    database.require("Qdrant", "points")
     collection = path.parent.name
     for number, (blob,) in enumerate(database.rows("SELECT point FROM points"), 1):
         place = f"{collection}, point {number}"
@@ -64,17 +67,15 @@ def _of_points(database: Database, path: Path, lost: Lost) -> Iterator[_Row]:
 
 
 def _of_history(database: Database, _: Path, lost: Lost) -> Iterator[_Row]:
-    """Yield the last version of each memory; one id takes some hundred bytes meanwhile."""
-    database.require("history", maker="mem0")
-    last = {row[0]: at for at, row in enumerate(database.rows(_VERSIONS))}
-    for at, row in enumerate(database.rows(_VERSIONS)):
-        name, text, created, updated, actor, role, event = row
-        if last[name] != at or event == "DELETE":
-            lost[VERSIONS] += 1
-            continue
-        lost[NO_USERS] += 1
-        values = {"content": text, "created_at": created, "updated_at": updated}
-        yield values | {"speaker": actor, "role": role}, str(name), f"row {at + 1}"
+    """Yield the last version of each memory."""
+    database.require("mem0", "history")
+    for name, text, created, updated, actor, role, event, count, row in database.rows(_VERSIONS):
+        is_deleted = event == "DELETE"
+        lost[VERSIONS] += count - (not is_deleted)
+        if not is_deleted:
+            lost[NO_USERS] += 1
+            values = {"content": text, "created_at": created, "updated_at": updated}
+            yield values | {"speaker": actor, "role": role}, str(name), f"row {row}"
 
 
 class _Inert:

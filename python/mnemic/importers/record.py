@@ -37,10 +37,16 @@ class Chosen(NamedTuple):
         text_field: Name of the field that has the text, None where it is one of the usual names.
         user_field: Name of the field that has the user, likewise; "" for none. Dots lead into
             values, as in `namespace.1`.
+        user_id: The user of memories that name none; those of others are left out. None keeps all.
     """
 
     text_field: str | None = None
     user_field: str | None = None
+    user_id: str | None = None
+
+
+ALL: Final = Chosen()
+"""Takes the usual names, and keeps the memories of all users."""
 
 
 VECTORS: Final = "vectors: the texts are embedded anew"

@@ -31,7 +31,7 @@ class Database:
         query = "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE TABLE%'"
         self.tables = frozenset(str(name) for (name,) in self.rows(query))
 
-    def require(self, *tables: str, maker: str) -> None:
+    def require(self, maker: str, *tables: str) -> None:
         """Raise an error unless there are these tables, and they are whole.
 
         The check finds pages that are in use twice, too, with which a table would never end.
@@ -45,8 +45,9 @@ class Database:
 
 
 def _damaged(path: Path, reason: object) -> SourceError:
+    shown = " ".join(str(reason).split())  # what SQLite finds has several lines
     return SourceError(
-        f"{path}: it cannot be read ({reason}); stop what uses it, or restore it from a copy"
+        f"{path}: it cannot be read ({shown:.200}); stop what uses it, or restore it from a copy"
     )
 
 
@@ -89,7 +90,7 @@ def _copy(path: Path, folder: Path) -> Path:
         before = _signatures(files)
         for file in files:
             (folder / file.name).unlink(missing_ok=True)
-            if file.exists():
+            if file.is_file():  # a link to a device would have no end
                 shutil.copyfile(file, folder / file.name)
         if _signatures(files) == before:
             return folder / path.name

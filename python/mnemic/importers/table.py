@@ -1,6 +1,7 @@
 """Reads tables of comma-separated values, or of semicolons or tabs, with a header."""
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,10 @@ def read(path: Path, chosen: Chosen, lost: Lost) -> Iterator[Record]:
         delimiter = max(",;\t", key=header.count)
         rows = csv.DictReader(lines_of(file, path), delimiter=delimiter, strict=True)
         try:
+            names = Counter(name.strip() for name in rows.fieldnames or ())
+            twice = next((name for name, count in names.items() if name and count > 1), None)
+            if twice is not None:
+                raise SourceError(f"{path}: two columns are called {twice!r:.80}; rename one")
             for row in rows:
                 place = f"line {rows.line_num}"
                 if None in row or None in row.values():

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import os
 import re
 import struct
 import zipfile
@@ -12,6 +13,10 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from mnemic.errors import SourceError
+from mnemic.importers.record import Lost
+
+LINKS: Final = "links to other files and folders, which are not followed"
+OTHERS: Final = "files of other kinds"
 
 MAX_LINE: Final = 16 * 1024 * 1024
 """Characters of a line; a memory has at most 10 MB."""
@@ -47,6 +52,28 @@ def reading(path: Path) -> Generator[None, None, None]:
         raise SourceError(f"{path}: it is damaged ({error}); get it again") from None
     except OSError as error:
         raise SourceError(f"{path}: it cannot be read ({error.strerror or error})") from None
+
+
+def files_in(folder: Path, ends: tuple[str, ...], lost: Lost) -> Iterator[Path]:
+    """Yield the files with one of these ends in a folder and those in it; no hidden ones."""
+    waiting = [folder]  # no recursion: folders may be nested deeper than calls
+    while waiting:
+        folder = waiting.pop()
+        try:
+            found = sorted(os.scandir(folder), key=lambda each: each.name)
+        except OSError as error:
+            raise SourceError(f"{folder}: it cannot be read ({error.strerror})") from None
+        for each in found:
+            if each.name.startswith("."):
+                continue
+            if each.is_symlink():
+                lost[LINKS] += 1
+            elif each.is_dir():
+                waiting.append(Path(each.path))
+            elif each.is_file() and each.name.casefold().endswith(ends):
+                yield Path(each.path)
+            else:
+                lost[OTHERS] += 1
 
 
 @contextmanager
