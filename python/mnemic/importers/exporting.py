@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from mnemic.errors import InvalidArgumentError, MnemicError, StoreFileError
 from mnemic.importers.front_matter import written
@@ -82,13 +82,22 @@ def _is_replaceable(path: Path) -> bool:
         return file.read(len(MAGIC)) != MAGIC
 
 
+class _Lines(NamedTuple):
+    """Ends rows by a line feed alone; the writer quotes what is in its own line end."""
+
+    file: IO[str]
+
+    def write(self, text: str, /) -> object:
+        return self.file.write(text.removesuffix("\r\n") + "\n")
+
+
 def write_table(entries: Iterable[MemoryEntry], file: IO[str]) -> int:
     """Write a row for each memory below a header; return their number.
 
-    Lists and metadata are JSON, and texts are quoted, as they may hold a carriage return. A cell
-    that begins with = is written as it is, though spreadsheets take it for a formula.
+    Lists and metadata are JSON. A cell that begins with = is written as it is, though spreadsheets
+    take it for a formula.
     """
-    rows = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    rows = csv.writer(_Lines(file))
     rows.writerow(COLUMNS)
     count = 0
     for count, entry in enumerate(entries, 1):  # noqa: B007 - the number is returned

@@ -159,7 +159,7 @@ class Import:
                 reason = str(error)
                 left_out[reason if len(left_out) < _REASONS else "for other reasons"] += 1
                 if len(self.report.examples) < _SHOWN and reason != OTHER_USERS:
-                    self.report.examples.append(f"{record.place}: {reason}")
+                    self.report.examples.append(f"{record.place:.100}: {reason}")
         self.report.lost = {kind: count for kind, count in lost.items() if count}
         self.report.left_out = dict(left_out)
 
