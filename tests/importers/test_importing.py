@@ -124,6 +124,15 @@ def test_a_comparison_counts_as_an_import_does_and_stores_nothing(bring, memory,
     assert {entry.content for entry in memory.list()} == {"one", "two"}
 
 
+def test_what_the_source_calls_sensitive_now_is_sensitive(bring, lines):
+    row = {"id": "a", "text": "one", "user": "ana"}
+    bring("jsonl", lines(row))
+    report, stored = bring("jsonl", lines(row | {"text": "two", "sensitive": True}))
+    assert counts(report) == (0, 1, 0, 0)
+    assert (one(stored).sensitive, one(stored).version) == (True, 2)
+    assert counts(bring("jsonl", lines(row))[0]) == (0, 1, 0, 0)
+
+
 def test_what_somebody_changes_during_the_import_stays(memory, lines, monkeypatch):
     Import("jsonl", lines({"id": "a", "text": "one"})).store(memory, silent)
     update = Memory.update

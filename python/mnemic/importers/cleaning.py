@@ -62,9 +62,8 @@ def clean_metadata(values: Mapping[str, Any], lost: Lost) -> dict[str, Any]:
 
 def _clean_value(value: Any, depth: int, left: list[int], lost: Lost) -> Any:
     left[0] -= 1
-    if depth > _MAX_DEPTH:
-        lost[TOO_LARGE] += 1
     if depth > _MAX_DEPTH or left[0] <= 0:
+        lost[TOO_LARGE] += depth > _MAX_DEPTH
         return None
     if isinstance(value, Mapping):
         return {

@@ -232,6 +232,11 @@ def entries_of(memory: "Memory", **given: Any) -> Iterator[MemoryEntry]:
 
 def _change(memory: "Memory", stored: MemoryEntry, entry: MemoryEntry) -> None:
     """Give a memory that nobody has changed what the source has of it now."""
+    metadata = {**entry.metadata, VERSION: stored.version + 1}
+    if entry.sensitive != stored.sensitive:  # which no update changes
+        whole = msgspec.structs.replace(entry, metadata=metadata)
+        memory.add_many([whole], on_conflict="replace")
+        return
     memory.update(
         stored.id,
         content=entry.content,
@@ -240,7 +245,7 @@ def _change(memory: "Memory", stored: MemoryEntry, entry: MemoryEntry) -> None:
         remove_tags=[tag for tag in stored.tags if tag not in entry.tags],
         add_tags=entry.tags,
         expires_at=entry.expires_at or "never",
-        replace_metadata={**entry.metadata, VERSION: stored.version + 1},
+        replace_metadata=metadata,
         if_version=stored.version,
         user_id=stored.user_id,
     )
