@@ -3,13 +3,12 @@
 import argparse
 import os
 import sys
-from base64 import b64decode
 from contextlib import ExitStack
 from functools import cached_property
 from typing import Any, Final
 
 from mnemic import Memory
-from mnemic.cli.output import Output
+from mnemic.cli.output import Output, is_installed
 from mnemic.cli.place import AGENT, PLACE, USER, place_here
 from mnemic.errors import InvalidArgumentError
 
@@ -48,6 +47,8 @@ def key_of(variable: str) -> bytes | None:
     text = os.environ.get(variable)
     if not text:
         return None
+    from base64 import b64decode  # noqa: PLC0415 - where there is a key
+
     try:
         return b64decode(text, validate=True)
     except ValueError:
@@ -92,7 +93,7 @@ class Call:
             from mnemic import Encryption  # noqa: PLC0415 - where there is a key
 
             options.setdefault("encryption", Encryption(key))
-        if "embedder" not in options and not _has_model():
+        if "embedder" not in options and not is_installed("mnemic_minilm"):
             options["embedder"] = None
         return self._open.enter_context(Memory(self.place, self.given.agent, **options))
 
@@ -126,9 +127,3 @@ def read_stdin() -> str:
     if sys.stdin.isatty():
         print("mnemic: reads from the terminal; Ctrl-D ends the text", file=sys.stderr)
     return sys.stdin.read()
-
-
-def _has_model() -> bool:
-    from importlib.util import find_spec  # noqa: PLC0415 - as below
-
-    return find_spec("mnemic_minilm") is not None

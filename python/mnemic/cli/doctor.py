@@ -64,7 +64,7 @@ def _of_machine() -> Iterator[tuple[str, str]]:
 
 def _of_agents() -> Iterator[tuple[str, str]]:
     yield "mcp and hooks", f"user {user_here()!r} in this folder"
-    log = hooks_log()
+    log = Path(hooks_log())
     failures = log.read_text(errors="replace").splitlines() if log.exists() else []
     yield "hooks that failed", f"{len(failures)}, the last: {failures[-1]}" if failures else "none"
 

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnemic.cli.place import AGENT, hooks_log, place_here
@@ -32,5 +33,5 @@ def _answer(given: Sequence[str]) -> None:
         whole = argparse.Namespace(db=place, agent=AGENT, user=None, all_users=False, json=False)
         return Call(whole).memory(**({} if with_model else {"embedder": None}))
 
-    here = Surroundings(place, AGENT, named.get("--user"), open_memory, hooks_log())
+    here = Surroundings(place, AGENT, named.get("--user"), open_memory, Path(hooks_log()))
     answer(given[0] if given else "", here)

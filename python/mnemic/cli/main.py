@@ -1,8 +1,8 @@
 """Chooses the verb, runs it, and turns errors into one sentence and an exit code."""
 
 import argparse
+import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE, MISSING, BUSY = 0, 1, 2, 3, 4
 """Exit codes; USAGE is a mistake in the command, and what is BUSY may be tried again."""
-INTERRUPTED: Final = 128 + signal.SIGINT
+INTERRUPTED: Final = 130  # as shells have it: 128 and the number of SIGINT
+
+_GARBAGE: Final = 100_000
+"""Objects made between two collections: a search makes fewer, and collecting took a tenth of it."""
 
 
 class Verb(NamedTuple):
@@ -68,6 +71,15 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
+def command() -> int:
+    """Run the command as a process of its own; return the exit code."""
+    gc.set_threshold(_GARBAGE)
+    try:
+        return main()
+    finally:
+        gc.freeze()  # what is left needs no collection at exit
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its arguments; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -118,7 +130,11 @@ def _nearest(name: str) -> str:
 
 def _run(name: str, given: Sequence[str]) -> int:
     module = import_module(f"mnemic.cli.{VERBS[name].module}")
-    parser = _Parser(prog=f"mnemic {name}", description=f"{VERBS[name].summary.capitalize()}.")
+    parser = _Parser(
+        prog=f"mnemic {name}",
+        description=f"{VERBS[name].summary.capitalize()}.",
+        formatter_class=_formatter(given),
+    )
     declare: Callable[[argparse.ArgumentParser], None] = getattr(module, f"declare_{name}")
     declare(parser)
     from mnemic.cli.call import Call, declare_place  # noqa: PLC0415 - loads the package
@@ -129,6 +145,12 @@ def _run(name: str, given: Sequence[str]) -> int:
         return _guarded(call, getattr(module, f"{name}_" if name in _RESERVED else name))
     finally:
         call.close()
+
+
+def _formatter(given: Sequence[str]) -> "Callable[[str], argparse.HelpFormatter]":
+    # Without a width it looks for the terminal's, with a module that imports compressors.
+    width = None if {"-h", "--help"} & set(given) else 80
+    return lambda prog: argparse.HelpFormatter(prog, width=width)
 
 
 def _guarded(call: "Call", run: "Callable[[Call], int | None]") -> int:

@@ -1,12 +1,10 @@
 """Prints results: a table where a person looks, else a line for each."""
 
-import json
 import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 from typing import Any, Final
 
 from mnemic.model import MemoryEntry
@@ -28,6 +26,13 @@ def printable(text: str) -> str:
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def is_installed(module: str) -> bool:
+    """Return whether a module of another package can be imported."""
+    from importlib.util import find_spec  # noqa: PLC0415 - often not needed
+
+    return find_spec(module) is not None
+
+
 class Output:
     """Prints the results of one run.
 
@@ -37,7 +42,7 @@ class Output:
 
     def __init__(self, *, is_json: bool) -> None:
         self.is_json = is_json
-        self._has_tables = sys.stdout.isatty() and not is_json and find_spec("rich") is not None
+        self._has_tables = sys.stdout.isatty() and not is_json and is_installed("rich")
 
     @property
     def progress(self) -> bool:
@@ -62,6 +67,8 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Print one line of JSON."""
+        import json  # noqa: PLC0415 - often not needed
+
         print(printable(json.dumps(value, ensure_ascii=False)))  # spelled as JSON spells them
 
     def line(self, text: str = "") -> None:

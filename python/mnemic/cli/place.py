@@ -1,7 +1,6 @@
 """Where the memories are, and whose, where the command line does not say it."""
 
 import os
-from pathlib import Path
 from typing import Final
 
 PLACE: Final = "MNEMIC_DB"
@@ -9,20 +8,22 @@ USER: Final = "MNEMIC_USER"
 AGENT: Final = "default"
 
 
-def data_folder() -> Path:
-    """Return the folder of this user's data."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "mnemic"
+def data_folder() -> str:
+    """Return the folder of this user's data.
+
+    Raises:
+        FileNotFoundError: If the user has no home.
+    """
+    home = os.path.expanduser("~")  # noqa: PTH111 - pathlib is slow to import
+    data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
+    if data.startswith("~"):
+        raise FileNotFoundError(f"this user has no home folder; name a file by --db or {PLACE}")
+    return f"{data}/mnemic"
 
 
-def hooks_log() -> Path:
+def hooks_log() -> str:
     """Return the file in which hooks of agents note what failed."""
-    return data_folder() / "hooks.log"
-
-
-def default_place() -> Path:
-    """Return the file that is used where none is named."""
-    return data_folder() / "memory.db"
+    return f"{data_folder()}/hooks.log"
 
 
 def place_here(named: str | None = None) -> str:
@@ -34,9 +35,9 @@ def place_here(named: str | None = None) -> str:
     named = named or os.environ.get(PLACE)
     if named:
         return named
-    path = default_place()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(path)
+    folder = data_folder()
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
+    return f"{folder}/memory.db"
 
 
 def shown(place: str) -> str:
