@@ -1,9 +1,8 @@
 """The sealer of an agent: sealed fields, keyed fingerprints, and the check of a key."""
 
-import hmac
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mnemic._core import fingerprint_digests
@@ -14,6 +13,9 @@ from mnemic.crypto.library import aes_gcm, invalid_tag
 from mnemic.crypto.nonces import Nonces, new_nonces
 from mnemic.errors import SealBrokenError, WrongKeyError
 from mnemic.reporting.habits import NotPickled
+
+if TYPE_CHECKING:
+    import hmac
 
 SALT_BYTES: Final = 32
 _DIGEST_BYTES: Final = 16  # as those of plain fingerprints
@@ -61,6 +63,8 @@ class Sealer(NotPickled):
         self._nonces = nonces
         self._cipher = aes_gcm(master.derive("seal", agent_id, salt))
         self._invalid_tag = invalid_tag()
+        import hmac  # noqa: PLC0415 - loads OpenSSL, and most memories are not sealed
+
         hash_key = master.derive("fingerprint", agent_id, salt)
         mac = hmac.new(hash_key, digestmod="sha256")
         self._of_content = _started(mac, b"content")
@@ -172,14 +176,14 @@ class Sealer(NotPickled):
         return _broken(entry_id, field, f"sealed under key {found.hex()}, not {self.key_id.hex()}")
 
 
-def _started(mac: hmac.HMAC, use: bytes) -> hmac.HMAC:
+def _started(mac: "hmac.HMAC", use: bytes) -> "hmac.HMAC":
     """Return the code of `joined(use, data)` before the data."""
     started = mac.copy()
     started.update(envelope.joined(use))
     return started
 
 
-def _keyed(started: hmac.HMAC, data: bytes) -> bytes:
+def _keyed(started: "hmac.HMAC", data: bytes) -> bytes:
     mac = started.copy()  # hmac.digest() takes half as long again, to find SHA-256
     mac.update(envelope.joined(data))
     return mac.digest()[:_DIGEST_BYTES]

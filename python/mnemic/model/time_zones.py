@@ -131,7 +131,8 @@ def _changes(name: str, _: tuple[str, str]) -> bytes:
     zone = zone_of(name)
     begin = _FIRST
     changes = [(begin, _offset(begin, zone))]
-    while begin < _LAST:
+    last = begin if isinstance(zone, timezone) else _LAST  # UTC and other fixed offsets
+    while begin < last:
         end = begin + _STEP
         if _offset(end, zone) != changes[-1][1]:
             moment = _first_after(begin, end, zone)

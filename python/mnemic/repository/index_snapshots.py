@@ -4,7 +4,6 @@ A snapshot is a cache. It is used if it was made from the history that the store
 version of mnemic, for the same model, languages and coverage; else it is rebuilt.
 """
 
-import hashlib
 import os
 import stat
 import time
@@ -26,6 +25,7 @@ from mnemic.errors import (
 from mnemic.index import HeldSource, InitialVectors, Snapshot
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
+from mnemic.store.fingerprints import exact_digest
 
 _log = logger(__name__)
 
@@ -267,7 +267,7 @@ class IndexSnapshots:
             return None
         kind = self._kind
         named = msgspec.msgpack.encode((kind.agent_id, kind.model, kind.language, kind.coverage))
-        name = hashlib.sha256(named).hexdigest()[:32]  # agents' names need not fit a file's name
+        name = exact_digest(named)[:32]  # agents' names need not fit a file's name
         return f"{folder}/{name}.{ending}"
 
     @property

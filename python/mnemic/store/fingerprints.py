@@ -20,3 +20,12 @@ def earlier_fingerprint(content: str) -> bytes:
 def fingerprints(contents: list[str]) -> list[bytes]:
     """Return the fingerprint of each content."""
     return [digest[:_BYTES] for digest in fingerprint_digests(contents)]
+
+
+def exact_digest(data: bytes) -> str:
+    """Return a digest of 64 hexadecimal characters that every byte changes.
+
+    It is the SHA-256 of the bytes in hexadecimal, which are their own normal form: `hashlib` loads
+    OpenSSL, a fiftieth of the time in which a command searches.
+    """
+    return fingerprint_digests([data.hex()])[0].hex()

@@ -386,3 +386,7 @@ MIGRATIONS = (
     ),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""
+
+DIGEST = "3d7ddc4e27dfa68fac1f20fe35137cb23ab432e0c3c3aaa21f61ae40d8690233"
+"""Digest of the schema that they make: a test has it, and a file with another one is compared with
+the schema itself."""
