@@ -13,7 +13,7 @@ _HIDDEN: Final = "<sensitive>"
 _WIDE: Final = 100
 """Columns from which on ids stand beside the texts, not below them."""
 
-_OBEYED: Final = re.compile(
+_OBEYED: Final = (
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
@@ -23,7 +23,9 @@ def printable(text: str) -> str:
 
     Those are control characters, except new lines, and marks that turn the direction of writing.
     """
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    if text.isprintable():
+        return text
+    return re.sub(_OBEYED, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def is_installed(module: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 _BRACKETS = {"": "", "{": "}", "(": ")"}
 _PARTS = "-?".join(f"([0-9a-f]{{{length}}})" for length in (8, 4, 4, 4, 12))
-_GUID = re.compile(rf"agent:(?:urn:uuid:)?([{{(]?){_PARTS}([)}}]?)", flags=re.IGNORECASE | re.ASCII)
+_GUID = rf"agent:(?:urn:uuid:)?([{{(]?){_PARTS}([)}}]?)"
 
 
 def canonical(agent_id: str) -> str | None:
@@ -13,8 +13,8 @@ def canonical(agent_id: str) -> str | None:
 
     Case, hyphens, braces, parentheses and `urn:uuid:` make no difference.
     """
-    found = _GUID.fullmatch(agent_id)
-    if found is None:
+    found = ":" in agent_id and re.fullmatch(_GUID, agent_id, re.IGNORECASE | re.ASCII)
+    if not found:
         return None
     opening, *parts, closing = found.groups()
     return f"agent:{''.join(parts).lower()}" if _BRACKETS[opening] == closing else None

@@ -5,7 +5,7 @@ rows cover it. The other sealed columns are empty then. Scope, type, times, coun
 states stay in plain text: scopes and filters of the database read them.
 """
 
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -249,7 +249,7 @@ class SealingRowCodec:
         """Return what is sealed of a row, as of `_packed`."""
         entry_id = columns[_ID]
         try:
-            field = b64decode(columns[_CONTENT], validate=True)
+            field = a2b_base64(columns[_CONTENT], strict_mode=True)
         except (TypeError, ValueError):
             raise broken(entry_id, "its sealed field cannot be read") from None
         known = _unpack(self._opened((columns[_AGENT], entry_id), field, _FIELD))
@@ -312,7 +312,7 @@ def sealing_codec_of(codec: RowCodec) -> SealingRowCodec:
 
 def sealed_prefix(key_id: bytes) -> str:
     """Return how the column `content` of entries begins that are sealed under a key."""
-    return b64encode(header(key_id)).decode()  # of 9 bytes, so that no character mixes others in
+    return b2a_base64(header(key_id), newline=False).decode()  # of 9 bytes, so that no character mixes others in
 
 
 def is_zero(vector: bytes) -> bool:
@@ -372,7 +372,7 @@ def _with_field(row: EncodedRow, sealer: Sealer, field: bytes) -> EncodedRow:
     columns = list(row.columns)
     for at, empty in _EMPTIED:
         columns[at] = empty
-    columns[_CONTENT] = b64encode(field)
+    columns[_CONTENT] = b2a_base64(field, newline=False)
     own, key, of_key = row.more
     more = (
         sealer.keyed_fingerprint(own),

@@ -6,8 +6,8 @@ import re
 from mnemic.errors import StoreFileError
 from mnemic.records.secrets import without_passwords
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
-_MISSPELT = re.compile(r":|(?:memory|sqlite3?|postgres(?:ql)?):(?!//)|[A-Z][A-Za-z0-9+.-]*://")
+_SCHEME = r"([a-z][a-z0-9+.-]*)://"
+_MISSPELT = r":|(?:memory|sqlite3?|postgres(?:ql)?):(?!//)|[A-Z][A-Za-z0-9+.-]*://"
 _SUPPORTED = (
     "only file paths, sqlite:///relative/path, sqlite:////absolute/path, ':memory:' and "
     "postgresql:// are supported"
@@ -27,13 +27,15 @@ def path_of(url: str | os.PathLike[str]) -> str:
             no password of the URL.
     """
     text = os.fsdecode(url)
-    misspelt = _MISSPELT.match(text)
+    if ":" not in text:
+        return text
+    misspelt = re.match(_MISSPELT, text)
     if misspelt and text != ":memory:":  # the rest may hold a password
         raise StoreFileError(
             f"a path that begins with {misspelt[0]!r} would be the name of a file: {_SUPPORTED}; "
             "write ./ before it if it is one"
         )
-    scheme = _SCHEME.match(text)
+    scheme = re.match(_SCHEME, text)
     if scheme is None:
         return text
     host, slash, quoted = text[scheme.end() :].partition("/")
