@@ -393,3 +393,14 @@ def test_the_file_is_in_the_users_own_folder_unless_named(run, monkeypatch, tmp_
     folder = tmp_path / "data" / "mnemic"
     assert (folder / "memory.db").exists()
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_user_without_a_home_is_told_to_name_a_file(run, monkeypatch, tmp_path):
+    for name in ("MNEMIC_DB", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user that has none
+    monkeypatch.chdir(tmp_path)
+    code, _, error = run("list")
+    assert (code, error.count("\n")) == (FAILED, 1)
+    assert "name a file by --db or MNEMIC_DB" in error
+    assert not list(tmp_path.iterdir())

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from mnemic import Memory
+
 SELDOM_USED = {"sqlite3", "zoneinfo", "json", "ssl", "http", "email", "subprocess", "tempfile"}
 SELDOM_USED |= {"dataclasses", "pathlib", "multiprocessing", "concurrent.futures", "logging"}
 SELDOM_USED |= {"base64", "hashlib", "random", "statistics", "queue", "mmap"}
@@ -12,6 +14,18 @@ MODULES = {"retrieval", "recall", "context", "contradictions", "llm", "demo", "l
 MODULES |= {"store", "index", "embed", "crypto", "observability", "licensing", "hyde"}
 HEAVY = {"tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
 HEAVY |= {"cryptography"}
+# What the installed command does from its start to its end.
+COMMAND = """
+import gc, sys
+from mnemic.cli.main import command
+sys.argv = ["mnemic", "search", "text", "--keyword", "--db", "agent.db"]
+before = gc.get_stats()
+code = command()
+assert (code, gc.get_stats()) == (0, before) and gc.get_freeze_count() > 0
+"""
+UNUSED = {"hashlib", "_hashlib", "pathlib", "json", "base64", "shutil", "sqlite3", "asyncio"}
+UNUSED |= {"numpy", "zoneinfo", "signal", "urllib.parse", "tempfile", "subprocess"}
+OWN_MODULES = 244
 OPENED = "from mnemic import Memory\nmemory = Memory({!r}, embedder=None)\n"
 
 
@@ -86,3 +100,12 @@ def test_a_given_vector_loads_numpy(use):
 def test_lazy_names_are_there_when_asked_for(name):
     statement = f"import mnemic\nassert mnemic.{name}.__name__ == {name!r}"
     assert "mnemic.model" in modules_after(statement)
+
+
+def test_a_search_of_the_command_loads_few_modules_and_collects_no_garbage(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")  # others load zoneinfo
+    Memory("agent.db", embedder=None).close()
+    loaded = modules_after(COMMAND)
+    assert not (loaded - modules_after("pass")) & UNUSED
+    assert len([name for name in loaded if name.startswith("mnemic")]) <= OWN_MODULES

@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
@@ -130,10 +131,12 @@ def _nearest(name: str) -> str:
 
 def _run(name: str, given: Sequence[str]) -> int:
     module = import_module(f"mnemic.cli.{VERBS[name].module}")
+    # With None argparse asks for the terminal's at each option, by a module that takes 3 ms.
+    width = None if {"-h", "--help"} & set(given) else 80
     parser = _Parser(
         prog=f"mnemic {name}",
         description=f"{VERBS[name].summary.capitalize()}.",
-        formatter_class=_formatter(given),
+        formatter_class=partial(argparse.HelpFormatter, width=width),
     )
     declare: Callable[[argparse.ArgumentParser], None] = getattr(module, f"declare_{name}")
     declare(parser)
@@ -145,12 +148,6 @@ def _run(name: str, given: Sequence[str]) -> int:
         return _guarded(call, getattr(module, f"{name}_" if name in _RESERVED else name))
     finally:
         call.close()
-
-
-def _formatter(given: Sequence[str]) -> "Callable[[str], argparse.HelpFormatter]":
-    # Without a width it looks for the terminal's, with a module that imports compressors.
-    width = None if {"-h", "--help"} & set(given) else 80
-    return lambda prog: argparse.HelpFormatter(prog, width=width)
 
 
 def _guarded(call: "Call", run: "Callable[[Call], int | None]") -> int:

@@ -18,7 +18,7 @@ MAX_NAME_LENGTH = 200
 MAX_BITS = 64
 """Ints with more bits are described by their number of bits."""
 
-_WORD = r"[\w.:+$-]+"
+_WORD = re.compile(r"[\w.:+$-]+")
 _QUOTABLE = (bool, float, UUID, date, time, timedelta, Enum, os.PathLike)
 
 
@@ -71,7 +71,7 @@ def named(value: object) -> str:
 
 def is_word(value: object) -> bool:
     """Return whether a value is a text that may be quoted as a name: one short word."""
-    return isinstance(value, str) and len(value) <= MAX_WORD_LENGTH and bool(re.fullmatch(_WORD, value))
+    return isinstance(value, str) and len(value) <= MAX_WORD_LENGTH and bool(_WORD.fullmatch(value))
 
 
 def hidden(value: object) -> str:

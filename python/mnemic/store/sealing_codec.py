@@ -312,7 +312,8 @@ def sealing_codec_of(codec: RowCodec) -> SealingRowCodec:
 
 def sealed_prefix(key_id: bytes) -> str:
     """Return how the column `content` of entries begins that are sealed under a key."""
-    return b2a_base64(header(key_id), newline=False).decode()  # of 9 bytes, so that no character mixes others in
+    # Of 9 bytes, so that no character mixes others in.
+    return b2a_base64(header(key_id), newline=False).decode()
 
 
 def is_zero(vector: bytes) -> bool:

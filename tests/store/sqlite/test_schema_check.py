@@ -8,8 +8,9 @@ import pytest
 
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.memory import Memory
+from mnemic.store.sqlite import schema_check
 from mnemic.store.sqlite.opening import downgrade
-from mnemic.store.sqlite.schema import MIGRATIONS
+from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS
 from tests.support.paths import FIXTURES
 
 HAND_OVER = """
@@ -136,6 +137,21 @@ def test_an_index_that_lies_where_a_table_does_is_refused(path):
     )
     with pytest.raises(StoreFileError, match="begins at page"):
         Memory(path)
+
+
+def test_the_digest_is_that_of_the_schema_which_the_migrations_make():
+    made = schema_check.made_schema(len(MIGRATIONS))
+    assert schema_check.digest_of(made.items) == DIGEST
+    for item in made.items:
+        assert schema_check.digest_of(made.items - {item}) != DIGEST
+        other = (*item[:3], f"{item[3]} ")
+        assert schema_check.digest_of(made.items - {item} | {other}) != DIGEST
+
+
+def test_a_file_of_this_version_is_known_by_the_digest_alone(path, monkeypatch):
+    monkeypatch.delattr(schema_check, "made_schema")
+    with Memory(path) as memory:
+        assert memory.count(user_id="alice") == 1
 
 
 def test_what_analyze_leaves_is_sqlites_own(path):

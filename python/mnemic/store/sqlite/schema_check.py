@@ -26,7 +26,7 @@ _OF_SQLITE = frozenset(
         ),
     }
 )
-_TOKEN = r""""agent_memory_\w+"|"(?:[^"]|"")*"|'(?:[^']|'')*'|\w+|\S"""
+_PART = r""""agent_memory_\w+"|"(?:[^"]|"")*"|'(?:[^']|'')*'|\w+|\S"""
 _MAX_SHOWN = 60
 _SMALL = 8 * 1024 * 1024
 
@@ -124,7 +124,7 @@ def _tokens(statement: object) -> tuple[str, ...]:
         return () if statement is None else (repr(statement),)
     return tuple(
         token.strip('"') if token.startswith('"agent_memory_') else token
-        for token in re.findall(_TOKEN, statement)
+        for token in re.findall(_PART, statement)
     )
 
 
