@@ -153,6 +153,39 @@ def test_hooks_are_added_beside_others_and_removed_alone(home):
     assert path.read_text() == SETTINGS
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:hunter2@db.example/mnemic",
+        "postgresql://ana:hunter2/@?@db.example/mnemic",
+        "postgresql://:hunter2@db.example",
+        "postgresql://db.example/mnemic?user=ana&password=hunter2",
+        "postgresql://db.example/mnemic?sslPassword=hunter2",
+    ],
+)
+@pytest.mark.parametrize("client", ["claude", "codex", "cursor"])
+def test_a_password_in_a_url_is_neither_shown_nor_written(home, client, url):
+    made = home.runs(client, "--yes", "--db", url)
+    assert made.returncode == 1
+    assert "~/.pgpass" in made.stderr
+    assert "hunter2" not in made.stdout + made.stderr
+    assert not home.files()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql:///mnemic",
+        "postgresql://ana@db.example:5432,other.example:5432/mnemic",
+        "postgresql://db.example:5432/mnemic?user=ana",
+    ],
+)
+def test_a_url_without_a_password_is_written(home, url):
+    assert home.runs("claude", "--yes", "--db", url).returncode == 0
+    settings = json.loads(home.path(".claude.json").read_text())
+    assert settings["mcpServers"]["mnemic"]["args"] == ["mcp", "--db", url]
+
+
 def test_a_name_with_a_space_is_quoted():
     text = json_with_hooks("", Entry(["/my folder/mnemic"]))
     assert "'/my folder/mnemic' hook stop" in text

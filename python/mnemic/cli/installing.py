@@ -14,6 +14,10 @@ from mnemic.mcp.clients import ClientFile, Entry, files_of
 
 _COPY: Final = ".before-mnemic"
 _NEW: Final = ".new"
+_LOGIN: Final = (
+    "--db has a password, which the client's file would show to others; leave it out of the URL, "
+    "and put it into ~/.pgpass or the environment of the client, as PGPASSWORD"
+)
 
 
 def declare_install(parser: argparse.ArgumentParser) -> None:
@@ -52,10 +56,18 @@ def _entry(call: Call) -> Entry:
     given = call.given
     place = []
     if given.db:
+        if _has_password(given.db):
+            raise InvalidArgumentError(_LOGIN)
         place += ["--db", given.db if "://" in given.db else str(Path(given.db).resolve())]
     if given.user:
         place += ["--user", given.user]
     return Entry(_program(), place, given.read_only)
+
+
+def _has_password(place: str) -> bool:
+    login, at, rest = place.partition("://")[2].rpartition("@")
+    _, _, options = rest.partition("?")
+    return (bool(at) and ":" in login) or "password=" in options.lower()
 
 
 def _program() -> list[str]:
