@@ -17,9 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 
 from mnemic import Memory
-from mnemic.mcp.fencing import DATA
 from mnemic.mcp.opening import OpenedMemory
 from mnemic.mcp.server import MemoryServer
+from mnemic.mcp.told import DATA
 from mnemic.mcp.tools import ANNOTATIONS, READING
 from tests.mcp.running import run
 

@@ -41,6 +41,27 @@ async def test_clients_of_the_versions_with_a_handshake_are_answered(tmp_path):
 
 
 @run
+async def test_vectors_of_another_model_leave_words_and_the_client_is_told_so(tmp_path):
+    path = tmp_path / "m.db"
+    vectors = {"embedder": lambda texts: [[1.0, 0.0]] * len(texts), "embedding_model": "another"}
+    with Memory(path, **vectors) as memory:
+        memory.add("Deploys are on Mondays.", user_id="ana")
+    async with Client(stdio(path, "ana")) as client:
+        assert "words alone" in client.instructions
+        found = await structured(client, "recall", query="deploys")
+        assert [one["line"] for one in found["memories"]] == ["Deploys are on Mondays."]
+        await structured(client, "remember", text="The owner is Ben.")
+    with Memory(path, **vectors) as memory:
+        assert len(memory.search("owner", user_id="ana")) == 2
+
+
+@run
+async def test_a_client_is_told_nothing_of_words_where_there_is_a_model(tmp_path):
+    async with client_of(Memory(tmp_path / "m.db")) as client:
+        assert "words alone" not in client.instructions
+
+
+@run
 async def test_two_users_servers_on_one_file_see_nothing_of_each_other(tmp_path):
     path = tmp_path / "m.db"
     async with Client(stdio(path, "ana")) as ana, Client(stdio(path, "ben")) as ben:

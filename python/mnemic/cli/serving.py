@@ -10,13 +10,14 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mnemic.cli.call import Call
-from mnemic.errors import InvalidArgumentError, MissingExtraError
+from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError, MissingExtraError
 from mnemic.mcp.project import user_here
 
 if TYPE_CHECKING:
+    from mnemic import Memory
     from mnemic.mcp.opening import OpenedMemory
     from mnemic.mcp.server import MemoryServer
 
@@ -41,6 +42,19 @@ def port(given: str) -> int:
     return number
 
 
+def memory_of(call: Call, **options: Any) -> "Memory":
+    """Open the memory; without a model if its vectors are of another one than the local.
+
+    Args:
+        call: The run of a verb.
+        options: Those of the memory.
+    """
+    try:
+        return call.memory(**options)
+    except EmbeddingModelMismatchError:
+        return call.stored(**options)
+
+
 def mcp(call: Call) -> None:
     """Serve one user's memories until the client leaves."""
     if call.given.all_users:
@@ -48,7 +62,8 @@ def mcp(call: Call) -> None:
     from mnemic.mcp.opening import OpenedMemory  # noqa: PLC0415 - loads the package
 
     is_read_only = call.given.read_only
-    opened = OpenedMemory(lambda: call.memory(read_only=is_read_only), user_here(call.given.user))
+    user = user_here(call.given.user)
+    opened = OpenedMemory(lambda: memory_of(call, read_only=is_read_only), user)
     gc.disable()  # the library makes many objects and no garbage: a fifth of its time
     try:
         import anyio  # noqa: PLC0415 - as below

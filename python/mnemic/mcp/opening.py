@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from mnemic import AsyncScopedMemory, Memory, ScopedMemory
 
@@ -21,12 +20,22 @@ class OpenedMemory:
     def __init__(self, open_memory: Callable[[], Memory], user: str | None) -> None:
         self.user = user
         self._open = open_memory
+        self._has_no_model = False
         self._thread = ThreadPoolExecutor(1)
         self._opened = self._begin()
 
     def wait(self) -> ScopedMemory:
         """Return the memories of the user with plain calls, in a thread that may wait for them."""
         return self._opened.result().sync
+
+    def is_by_words(self, seconds: float) -> bool:
+        """Return whether the memory is known to have no model, so that words alone are compared.
+
+        Args:
+            seconds: How long to wait until it is open.
+        """
+        wait([self._opened], seconds)
+        return self._has_no_model
 
     async def memory(self) -> AsyncScopedMemory:
         """Return the memories of the user, once they are open."""
@@ -35,9 +44,9 @@ class OpenedMemory:
         return await asyncio.shield(asyncio.wrap_future(self._opened))
 
     def _begin(self) -> "Future[AsyncScopedMemory]":
-        return self._thread.submit(partial(_opened, self._open, self.user))
+        return self._thread.submit(self._own)
 
-
-def _opened(open_memory: Callable[[], Memory], user: str | None) -> AsyncScopedMemory:
-    memory = open_memory().aio
-    return memory if user is None else memory.scoped(user_id=user)
+    def _own(self) -> AsyncScopedMemory:
+        memory = self._open().aio
+        self._has_no_model = memory.embedder is None
+        return memory if self.user is None else memory.scoped(user_id=self.user)

@@ -4,7 +4,8 @@ import hashlib
 from typing import Any, Final
 
 from mnemic import ScopedMemory
-from mnemic.mcp.fencing import DATA, fenced
+from mnemic.mcp.fencing import fenced
+from mnemic.mcp.told import DATA
 from mnemic.policy import Redaction, RedactionPattern, redact
 
 _BLOCK_TOKENS: Final = 600

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from mnemic import __version__
 from mnemic.errors import MnemicError
-from mnemic.mcp.fencing import DATA
 from mnemic.mcp.opening import OpenedMemory
+from mnemic.mcp.told import DATA
 from mnemic.mcp.tools import ANNOTATIONS, READING, MemoryTools
 
 INSTRUCTIONS: Final = (
@@ -27,6 +27,11 @@ INSTRUCTIONS: Final = (
     "preferences, decisions or earlier work, call recall; call remember for what a later session "
     f"should know. {DATA}"
 )
+BY_WORDS: Final = (
+    " Here recall compares words alone, since there is no local model, or the vectors are another "
+    "model's, which `mnemic reembed` replaces: ask with words that memories have."
+)
+_OPENING_SECONDS: Final = 1.0
 _MOST_MESSAGE: Final = 400
 
 
@@ -42,7 +47,7 @@ class MemoryServer(MCPServer[Any]):
         super().__init__(
             "mnemic",
             title="mnemic: long-term memory",
-            instructions=INSTRUCTIONS,
+            instructions=INSTRUCTIONS + BY_WORDS * opened.is_by_words(_OPENING_SECONDS),
             version=__version__,
             log_level="ERROR",
         )

@@ -10,9 +10,10 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
 from mnemic import AsyncScopedMemory, MemoryEntry, SearchHit
-from mnemic.mcp.fencing import DATA, fenced
+from mnemic.mcp.fencing import fenced
 from mnemic.mcp.opening import OpenedMemory
 from mnemic.mcp.texts import Line, Whole, lines_of, shown, wholes_of
+from mnemic.mcp.told import DATA
 from mnemic.model import ScoredMemory
 
 SECONDS: Final = 10.0
