@@ -5,9 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from mnemic.mcp.told import without_told
+
 LONGEST: Final = 4000
 """Characters of a message that are kept."""
 _READ_BYTES: Final = 1 << 20
+_KINDS: Final = {"user", "assistant", "response_item"}
+"""Of lines that are messages, in Claude Code and in Codex; others repeat them."""
+_UNSAID: Final = ("isMeta", "isSidechain", "isCompactSummary")
 _PARTS: Final = {"text", "input_text", "output_text"}
 
 
@@ -20,8 +25,8 @@ def last_turn(said: dict[str, Any]) -> list[dict[str, str]]:
     """
     found: dict[str, str] = {}
     last = said.get("last_assistant_message")
-    if isinstance(last, str) and last.strip():
-        found["assistant"] = last.strip()
+    if isinstance(last, str) and without_told(last):
+        found["assistant"] = without_told(last)
     path = said.get("transcript_path")
     for role, text in _messages_backwards(Path(path).expanduser()) if path else ():
         found.setdefault(role, text)
@@ -50,12 +55,14 @@ def _messages_backwards(path: Path) -> Iterator[tuple[str, str]]:
 
 def _message(said: Any) -> tuple[str, str] | None:
     """Return role and text of what a person or the model said; None of all else."""
-    if not isinstance(said, dict) or said.get("isMeta") or said.get("isSidechain"):
+    if not isinstance(said, dict) or said.get("type") not in _KINDS:
+        return None
+    if any(map(said.get, _UNSAID)):
         return None
     message = said.get("message") or said.get("payload")
     if not isinstance(message, dict) or message.get("role") not in {"user", "assistant"}:
         return None
-    text = _text(message.get("content")).strip()
+    text = without_told(_text(message.get("content")))
     if not text or text.startswith("<"):  # what the client itself put in
         return None
     return message["role"], text
