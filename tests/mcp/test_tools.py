@@ -75,6 +75,13 @@ async def test_of_a_long_memory_recall_shows_what_the_query_is_about():
 
 
 @run
+async def test_descriptions_have_no_indentation():
+    async with client_of(words_alone()) as client:
+        for tool in (await client.list_tools()).tools:
+            assert not re.search(r"^\s|\n +", tool.description)
+
+
+@run
 async def test_lines_begin_with_ids_and_are_short():
     async with client_of(words_alone()) as client:
         await structured(client, "remember", text="Oslo " + "is a long story " * 200)

@@ -1,10 +1,12 @@
 """The server over streamable HTTP: on this computer alone, for those who have the token."""
 
 import hmac
+import logging
 import socket
 from typing import Any, Final
 
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -44,6 +46,18 @@ class WithToken:
         await self._app(scope, receive, send)
 
 
+class WithoutDisconnects(logging.Filter):
+    """Leaves out clients that went before their request was whole, which is no failure."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is logged.
+
+        Args:
+            record: The record.
+        """
+        return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
+
+
 def guarded_app(server: MemoryServer, token: str) -> ASGIApp:
     """Return the application, which refuses other tokens, names of hosts and origins.
 
@@ -67,5 +81,6 @@ async def serve(server: MemoryServer, token: str, listening: socket.socket) -> N
         token: The token of clients.
         listening: A socket that listens.
     """
+    logging.getLogger("mcp.server.streamable_http").addFilter(WithoutDisconnects())
     config: Any = uvicorn.Config(guarded_app(server, token), log_level="error", lifespan="on")
     await uvicorn.Server(config).serve(sockets=[listening])

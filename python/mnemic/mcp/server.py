@@ -1,7 +1,7 @@
 """The server of one user's memories: tools, resources and prompts over stdio or HTTP."""
 
 from collections.abc import Mapping
-from inspect import signature
+from inspect import getdoc, signature
 from typing import Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -56,7 +56,9 @@ class MemoryServer(MCPServer[Any]):
         for name, annotations in ANNOTATIONS.items():
             if name in READING or not read_only:
                 tool = getattr(tools, name)
-                self.add_tool(tool, annotations=annotations, structured_output=True)
+                self.add_tool(
+                    tool, description=getdoc(tool), annotations=annotations, structured_output=True
+                )
                 self._arguments[name] = [*signature(tool).parameters]
         _add_resources(self, tools)
         _add_prompts(self)
