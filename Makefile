@@ -190,6 +190,11 @@ docs: $(TOOLS) ## build docs/reference/ from signatures and docstrings
 wheels: $(WHEELS) ## build the distributions into dist/, and try them with each Python that is here
 	$(BIN)/python -m tools.wheels
 
+.PHONY: bundle
+bundle: ## write the server for programs that take .mcpb bundles into dist/
+	mkdir -p dist
+	cd plugins/mcpb && $(PYTHON) -m zipfile -c ../../dist/mnemic.mcpb manifest.json pyproject.toml server.py
+
 .PHONY: release-check
 release-check: ## what stands in the way of a release: links, versions, changelog, TAG=v…
 	$(PYTHON) tools/release.py $(TAG)

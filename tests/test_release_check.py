@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 release = pytest.importorskip("tools.release", reason="tools/ comes with the repository")
 
 FILES = (*release.PROJECTS, "Cargo.toml", "CITATION.cff", "CHANGELOG.md", "README.md")
-FILES += (release.SERVER, *release.PLUGINS)
+FILES += (release.SERVER, release.BUNDLE, release.DIRECTORY, *release.PLUGINS)
 VERSION = release.toml(ROOT / "Cargo.toml")["workspace"]["package"]["version"]
 TAG = f"v{VERSION}"
 
@@ -24,6 +24,7 @@ def ready(tmp_path):
         shutil.copy(ROOT / name, tmp_path / name)
         change(tmp_path / name, re.escape(release.PLACEHOLDER), "code.example")
         change(tmp_path / name, re.escape(release.OWNER), "example.code/")
+    change(tmp_path / release.DIRECTORY, r"\[\]", '["somebody"]')
     change(tmp_path / "CHANGELOG.md", r"\A", f"## [{VERSION}] - 2026-12-01\n")
     for command in ("init", "add .", "commit --quiet --message ready"):
         git(tmp_path, *command.split())
@@ -63,10 +64,14 @@ def test_nothing_stands_in_the_way_of_what_is_ready(ready):
         ("CITATION.cff", "code.example", release.PLACEHOLDER),
         ("CITATION.cff", "(?m)^version: .*$", "version: 0.0.9"),
         ("CITATION.cff", "(?m)^version: .*$", ""),
-        ("server.json", '"version": ".*"', '"version": "0.0.9"'),
+        ("server.json", '(?m)^  "version": ".*"', '  "version": "0.0.9"'),
+        ("server.json", '(?m)^      "version": ".*"', '      "version": "0.0.9"'),
         ("server.json", "https://code.example", f"https://{release.PLACEHOLDER}"),
-        (release.PLUGINS[0], '"version": ".*"', '"version": "0.0.9"'),
-        (release.PLUGINS[1], '"version": ".*"', '"version": "0.0.9"'),
+        *((file, '"version": ".*"', '"version": "0.0.9"') for file in release.PLUGINS),
+        *((file, "code.example", release.PLACEHOLDER) for file in release.PLUGINS),
+        (release.BUNDLE, "(?m)^version = .*$", 'version = "0.0.9"'),
+        (release.BUNDLE, r"==\S+\.\*", "==0.0.*"),
+        (release.DIRECTORY, '"somebody"', ""),
         ("README.md", "<!-- mcp-name: .* -->", ""),
         ("CHANGELOG.md", r"\A.*2026-12-01", f"## [{VERSION}] - unreleased"),
         ("CHANGELOG.md", r"\A.*2026-12-01", "## [0.0.9] - 2026-12-01"),

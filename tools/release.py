@@ -18,7 +18,13 @@ PLACEHOLDER = "example.invalid"
 """A host that no one can have; it stands in links until the project has one."""
 PROJECTS = "pyproject.toml", "models/minilm/pyproject.toml", "files/pyproject.toml"
 SERVER = "server.json"
-PLUGINS = "plugins/mnemic/.claude-plugin/plugin.json", "plugins/mnemic/.codex-plugin/plugin.json"
+BUNDLE = "plugins/mcpb/pyproject.toml"
+PLUGINS = (
+    "plugins/mnemic/.claude-plugin/plugin.json",
+    "plugins/mnemic/.codex-plugin/plugin.json",
+    "plugins/mcpb/manifest.json",
+)
+DIRECTORY = "glama.json"
 OWNER = "invalid.example/"
 """What the registry of MCP servers has before a name, until the project has an address."""
 LINKS = {"Repository", "Documentation", "Changelog", "Issues"}
@@ -48,6 +54,8 @@ def links(root: Path) -> Iterator[str]:
     for name in (*PROJECTS, "CITATION.cff", SERVER, *PLUGINS):
         if PLACEHOLDER in text(root, name):
             yield f"{name} links to {PLACEHOLDER}; put the repository's address in its place."
+    if not json.loads(text(root, DIRECTORY))["maintainers"]:
+        yield f"{DIRECTORY} names no maintainer; write the names of their accounts."
     registered = json.loads(text(root, SERVER))["name"]
     if registered.startswith(OWNER):
         yield f"{SERVER} has the name {registered}; put the owner's in its place."
@@ -57,20 +65,25 @@ def links(root: Path) -> Iterator[str]:
 
 def versions(root: Path, version: str) -> Iterator[str]:
     """Yield a sentence for each file that names another version."""
-    minilm, files = (toml(root / name)["project"] for name in PROJECTS[1:])
+    minilm, files, bundle = (toml(root / name)["project"] for name in (*PROJECTS[1:], BUNDLE))
     cited = re.search(r"^version: (.+)$", text(root, "CITATION.cff"), re.MULTILINE)
     named = {
         "models/minilm/pyproject.toml": minilm["version"],
         "files/pyproject.toml": files["version"],
+        BUNDLE: bundle["version"],
         "CITATION.cff": cited and cited[1],
         **{name: json.loads(text(root, name))["version"] for name in (SERVER, *PLUGINS)},
     }
     for name, other in named.items():
         if other != version:
             yield f"{name} has version {other}, Cargo.toml {version}; write the same."
-    series = f"mnemic=={version.rpartition('.')[0]}.*"
-    if series not in files["dependencies"]:
-        yield f"files/pyproject.toml does not depend on {series}; it uses what that series has."
+    package = json.loads(text(root, SERVER))["packages"][0]["version"]
+    if package != version:
+        yield f"{SERVER} has a package of version {package}, Cargo.toml {version}; write the same."
+    series = f"=={version.rpartition('.')[0]}.*"
+    for name, project in ((PROJECTS[2], files), (BUNDLE, bundle)):
+        if not any(one.endswith(series) for one in project["dependencies"]):
+            yield f"{name} does not depend on mnemic{series}; it uses what that series has."
 
 
 def tags(root: Path) -> list[str]:

@@ -31,6 +31,7 @@ __all__ += [
     "http_client",
     "run",
     "stdio",
+    "stdio_of",
     "structured",
 ]
 __all__ += ["text", "words_alone"]
@@ -46,12 +47,13 @@ async def client_of(memory, user="ana", *, read_only=False):
 
 def stdio(path, user, *options):
     """The transport to a server in a process of its own."""
+    return stdio_of("-m", "mnemic.cli", "mcp", "--db", str(path), "--user", user, *options)
+
+
+def stdio_of(*arguments):
+    """The transport to what Python runs in a process of its own."""
     return stdio_client(
-        StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "mnemic.cli", "mcp", "--db", str(path), "--user", user, *options],
-            env=dict(os.environ),
-        )
+        StdioServerParameters(command=sys.executable, args=list(arguments), env=dict(os.environ))
     )
 
 

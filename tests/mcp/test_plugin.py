@@ -1,8 +1,11 @@
 """The plugin for Claude Code and Codex, and what the registry of servers is told."""
 
+import base64
 import json
 import re
+import shlex
 import tomllib
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -75,3 +78,18 @@ def test_the_registry_is_told_of_the_package():
     assert len(server["description"]) <= 100
     assert "mnemic" in project["scripts"]
     assert f"<!-- mcp-name: {server['name']} -->" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_links_that_install_name_what_the_registry_is_told():
+    page = (ROOT / "docs" / "how-to" / "mcp.md").read_text(encoding="utf-8")
+    of_cursor = urlsplit(re.search(r"`(cursor://\S+)`", page)[1])
+    asked = parse_qs(of_cursor.query)
+    assert (of_cursor.netloc, of_cursor.path) == ("anysphere.cursor-deeplink", "/mcp/install")
+    assert asked["name"] == ["mnemic"]
+    cursor = json.loads(base64.b64decode(asked["config"][0], validate=True))
+    code = json.loads(unquote(re.search(r"`vscode:mcp/install\?(\S+)`", page)[1]))
+    assert code == {"name": "mnemic"} | cursor
+    (package,) = read("server.json")["packages"]
+    assert cursor["command"] == package["runtimeHint"]
+    assert cursor["args"] == ["--from", f"{package['identifier']}[local,mcp]", "mnemic", "mcp"]
+    assert f"-- {shlex.join(['uvx', *cursor['args']])}`" in page
