@@ -56,6 +56,19 @@ async def test_vectors_of_another_model_leave_words_and_the_client_is_told_so(tm
 
 
 @run
+async def test_vectors_that_another_program_replaces_meanwhile_are_told_in_one_sentence(tmp_path):
+    path = tmp_path / "m.db"
+    async with client_of(Memory(path)) as client:
+        await structured(client, "remember", text="Ana lives in Oslo")
+        another = {"embedder": lambda texts: [[1.0, 0.0]] * len(texts), "embedding_model": "b"}
+        with Memory(path, **another, reembed=True) as memory:
+            await asyncio.to_thread(memory.reembed)
+        found = await client.call_tool("recall", {"query": "Oslo"})
+        assert found.is_error
+        assert "start the server again" in found.content[0].text
+
+
+@run
 async def test_a_client_is_told_nothing_of_words_where_there_is_a_model(tmp_path):
     async with client_of(Memory(tmp_path / "m.db")) as client:
         assert "words alone" not in client.instructions

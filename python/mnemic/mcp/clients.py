@@ -100,7 +100,7 @@ def json_with_hooks(text: str, entry: Entry | None) -> str:
 
 
 def json_with_codex_hooks(text: str, entry: Entry | None) -> str:
-    """Return the text of a JSON file with the hooks of Codex, which has no end; see `Edit`."""
+    """Return the text of a JSON file with the hooks of Codex, none at its end; see `Edit`."""
     return _with_hooks(text, entry, {name: of for name, of in _HOOKS.items() if of != "end"})
 
 

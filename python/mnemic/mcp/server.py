@@ -17,7 +17,7 @@ from msgspec.json import encode
 from pydantic import ValidationError
 
 from mnemic import __version__
-from mnemic.errors import MnemicError
+from mnemic.errors import EmbeddingModelMismatchError, MnemicError
 from mnemic.mcp.opening import OpenedMemory
 from mnemic.mcp.told import DATA
 from mnemic.mcp.tools import ANNOTATIONS, READING, MemoryTools
@@ -30,6 +30,10 @@ INSTRUCTIONS: Final = (
 BY_WORDS: Final = (
     " Here recall compares words alone, since there is no local model, or the vectors are another "
     "model's, which `mnemic reembed` replaces: ask with words that memories have."
+)
+OTHER_MODEL: Final = (
+    "the vectors of these memories are another model's now; start the server again, which then "
+    "compares words alone"
 )
 _OPENING_SECONDS: Final = 1.0
 _MOST_MESSAGE: Final = 400
@@ -111,6 +115,8 @@ class MemoryServer(MCPServer[Any]):
 
 def _sentence(name: str, error: ToolError) -> str:
     cause = error.__cause__
+    if isinstance(cause, EmbeddingModelMismatchError):
+        return OTHER_MODEL
     if isinstance(cause, MnemicError):
         return _cut(str(cause))
     if isinstance(cause, ValidationError):
