@@ -258,6 +258,15 @@ def test_a_turn_is_stored_beside_vectors_of_another_model(agent):
     assert len(agent.stored()) == 3
 
 
+def test_a_turn_that_no_server_stored_gets_vectors_with_the_next_search(agent):
+    agent.runs(
+        "stop", agent.says(("user", "The release goes out on Mondays."), ("assistant", "ok"))
+    )
+    with Memory(agent.file) as memory:
+        (found,) = memory.search("When do you deploy?", user_id="ana", limit=1)
+    assert found.similarity > 0.2
+
+
 def of_another_model(texts):
     return [[1.0, float(len(text)), 0.0, 0.0] for text in texts]
 

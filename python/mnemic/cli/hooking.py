@@ -27,12 +27,11 @@ def _answer(given: Sequence[str]) -> None:
     named = dict(zip(given[1::2], given[2::2], strict=False))
     place = place_here(named.get("--db"))
 
-    def open_memory(with_model: bool) -> "Memory":  # noqa: FBT001 - a callback
+    def open_memory() -> "Memory":
         from mnemic.cli.call import Call  # noqa: PLC0415 - where no server runs
-        from mnemic.cli.serving import memory_of  # noqa: PLC0415 - as above
 
         whole = argparse.Namespace(db=place, agent=AGENT, user=None, all_users=False, json=False)
-        return memory_of(Call(whole)) if with_model else Call(whole).stored()
+        return Call(whole).stored()
 
     here = Surroundings(place, AGENT, named.get("--user"), open_memory, Path(hooks_log()))
     answer(given[0] if given else "", here)

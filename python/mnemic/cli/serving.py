@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mnemic.cli.call import Call
 from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError, MissingExtraError
@@ -42,28 +42,13 @@ def port(given: str) -> int:
     return number
 
 
-def memory_of(call: Call, **options: Any) -> "Memory":
-    """Open the memory; without a model if its vectors are of another one than the local.
-
-    Args:
-        call: The run of a verb.
-        options: Those of the memory.
-    """
-    try:
-        return call.memory(**options)
-    except EmbeddingModelMismatchError:
-        return call.stored(**options)
-
-
 def mcp(call: Call) -> None:
     """Serve one user's memories until the client leaves."""
     if call.given.all_users:
         raise InvalidArgumentError("a server is for one user; name one by --user, not --all-users")
     from mnemic.mcp.opening import OpenedMemory  # noqa: PLC0415 - loads the package
 
-    is_read_only = call.given.read_only
-    user = user_here(call.given.user)
-    opened = OpenedMemory(lambda: memory_of(call, read_only=is_read_only), user)
+    opened = OpenedMemory(lambda: _memory(call), user_here(call.given.user))
     gc.disable()  # the library makes many objects and no garbage: a fifth of its time
     try:
         import anyio  # noqa: PLC0415 - as below
@@ -73,7 +58,7 @@ def mcp(call: Call) -> None:
         raise MissingExtraError(
             "mnemic mcp needs mcp: python -m pip install 'mnemic[mcp]'"
         ) from error
-    server = MemoryServer(opened, read_only=is_read_only)
+    server = MemoryServer(opened, read_only=call.given.read_only)
     gc.enable()
     gc.freeze()
     with _answering_hooks(call, opened):
@@ -84,6 +69,14 @@ def mcp(call: Call) -> None:
                 call.out.note("waits for a client on stdin; mnemic install adds it to one")
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for stdin till it ends
             anyio.run(server.run_stdio_async)
+
+
+def _memory(call: Call) -> "Memory":
+    """Open the memory; without a model if its vectors are of another one than the local."""
+    try:
+        return call.memory(read_only=call.given.read_only)
+    except EmbeddingModelMismatchError:
+        return call.stored(read_only=call.given.read_only)
 
 
 def _serve_http(call: Call, opened: "OpenedMemory", server: "MemoryServer") -> None:

@@ -37,14 +37,15 @@ class Surroundings(NamedTuple):
         place: Where the memories are.
         agent: The agent of the memories.
         user: A user that is named for it.
-        open_memory: Opens them; with False without a model, which takes a third of the time.
+        open_memory: Opens them without a model; what is stored so gets vectors when a server or a
+            program with one next searches.
         log: A file for failures.
     """
 
     place: str
     agent: str
     user: str | None
-    open_memory: Callable[[bool], "Memory"]
+    open_memory: Callable[[], "Memory"]
     log: Path
 
 
@@ -86,7 +87,7 @@ def _text(event: str, said: dict[str, Any], here: Surroundings) -> str:
         return ""
     from mnemic.mcp.responses import respond  # noqa: PLC0415 - where no server runs
 
-    with here.open_memory(request["verb"] == "store") as memory:
+    with here.open_memory() as memory:
         own = memory if address.user is None else memory.scoped(user_id=address.user)
         return respond(own, request)
 
