@@ -75,6 +75,20 @@ async def test_of_a_long_memory_recall_shows_what_the_query_is_about():
 
 
 @run
+async def test_structured_answers_say_that_memories_are_data():
+    async with client_of(words_alone()) as client:
+        stored = await structured(client, "remember", text="Ana lives in Oslo")
+        for tool, arguments in (
+            ("recall", {"query": "Oslo"}),
+            ("read", {"ids": [stored["id"]]}),
+            ("timeline", {}),
+            ("context", {"query": "Oslo"}),
+            ("contradictions", {"text": "Ana lives in Bergen"}),
+        ):
+            assert (await structured(client, tool, **arguments))["note"] == DATA
+
+
+@run
 async def test_descriptions_have_no_indentation():
     async with client_of(words_alone()) as client:
         for tool in (await client.list_tools()).tools:

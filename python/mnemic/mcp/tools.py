@@ -42,14 +42,16 @@ LinkType: TypeAlias = Literal["related", "derived_from", "contradicts", "reinfor
 
 
 class Lines(TypedDict):
-    """Memories in a list."""
+    """Memories in a list; of an answer, Claude Code shows the model this form alone."""
 
+    note: str
     memories: list[Line]
 
 
 class Page(TypedDict):
     """A part of all memories, and the cursor of the next one."""
 
+    note: str
     memories: list[Line]
     cursor: str | None
 
@@ -57,6 +59,7 @@ class Page(TypedDict):
 class Wholes(TypedDict):
     """Whole memories; ids that did not fit into the tokens, and that are not there."""
 
+    note: str
     memories: list[Whole]
     tokens: int
     left_out: list[str]
@@ -66,6 +69,7 @@ class Wholes(TypedDict):
 class Block(TypedDict):
     """A prompt's block."""
 
+    note: str
     text: str
     tokens: int
     ids: list[str]
@@ -156,6 +160,7 @@ class MemoryTools:
         known = {one.id for one in there}
         left_out = [str(one.id) for one in there[len(wholes) :]]
         answer = Wholes(
+            note=DATA,
             memories=wholes,
             tokens=sum(one["tokens"] for one in wholes),
             left_out=left_out,
@@ -185,7 +190,7 @@ class MemoryTools:
         )
         lines = lines_of(page.entries, [None] * len(page.entries))
         more = f"\nnext page: cursor {page.cursor}" if page.cursor else ""
-        return _result(_text(lines) + more, Page(memories=lines, cursor=page.cursor))
+        return _result(_text(lines) + more, Page(note=DATA, memories=lines, cursor=page.cursor))
 
     async def context(
         self, query: Query, max_tokens: Annotated[int, Field(ge=50, le=8000)] = 1000
@@ -198,7 +203,7 @@ class MemoryTools:
             query, max_tokens=max_tokens, min_score="relative", timeout=SECONDS
         )
         ids = [str(entry.id) for entry in packed.memories]
-        answer = Block(text=str(packed), tokens=packed.tokens, ids=ids)
+        answer = Block(note=DATA, text=str(packed), tokens=packed.tokens, ids=ids)
         return _result(f"{DATA}\n{packed}" if packed else "no memory answers this", answer)
 
     async def contradictions(
@@ -329,7 +334,7 @@ def _stored(entry: MemoryEntry, contradicts: list[Line]) -> CallToolResult:
 
 
 def _listed(lines: list[Line]) -> CallToolResult:
-    return _result(_text(lines), Lines(memories=lines))
+    return _result(_text(lines), Lines(note=DATA, memories=lines))
 
 
 def _text(lines: list[Line]) -> str:
