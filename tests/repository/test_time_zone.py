@@ -139,15 +139,28 @@ def test_what_is_no_time_zone_is_refused(zone):
         Memory(":memory:", embedder=None, time_zone=zone)
 
 
+def stored_offset(name, second):
+    """The offset of a zone as the core is told it."""
+    numbers = array("q", offset_changes(name))
+    at = max(bisect_right(numbers[::2], second * 10**6) - 1, 0)
+    return timedelta(microseconds=numbers[2 * at + 1])
+
+
 @given(
     st.sampled_from([*ZONES, "Africa/Casablanca", "Australia/Lord_Howe"]),
     st.integers(10**6, 4 * 10**9),
 )
 def test_offsets_are_those_of_the_zone_at_every_second(name, second):
-    numbers = array("q", offset_changes(name))
-    at = max(bisect_right(numbers[::2], second * 10**6) - 1, 0)
     moment = datetime.fromtimestamp(second, ZoneInfo(name))
-    assert timedelta(microseconds=numbers[2 * at + 1]) == moment.utcoffset()
+    assert stored_offset(name, second) == moment.utcoffset()
+
+
+# No zone has two changes closer together than these, from 1970 to 2100.
+@pytest.mark.parametrize("name", ["America/Recife", "America/Boa_Vista", "Asia/Gaza"])
+def test_changes_a_week_apart_are_found(name):
+    zone, day = ZoneInfo(name), 86_400
+    for second in range(10_957 * day, 27_000 * day, day):  # from the year 2000 on
+        assert stored_offset(name, second) == datetime.fromtimestamp(second, zone).utcoffset()
 
 
 @given(

@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Between which offsets are asked for: no system knows less."""
 
-_STEP = timedelta(days=14)  # two changes are a month apart at least, around Ramadan
+_STEP = timedelta(days=7)  # Recife in 2000 and Gaza in 2040 have two changes a week apart
 _SECOND, _MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
 
 _of_naive_times = ContextVar[str | None]("_of_naive_times", default=None)
