@@ -1,6 +1,7 @@
 """The command `mnemic`: every verb, its exit codes, and what it prints."""
 
 import base64
+import io
 import json
 import os
 import pty
@@ -38,22 +39,11 @@ def run(place, capsys, monkeypatch):
     del place
 
     def call(*arguments, stdin=""):
-        monkeypatch.setattr("sys.stdin", _Stdin(stdin))
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
         code = main([*arguments])
         return (code, *capsys.readouterr())
 
     return call
-
-
-class _Stdin:
-    def __init__(self, text):
-        self._text = text
-
-    def isatty(self):
-        return False
-
-    def read(self):
-        return self._text
 
 
 def added(run, *arguments, stdin=""):

@@ -5,14 +5,15 @@ import os
 import sys
 from contextlib import ExitStack
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from mnemic import Memory
-from mnemic.cli.output import Output, is_installed
+from mnemic.cli.output import Output, is_installed, note
 from mnemic.cli.place import AGENT, PLACE, USER, place_here
 from mnemic.errors import InvalidArgumentError
 
 KEY: Final = "MNEMIC_KEY"
+_MOST_TEXT: Final = 1 << 26
 
 
 def declare_place(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,14 @@ def declare_days(parser: argparse.ArgumentParser) -> None:
     """Declare the options that leave out what is older or newer."""
     parser.add_argument("--since", metavar="DAY", help="stored on or after a day, as 2026-05-01")
     parser.add_argument("--until", metavar="DAY", help="stored before a day")
+
+
+def number(given: str) -> int:
+    """Return the number of a list's entries; argparse says the name of this function."""
+    value = int(given)
+    if not 0 <= value <= sys.maxsize:
+        raise ValueError
+    return value
 
 
 def key_of(variable: str) -> bytes | None:
@@ -105,11 +114,6 @@ class Call:
         """Close what was opened."""
         self._open.close()
 
-    def fail(self, message: str, code: int) -> int:
-        """Print an error; return its exit code."""
-        self.out.note(message)
-        return code
-
 
 def filters_of(given: argparse.Namespace) -> dict[str, Any] | None:
     """Return the filters of --type, --tag, --since and --until, None without any."""
@@ -123,7 +127,22 @@ def filters_of(given: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def read_stdin() -> str:
-    """Return what another program or a person writes."""
+    """Return what another program or a person writes, as `read_text` does."""
     if sys.stdin.isatty():
-        print("mnemic: reads from the terminal; Ctrl-D ends the text", file=sys.stderr)
-    return sys.stdin.read()
+        note("reads from the terminal; Ctrl-D ends the text")
+    return read_text(sys.stdin, "stdin")
+
+
+def read_text(stream: TextIO, name: str) -> str:
+    """Return the text of a stream, without the mark with which some editors begin a file.
+
+    Raises:
+        InvalidArgumentError: If it is no text, or has no end.
+    """
+    try:
+        text = stream.read(_MOST_TEXT + 1)
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"{name} is no text in {error.encoding}; convert it") from None
+    if len(text) > _MOST_TEXT:
+        raise InvalidArgumentError(f"{name} has over {_MOST_TEXT:,} characters; give it in parts")
+    return text.removeprefix("\ufeff")

@@ -39,7 +39,7 @@ def doctor(call: Call) -> int:
     problems: list[str] = []
     try:
         facts |= dict(_of_file(call, problems))
-    except MnemicError as error:
+    except (MnemicError, OSError) as error:
         problems.append(str(error))
     if call.out.is_json:
         call.out.json({"facts": facts, "problems": problems})
@@ -75,10 +75,10 @@ def _of_file(call: Call, problems: list[str]) -> Iterator[tuple[str, str]]:
     yield "place", shown(place) if is_named else f"{shown(place)} ({PLACE})"
     path = Path(place)
     is_file = "://" not in place and place != ":memory:"
-    if is_file and not path.exists():
+    if is_file and not path.exists() and path.resolve().parent.is_dir():
         yield "file", "not there yet; the first memory makes it"
         return
-    if is_file:
+    if is_file and path.exists():
         yield "file", f"{path.stat().st_size:,} bytes, mode {path.stat().st_mode & 0o777:o}"
         log = path.with_name(f"{path.name}-wal")
         yield "log", f"{log.stat().st_size:,} bytes" if log.exists() else "none"

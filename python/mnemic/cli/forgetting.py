@@ -7,6 +7,7 @@ from typing import Any
 
 from mnemic import Memory
 from mnemic.cli.call import Call, declare_filters, filters_of
+from mnemic.cli.output import note
 from mnemic.cli.place import shown
 from mnemic.cli.reading import PAGE, entries_of, show
 from mnemic.errors import InvalidArgumentError
@@ -39,7 +40,7 @@ def forget(call: Call) -> int:
             else list(entries_of(call, memory, limit=PAGE))
         )
         show(call, found)
-        call.out.note(f"would forget {len(found)}; nothing was changed")
+        note(f"would forget {len(found)}; nothing was changed")
         return 0
     permanent = not given.keep
     deleted = (
@@ -80,4 +81,4 @@ def _print(call: Call, receipt: dict[str, Any]) -> None:
     state = states[receipt["erased"]] if receipt["forgotten"] else "nothing was there"
     call.out.line(f"{receipt['at']} forgot {receipt['forgotten']} of {receipt['place']}: {state}")
     if receipt["hint"] is not None:
-        call.out.note(receipt["hint"])
+        note(receipt["hint"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mnemic.cli.call import Call
+from mnemic.cli.output import note
 from mnemic.errors import InvalidArgumentError
 from mnemic.mcp.clients import ClientFile, Entry, files_of
 
@@ -39,16 +40,16 @@ def install(call: Call) -> int:
     changes = [(file, _before(file.path), _after(file, entry)) for file in files]
     changes = [change for change in changes if change[1] != change[2]]
     if not changes:
-        call.out.note("nothing to change")
+        note("nothing to change")
         return 0
     for file, before, after in changes:
         _show(call, file.path, before, after)
-    if not given.yes and not _agreed(call):
-        call.out.note("nothing was changed")
+    if not given.yes and not _agreed():
+        note("nothing was changed")
         return 1
     for file, before, after in changes:
         _write(file.path, before, after, is_undone=given.undo)
-        call.out.note(f"wrote {file.path}")
+        note(f"wrote {file.path}")
     return 0
 
 
@@ -116,9 +117,9 @@ def _show(call: Call, path: Path, before: str | None, after: str | None) -> None
         call.out.line(line)
 
 
-def _agreed(call: Call) -> bool:
+def _agreed() -> bool:
     if not sys.stdin.isatty():
-        call.out.note("--yes writes this")
+        note("--yes writes this")
         return False
     return input("Write this? [y/N] ").strip().lower() in {"y", "yes"}
 

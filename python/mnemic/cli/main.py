@@ -2,15 +2,13 @@
 
 import argparse
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
-
-if TYPE_CHECKING:
-    from mnemic.cli.call import Call
+from typing import Final, NamedTuple, NoReturn
 
 DONE, FAILED, USAGE, MISSING, BUSY = 0, 1, 2, 3, 4
 """Exit codes; USAGE is a mistake in the command, and what is BUSY may be tried again."""
@@ -61,6 +59,7 @@ _OTHER_MODEL: Final = (
     "them anew, and mnemic search --keyword needs none"
 )
 
+_DEBUG: Final = "MNEMIC_DEBUG"
 _RESERVED: Final = {"import", "list"}
 """Verbs whose functions end in an underscore."""
 
@@ -69,7 +68,9 @@ class _Parser(argparse.ArgumentParser):
     """Says a mistake in one sentence, and where help is."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+        from mnemic.cli.output import one_line  # noqa: PLC0415 - after a mistake alone
+
+        self.exit(USAGE, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
 
 
 def command() -> int:
@@ -83,7 +84,29 @@ def command() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its arguments; return the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("mnemic: stopped", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - each is said, not shown
+        return _failed(error)
+    return code
+
+
+def _open_streams() -> None:
+    """Open what a shell has closed, lest a file get its number; spell out what has no code."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _run(given: Sequence[str]) -> int:
     if given and given[0] in {"--version", "-V"}:
         from mnemic import __version__  # noqa: PLC0415 - the rest is not needed
 
@@ -101,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name not in VERBS:
         print(f"mnemic: there is no command {name!r}{_nearest(name)}", file=sys.stderr)
         return USAGE
-    return _run(name, given[1:])
+    return _run_verb(name, given[1:])
 
 
 def _overview() -> str:
@@ -129,7 +152,7 @@ def _nearest(name: str) -> str:
     return f"; did you mean {near[0]}?" if near else "; mnemic --help lists them"
 
 
-def _run(name: str, given: Sequence[str]) -> int:
+def _run_verb(name: str, given: Sequence[str]) -> int:
     module = import_module(f"mnemic.cli.{VERBS[name].module}")
     # With None argparse asks for the terminal's at each option, by a module that takes 3 ms.
     width = None if {"-h", "--help"} & set(given) else 80
@@ -143,39 +166,39 @@ def _run(name: str, given: Sequence[str]) -> int:
     from mnemic.cli.call import Call, declare_place  # noqa: PLC0415 - loads the package
 
     declare_place(parser)
-    call = Call(parser.parse_args(given))
     try:
-        return _guarded(call, getattr(module, f"{name}_" if name in _RESERVED else name))
+        call = Call(parser.parse_args(given))
+    except SystemExit:
+        sys.stdout.flush()  # help, which a closed pipe may not take
+        raise
+    run: Callable[[Call], int | None] = getattr(module, f"{name}_" if name in _RESERVED else name)
+    try:
+        return run(call) or DONE
     finally:
         call.close()
 
 
-def _guarded(call: "Call", run: "Callable[[Call], int | None]") -> int:
-    from mnemic.errors import (  # noqa: PLC0415 - as above
-        EmbeddingModelMismatchError,
-        EntryNotFoundError,
-        MnemicError,
-        StoreBusyError,
-        StoreUnavailableError,
-    )
+def _failed(error: Exception) -> int:
+    """Say an error in one sentence; return its exit code."""
+    from mnemic import errors  # noqa: PLC0415 - after a failure alone
+    from mnemic.cli.output import note  # noqa: PLC0415 - as above
 
-    code = DONE
-    try:
-        code = run(call) or DONE
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        code = call.fail("stopped", INTERRUPTED)
-    except EntryNotFoundError as error:
-        code = call.fail(str(error), MISSING)
-    except EmbeddingModelMismatchError:
-        code = call.fail(_OTHER_MODEL, FAILED)
-    except (StoreBusyError, StoreUnavailableError) as error:
-        code = call.fail(str(error), BUSY)
-    except (MnemicError, OSError) as error:
-        if isinstance(error, BrokenPipeError) or isinstance(error.__cause__, BrokenPipeError):
-            os.dup2(
-                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-            )  # for what is flushed yet
-        else:
-            code = call.fail(str(error), FAILED)
-    return code
+    if isinstance(error, BrokenPipeError) or isinstance(error.__cause__, BrokenPipeError):
+        # For what is not flushed yet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    is_defect = not isinstance(error, (errors.MnemicError, OSError))
+    if is_defect and os.environ.get(_DEBUG):
+        raise error
+    if isinstance(error, errors.EmbeddingModelMismatchError):
+        note(_OTHER_MODEL)
+    elif is_defect:
+        note(f"{type(error).__name__}: {error}; this is a defect of it, {_DEBUG}=1 shows where")
+    elif isinstance(error, OSError) and error.strerror:
+        note(": ".join(str(part) for part in (error.filename, error.strerror) if part))
+    else:
+        note(str(error))
+    if isinstance(error, errors.EntryNotFoundError):
+        return MISSING
+    is_busy = isinstance(error, (errors.StoreBusyError, errors.StoreUnavailableError))
+    return BUSY if is_busy else FAILED

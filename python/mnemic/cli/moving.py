@@ -1,12 +1,14 @@
 """Verbs that move memories: export, import, backup."""
 
 import argparse
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mnemic.cli.call import Call
+from mnemic.cli.output import note
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.importers.kinds import KINDS
 
@@ -37,8 +39,17 @@ def export(call: Call) -> None:
     given = call.given
     if given.embeddings and given.to != "jsonl":
         raise InvalidArgumentError(f"--embeddings goes with jsonl; {given.to} has no vectors")
+    if given.file == "-":
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the terminal
+    elif not given.overwrite and _is_taken(Path(given.file), given.to):
+        raise InvalidArgumentError(f"{given.file} exists; choose another name, or --overwrite")
     written = _WRITERS[given.to](call)
-    call.out.note(f"{written} memories written")
+    note(f"{written} memories written")
+
+
+def _is_taken(path: Path, form: str) -> bool:
+    return path.exists() and not (form == "markdown" and path.is_dir())
 
 
 def _export_lines(call: Call) -> int:
@@ -121,7 +132,7 @@ def import_(call: Call) -> None:
     try:
         done = call.memory().import_(given.file, progress=call.out.progress)
     except ExportFormatError:
-        call.out.note("if it is no export of mnemic, --from names what it is")
+        note("if it is no export of mnemic, --from names what it is")
         raise
     if call.out.is_json:
         call.out.json(done.to_dict())
@@ -147,7 +158,7 @@ def _import_other(call: Call) -> None:
     except BaseException:
         stored = job.report.new + job.report.changed
         if stored and not given.dry_run:
-            call.out.note(f"{stored} memories were stored; the same command goes on")
+            note(f"{stored} memories were stored; the same command goes on")
         raise
     _show(call, job.report)
 
@@ -186,7 +197,7 @@ def _show(call: Call, report: "ImportCounts") -> None:
     for place in report.examples:
         call.out.line(f"  {place}")
     if not report.found and (report.lost or report.left_out):
-        call.out.note("none of the records is a memory; --text-field names the field of the text")
+        note("none of the records is a memory; --text-field names the field of the text")
 
 
 def declare_backup(parser: argparse.ArgumentParser) -> None:
@@ -197,4 +208,4 @@ def declare_backup(parser: argparse.ArgumentParser) -> None:
 def backup(call: Call) -> None:
     """Copy the database of all agents and users."""
     call.stored(track_access=False).backup(call.given.file, progress=call.out.progress)
-    call.out.note(f"{call.given.file}: {call.given.file.stat().st_size:,} bytes")
+    note(f"{call.given.file}: {call.given.file.stat().st_size:,} bytes")

@@ -35,6 +35,16 @@ def is_installed(module: str) -> bool:
     return find_spec(module) is not None
 
 
+def one_line(text: str) -> str:
+    """Return a text as `printable` does, with its new lines spelled out, too."""
+    return printable(text).replace("\n", "\\u000a")
+
+
+def note(text: str) -> None:
+    """Say something beside the results, where no program reads it."""
+    print(f"mnemic: {one_line(text)}", file=sys.stderr)
+
+
 class Output:
     """Prints the results of one run.
 
@@ -71,15 +81,12 @@ class Output:
         """Print one line of JSON."""
         import json  # noqa: PLC0415 - often not needed
 
-        print(printable(json.dumps(value, ensure_ascii=False)))  # spelled as JSON spells them
+        is_ascii = not sys.stdout.encoding.lower().startswith("utf")
+        print(printable(json.dumps(value, ensure_ascii=is_ascii)))  # spelled as JSON spells them
 
     def line(self, text: str = "") -> None:
         """Print lines for people."""
         print(printable(text))
-
-    def note(self, text: str) -> None:
-        """Say something beside the results, where no program reads it."""
-        print(f"mnemic: {printable(text)}", file=sys.stderr)
 
     def fields(self, values: dict[str, Any]) -> None:
         """Print names and values, as JSON or one a line; empty ones are left out there."""

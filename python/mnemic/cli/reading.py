@@ -6,7 +6,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from mnemic import Memory
-from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
+from mnemic.cli.call import Call, declare_days, declare_filters, filters_of, number
 from mnemic.model import LinkType, MemoryEntry
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ PAGE = 500
 
 def declare_list(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of list."""
-    parser.add_argument("-n", "--limit", type=int, help="at most so many")
+    parser.add_argument("-n", "--limit", type=number, help="at most so many")
     declare_filters(parser)
     parser.add_argument("--deleted", action="store_true", help="deleted ones, too")
     declare_days(parser)

@@ -3,6 +3,7 @@
 import argparse
 
 from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
+from mnemic.cli.output import note
 from mnemic.model import SearchResults
 
 
@@ -46,7 +47,7 @@ def _print_hits(call: Call, found: SearchResults) -> None:
     else:
         call.out.entries([hit.entry for hit in found], [f"{hit.score:.3f}" for hit in found])
     if found.hint is not None:
-        call.out.note(found.hint)
+        note(found.hint)
 
 
 def declare_context(parser: argparse.ArgumentParser) -> None:
@@ -91,4 +92,4 @@ def contradictions(call: Call) -> None:
     else:
         call.out.entries([hit.entry for hit in found], [f"{hit.score:.3f}" for hit in found])
     if found.hint is not None:
-        call.out.note(found.hint)
+        note(found.hint)

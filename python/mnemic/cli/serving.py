@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from mnemic.cli.call import Call
+from mnemic.cli.output import note
 from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError, MissingExtraError
 from mnemic.mcp.project import user_here
 
@@ -66,7 +67,7 @@ def mcp(call: Call) -> None:
             _serve_http(call, opened, server)
         else:
             if sys.stdin.isatty():
-                call.out.note("waits for a client on stdin; mnemic install adds it to one")
+                note("waits for a client on stdin; mnemic install adds it to one")
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for stdin till it ends
             anyio.run(server.run_stdio_async)
 
@@ -86,18 +87,18 @@ def _serve_http(call: Call, opened: "OpenedMemory", server: "MemoryServer") -> N
 
     with socket.create_server((HOST, call.given.port)) as listening:
         port = listening.getsockname()[1]
-        call.out.note(f"http://{HOST}:{port}{PATH} for user {opened.user!r}")
-        anyio.run(serve, server, _token(call), listening)
+        note(f"http://{HOST}:{port}{PATH} for user {opened.user!r}")
+        anyio.run(serve, server, _token(), listening)
 
 
-def _token(call: Call) -> str:
+def _token() -> str:
     given = os.environ.get(TOKEN)
     if given:
         if len(given) < _LEAST_TOKEN:
             raise InvalidArgumentError(f"{TOKEN} has fewer than {_LEAST_TOKEN} characters")
         return given
     made = secrets.token_urlsafe(32)
-    call.out.note(f"Authorization: Bearer {made}")
+    note(f"Authorization: Bearer {made}")
     return made
 
 

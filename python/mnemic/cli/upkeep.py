@@ -3,6 +3,7 @@
 import argparse
 
 from mnemic.cli.call import KEY, Call, key_of
+from mnemic.cli.output import note
 from mnemic.errors import InvalidArgumentError
 
 _NEW_KEY = "MNEMIC_NEW_KEY"
@@ -32,13 +33,18 @@ def declare_reembed(_: argparse.ArgumentParser) -> None:
     """Declare no arguments of reembed."""
 
 
-def reembed(call: Call) -> None:
-    """Embed all memories by the local model."""
+def reembed(call: Call) -> int:
+    """Embed all memories by the local model; return 1 if the vectors before stay in use."""
     report = call.memory(reembed=True).reembed(progress=call.out.progress)
     if call.out.is_json:
         call.out.json(report.to_dict())
     else:
-        call.out.line(str(report))
+        call.out.line(f"embedded {report.embedded} memories with {report.model}")
+        for identity in report.failed:
+            call.out.line(f"failed: {identity}")
+    if not report.is_complete:
+        note("the vectors before stay in use; the same command goes on")
+    return int(not report.is_complete)
 
 
 def declare_rekey(_: argparse.ArgumentParser) -> None:
@@ -51,4 +57,4 @@ def rekey(call: Call) -> None:
     if new is None or key_of(KEY) is None:
         raise InvalidArgumentError(f"{KEY} and {_NEW_KEY} must be keys of 32 bytes in base64")
     count = call.stored().rotate_key(new, progress=call.out.progress)
-    call.out.note(f"{count} memories are sealed with the new key; {KEY} is to be that one now")
+    note(f"{count} memories are sealed with the new key; {KEY} is to be that one now")

@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from mnemic.cli.call import Call, read_stdin
+from mnemic.cli.call import Call, read_stdin, read_text
+from mnemic.cli.output import note
 from mnemic.errors import InvalidArgumentError
 
 
@@ -26,6 +27,9 @@ def add(call: Call) -> None:
     texts = list(_texts(call))
     if given.key is not None and len(texts) > 1:
         raise InvalidArgumentError("--key names one memory; there are several")
+    if not texts:
+        note("there is no text; nothing was stored")
+        return
     memory = call.memory()
     for text in texts:
         added = memory.add(
@@ -48,7 +52,8 @@ def _texts(call: Call) -> Iterator[str]:
     read = [text for text in given.text if text != "-"]
     yield from read
     if given.file is not None:
-        content = given.file.read_text(encoding="utf-8")
+        with given.file.open(encoding="utf-8") as file:
+            content = read_text(file, str(given.file))
     elif len(read) == len(given.text) and read:
         return
     else:
@@ -101,6 +106,8 @@ def link(call: Call) -> None:
     memory = call.stored()
     if given.other is None:
         shown = memory.links(given.id, **call.scope)
+        if not shown:
+            memory.get(given.id, **call.scope)  # it may not be there
     elif given.remove:
         removed = memory.unlink(given.id, given.other, given.type, **call.scope)
         call.out.json({"removed": removed}) if call.out.is_json else print(f"removed {removed}")
