@@ -74,7 +74,7 @@ build: $(READY) ## set up .venv with mnemic (release build), its model and mnemi
 
 .PHONY: demo
 demo: $(READY) ## store a conversation, ask it questions, show the reasons, reopen, ask again
-	$(BIN)/python -m mnemic.demo
+	$(BIN)/mnemic demo
 
 .PHONY: test
 test: test-rust test-python ## run the tests to run at each change; test-all has the others

@@ -83,7 +83,7 @@ class Environment:
     def try_it(self) -> None:
         """Run the demo, the smoke test and the code of the pages."""
         for line in (
-            self.python("-m", "mnemic.demo").splitlines()[-1],
+            self.python("-m", "mnemic.cli", "demo").splitlines()[-1],
             *self.python(str(ROOT / "tools" / "smoke.py")).splitlines(),
             *(f"{page} runs" for page in self._pages()),
         ):

@@ -17,8 +17,8 @@ from mnemic import Memory
 from mnemic._core import __version__
 from mnemic.cli.call import Call
 from mnemic.cli.main import BUSY, DONE, FAILED, INTERRUPTED, MISSING, USAGE, VERBS, main
-from mnemic.cli.output import printable
 from mnemic.cli.place import shown
+from mnemic.demo.printing import printable
 from tests.support.embedders import WordEmbedder
 
 COMMAND = [sys.executable, "-m", "mnemic.cli"]

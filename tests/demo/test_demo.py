@@ -2,10 +2,11 @@ import io
 import json
 import re
 import sys
+from functools import partial
 
 import pytest
 
-from mnemic.demo.__main__ import main
+from mnemic.cli.main import DONE, FAILED, main
 from mnemic.demo.reading import UnreadableFileError, read
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
@@ -15,9 +16,10 @@ from tests.support.paths import DEMO
 @pytest.fixture
 def run(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr("mnemic.demo.run.Memory", partial(Memory, embedder=WordEmbedder(256)))
 
     def call(*arguments):
-        status = main([str(argument) for argument in arguments], embedder=WordEmbedder(256))
+        status = main(["demo", *map(str, arguments)])
         shown = capsys.readouterr()
         return status, shown.out, shown.err
 
@@ -49,7 +51,7 @@ def contents(path):
 def test_the_example_is_stored_asked_closed_reopened_and_asked_again(run):
     status, out, err = run()
     turns, questions = lines_of("conversation.jsonl"), lines_of("questions.jsonl")[:5]
-    assert (status, err) == (0, "")
+    assert (status, err) == (DONE, "")
     assert f"Stored {len(turns)} memories of" in out
     assert all(json.loads(question)["question"] in out for question in questions)
     assert "5 of 5 answers are identical" in out
@@ -71,7 +73,7 @@ def test_the_example_shows_whole_memories_with_reasons_that_add_up(run):
 
 def test_the_example_shows_a_contradiction_and_a_context(capsys):
     pytest.importorskip("mnemic_minilm")
-    assert main([]) == 0
+    assert main(["demo"]) == DONE
     parts = parts_of(capsys.readouterr().out)
     assert "I live in Bergen" in parts["A contradiction"]
     assert "different home: bergen" in parts["A contradiction"]
@@ -82,7 +84,7 @@ def test_the_example_shows_a_contradiction_and_a_context(capsys):
 def test_a_file_of_ones_own_answers_ones_own_questions(run, tmp_path):
     notes = written(tmp_path / "notes.md", "# Boat\n\nThe spare key hangs behind the compass.\n")
     status, out, err = run(notes, "--ask", "where is the spare key?", "--ask", "which compass?")
-    assert (status, err) == (0, "")
+    assert (status, err) == (DONE, "")
     shown = parts_of(out)
     assert shown["Asking"].count("Boat: The spare key hangs behind the compass.") == 2
     assert "key hangs behind the compass." in shown["A text for a prompt"]
@@ -95,7 +97,7 @@ def test_questions_may_be_typed(run, tmp_path, monkeypatch, typed):
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     status, out, err = run(written(tmp_path / "notes.txt", "a note"))
     asked = 2 if typed else 0
-    assert (status, err) == (0, "")
+    assert (status, err) == (DONE, "")
     assert f"{asked} of {asked} answers are identical" in out
 
 
@@ -124,7 +126,7 @@ def test_bad_lines_are_named_with_the_reason_and_the_others_are_stored(run, tmp_
         '"just a text"',
     ]
     status, out, err = run(written(tmp_path / "a.jsonl", "\n".join(lines)), "--ask", "good")
-    assert status == 0
+    assert status == DONE
     assert "Stored 3 memories" in out
     told = dict(re.findall(r"line (\d+): left out: (.*)", err))
     assert set(told) == {"2", "3", "4", "6"}
@@ -136,7 +138,7 @@ def test_bad_lines_are_named_with_the_reason_and_the_others_are_stored(run, tmp_
 
 def test_many_bad_lines_are_counted(run, tmp_path):
     status, _, err = run(written(tmp_path / "a.jsonl", "{}\n" * 50), "--ask", "x")
-    assert status == 2
+    assert status == FAILED
     assert err.count("left out: ") == 10
     assert "50 left out in all" in err
     assert "there is no memory in it" in err
@@ -154,7 +156,7 @@ def test_many_bad_lines_are_counted(run, tmp_path):
 )
 def test_a_file_that_cannot_be_read_says_why(run, tmp_path, name, data, message):
     status, _, err = run(written(tmp_path / name, data), "--ask", "x")
-    assert status == 2
+    assert status == FAILED
     assert message in err
 
 
@@ -166,14 +168,24 @@ def test_a_missing_file_and_a_directory_are_told_apart(run, tmp_path):
 def test_a_database_that_is_not_ours_is_refused(run, tmp_path):
     notes = written(tmp_path / "notes.txt", "a note")
     status, _, err = run(notes, "--db", notes)
-    assert status == 2
+    assert status == FAILED
     assert "not a mnemic file" in err
     assert notes.read_text() == "a note"
 
 
 def test_a_negative_limit_is_refused(run, tmp_path):
     notes = written(tmp_path / "notes.txt", "a note")
-    assert run(notes, "--ask", "x", "--limit", "-1")[0] == 2
+    assert run(notes, "--ask", "x", "--limit", "-1")[0] == FAILED
+
+
+def test_what_a_terminal_would_obey_is_spelled_out(run, tmp_path):
+    out = run(written(tmp_path / "notes.txt", "a \x1b[2J \u202e note"), "--ask", "note")[1]
+    assert "a \\u001b[2J \\u202e note" in out
+    assert "\x1b" not in out
+
+
+def test_a_file_without_an_end_is_refused(run):
+    assert "give it in parts" in run("/dev/zero")[2]
 
 
 # Reading

@@ -1,14 +1,16 @@
 """The commands of the pages: targets, modules, options, extras and files that they name exist."""
 
+import argparse
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from mnemic.cli.call import declare_place
+from mnemic.cli.main import VERBS
 from tests.support.pages import PAGES, REFERENCE, blocks_of, text_of
 from tests.support.paths import ROOT
 
@@ -23,6 +25,8 @@ SHELL = [
 PROGRAMS = {"make", "python", "pip", "cd", "mv", "rm", "cp", "asv", "uvicorn", "mnemic"}
 INLINE = re.compile(r"`([^`]+)`")
 RUN = re.compile(r"\bpython -m ([\w.]+)([^;&|#]*)")
+VERB = re.compile(rf"\bmnemic ({'|'.join(VERBS)})\b([^;&|#]*)")
+OPTION = re.compile(r"(?<=\s)--[a-z][\w-]*")
 MAKE = re.compile(r"(?:^|&& )make ([a-z][a-z0-9-]*)")
 EXTRA = re.compile(r"(?:mnemic|\.)\[([\w,]+)\]")
 
@@ -47,8 +51,18 @@ def unknown_parts(command, targets, extras):
             yield f"make {target}"
     for module, rest in RUN.findall(command):
         yield from unknown_options(module, rest)
+    for verb, rest in VERB.findall(command):
+        yield from (f"mnemic {verb} {one}" for one in OPTION.findall(rest) if one not in of(verb))
     for names in EXTRA.findall(command):
         yield from sorted(set(names.split(",")) - extras)
+
+
+def of(verb):
+    """Return the options of a verb of the command."""
+    parser = argparse.ArgumentParser()
+    getattr(import_module(f"mnemic.cli.{VERBS[verb].module}"), f"declare_{verb}")(parser)
+    declare_place(parser)
+    return {option for action in parser._actions for option in action.option_strings}
 
 
 def unknown_options(module, rest):
@@ -59,7 +73,7 @@ def unknown_options(module, rest):
         yield f"python -m {module}"
         return
     source = file.read_text(encoding="utf-8")
-    for option in re.findall(r"(?<=\s)--[a-z][\w-]*", rest):
+    for option in OPTION.findall(rest):
         if f'"{option}"' not in source:
             yield f"python -m {module} {option}"
 
@@ -81,7 +95,7 @@ def test_the_commands_of_a_page_name_targets_modules_options_and_extras_that_exi
     [
         "make no-such-target",
         "python -m benches.none",
-        "python -m mnemic.demo --none",
+        "mnemic demo --none",
         "python -m benches.memory --none",
         'pip install "mnemic[none]"',
         'pip install ".[local,none]"',
@@ -98,22 +112,3 @@ def test_shell_blocks_hold_commands_that_are_checked_and_files_that_exist():
         if "pip" in words and "install" in words:
             paths = [word for word in words if word.startswith("./")]
             assert all((ROOT / path).exists() for path in paths), f"{page}: {line}"
-
-
-def test_the_demo_takes_the_options_that_the_pages_name():
-    lines = [command for page in PAGES for command in commands(page)]
-    options = {
-        option
-        for line in lines
-        for module, rest in RUN.findall(line)
-        if module == "mnemic.demo"
-        for option in re.findall(r"--[a-z-]+", rest)
-    }
-    shown = subprocess.run(
-        [sys.executable, "-m", "mnemic.demo", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout
-    assert all(option in shown for option in options)

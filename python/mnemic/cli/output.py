@@ -1,31 +1,17 @@
 """Prints results: a table where a person looks, else a line for each."""
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from mnemic.demo.printing import printable
 from mnemic.model import MemoryEntry
 
 _HIDDEN: Final = "<sensitive>"
 _WIDE: Final = 100
 """Columns from which on ids stand beside the texts, not below them."""
-
-_OBEYED: Final = (
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    """Return a text in which what a terminal would obey is spelled out.
-
-    Those are control characters, except new lines, and marks that turn the direction of writing.
-    """
-    if text.isprintable():
-        return text
-    return re.sub(_OBEYED, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def is_installed(module: str) -> bool:

@@ -1,1 +1,1 @@
-"""A first look at mnemic: `python -m mnemic.demo`."""
+"""A first look at mnemic: the verb demo of the command."""

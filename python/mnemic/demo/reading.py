@@ -14,6 +14,7 @@ _FIELDS = frozenset(FIELDS) - {"id", "user_id", "supersedes", "idempotency_key",
 _HEADING = re.compile(r"#{1,6}\s")
 _FENCES = "```", "~~~"
 _BEGINS_IN_MARKDOWN = re.compile(r"#{1,6}\s|[-*+]\s|\d+[.)]\s|```|~~~")
+_MOST_TEXT = 1 << 26
 _NEVER = re.compile(r"(?!)")
 _ALWAYS = re.compile(r"")
 
@@ -47,9 +48,12 @@ def read(path: Path) -> tuple[list[Piece], list[SkippedPart]]:
         UnreadableFileError: If there is no such file, or it is not UTF-8 text, or holds nothing.
     """
     try:
-        text = path.read_text("utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_MOST_TEXT + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFileError(f"{path} cannot be read: {error}") from error
+    if len(text) > _MOST_TEXT:
+        raise UnreadableFileError(f"{path} has over {_MOST_TEXT:,} characters; give it in parts")
     if path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
         pieces, left_out = _json_lines(text)
     else:

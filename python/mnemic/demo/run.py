@@ -1,6 +1,5 @@
-"""Store, ask, close, reopen, ask again: `python -m mnemic.demo [FILE]`."""
+"""Store, ask, close, reopen, ask again, and show it."""
 
-import argparse
 import json
 import sys
 import tempfile
@@ -10,17 +9,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import NamedTuple
 
 from mnemic._core import __version__, simd_kernel
+from mnemic.demo.printing import printable
 from mnemic.demo.reading import Piece, SkippedPart, UnreadableFileError, read
-from mnemic.errors import InvalidArgumentError, MnemicError
+from mnemic.errors import InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, SearchResults
 from mnemic.reporting.progress import reporting
-
-if TYPE_CHECKING:
-    from mnemic.embed.base import AnyEmbedder
 
 AGENT = "demo"
 _AT_ONCE = 32
@@ -41,72 +38,50 @@ class Question(NamedTuple):
     evidence: frozenset[tuple[str, int]] = frozenset()
 
 
-def main(
-    arguments: Sequence[str] | None = None,
-    embedder: "AnyEmbedder | Literal['minilm']" = "minilm",
-) -> int:
-    """Run the demo; return the exit status, 1 if an answer changed by reopening."""
-    given = _parser().parse_args(arguments)
-    try:
-        with tempfile.TemporaryDirectory(prefix="mnemic-demo-") as folder:
-            return _run(given, given.db or f"{folder}/demo.db", embedder)
-    except MnemicError as error:
-        print(f"mnemic.demo: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nmnemic.demo: stopped", file=sys.stderr)
-        return 130
+def run(file: Path | None, asked: Sequence[str], limit: int, place: str | None) -> bool:
+    """Show a memory on a file or the example; return whether opening again changed no answer.
+
+    Args:
+        file: JSON lines, Markdown or text; None is the example conversation.
+        asked: Questions; without any those of the example, or those that are typed.
+        limit: Number of memories shown for each.
+        place: File that keeps the memories; without one they are gone at the end.
+
+    Raises:
+        UnreadableFileError: If there are no memories in the file.
+        MnemicError: As `Memory` does.
+    """
+    with tempfile.TemporaryDirectory(prefix="mnemic-demo-") as folder:
+        is_same = _run(file, asked, limit, place or f"{folder}/demo.db")
+    if place:
+        print(f"The memories are kept in {place} (agent {AGENT!r}).")
+    return is_same
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m mnemic.demo", description=__doc__)
-    parser.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        metavar="FILE",
-        help="your own JSON lines, Markdown or text file; an example conversation if left out",
-    )
-    parser.add_argument(
-        "--ask",
-        action="append",
-        default=[],
-        metavar="QUESTION",
-        help="a question; may be repeated",
-    )
-    parser.add_argument("--db", metavar="PATH", help="keep the memories in this file")
-    parser.add_argument(
-        "--limit", type=int, default=3, metavar="N", help="memories shown for each question (3)"
-    )
-    return parser
-
-
-def _run(given: argparse.Namespace, place: str, embedder: "AnyEmbedder | Literal['minilm']") -> int:
-    file = given.file or _EXAMPLE_CONVERSATION
-    pieces, left_out = read(file)
+def _run(file: Path | None, asked: Sequence[str], limit: int, place: str) -> bool:
+    read_from = file or _EXAMPLE_CONVERSATION
+    pieces, left_out = read(read_from)
     print(f"mnemic {__version__}, vector kernel {simd_kernel()}")
     print("All of it happens in this process: no server, no key, no network.")
-    with Memory(place, AGENT, embedder=embedder) as memory:
-        _store(memory, file, pieces, left_out)
-        answers = _ask(memory, _questions(given), given.limit)
-        if given.file is None:
-            _contradict(memory, given.limit)
-        _build_context(memory, _EXAMPLE_TASK if given.file is None else next(iter(answers), ""))
+    with Memory(place, AGENT) as memory:
+        _store(memory, read_from, pieces, left_out)
+        answers = _ask(memory, _questions(file, asked), limit)
+        if file is None:
+            _contradict(memory, limit)
+        _build_context(memory, _EXAMPLE_TASK if file is None else next(iter(answers), ""))
     started = time.perf_counter()
-    with Memory(place, AGENT, embedder=embedder) as memory:
+    with Memory(place, AGENT) as memory:
         taken = f"{1000 * (time.perf_counter() - started):.0f} ms"
         _begin("Closing and opening", f"Opened {memory.count()} memories in {taken}. Asking again.")
-        same = sum(_found(memory, text, given.limit) == answers[text] for text in answers)
+        same = sum(_found(memory, text, limit) == answers[text] for text in answers)
     print(f"{same} of {len(answers)} answers are identical: same memories, order and scores.")
-    if given.db:
-        print(f"The memories are kept in {place} (agent {AGENT!r}).")
-    return 0 if same == len(answers) else 1
+    return same == len(answers)
 
 
-def _questions(given: argparse.Namespace) -> Iterator[Question]:
-    if given.ask:
-        yield from map(Question, given.ask)
-    elif given.file is None:
+def _questions(file: Path | None, asked: Sequence[str]) -> Iterator[Question]:
+    if asked:
+        yield from map(Question, asked)
+    elif file is None:
         lines = _EXAMPLE_QUESTIONS.read_text("utf-8").splitlines()
         for line in islice(lines, _ASKED_AT_MOST):
             row = json.loads(line)
@@ -198,7 +173,7 @@ def _build_context(memory: Memory, task: str) -> None:
         f'memory.context("{task}", max_tokens={_CONTEXT_TOKENS}) gives the memories that matter '
         "for a task, with numbers to cite:",
     )
-    print(textwrap.indent(memory.context(task, max_tokens=_CONTEXT_TOKENS), "   "))
+    print(printable(textwrap.indent(memory.context(task, max_tokens=_CONTEXT_TOKENS), "   ")))
 
 
 def _show(score: float, entry: MemoryEntry, why: str, mark: str = " ") -> None:
@@ -210,8 +185,4 @@ def _show(score: float, entry: MemoryEntry, why: str, mark: str = " ") -> None:
         filled = textwrap.fill(
             flat, _WIDTH, initial_indent=begin, subsequent_indent=" " * 10, break_on_hyphens=False
         )
-        print(filled)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        print(printable(filled))
