@@ -85,6 +85,29 @@ def test_a_pipe_that_is_closed_at_once_is_no_error(shell, verb):
     assert shell(f"{{ sleep 1; $M {verb}; }} | true; exit ${{PIPESTATUS[0]}}") == (DONE, b"", "")
 
 
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("sea", ["search"]),
+        ("search --key", ["--keyword"]),
+        ("import --from lang", ["langgraph"]),
+        ("import no", ["notes.csv"]),
+        ("list --db no", ["notes.csv"]),
+        ("install cu", ["cursor"]),
+    ],
+)
+def test_bash_completes_verbs_options_choices_and_files(shell, tmp_path, typed, completed):
+    pytest.importorskip("shtab", reason="the extra cli is not installed")
+    (tmp_path / "notes.csv").touch()
+    words = f"mnemic {typed}"
+    code, out, _ = shell(
+        f'eval "$($M completions bash)"; COMP_WORDS=({words}); COMP_CWORD={words.count(" ")}; '
+        '_shtab_mnemic; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    assert code == DONE
+    assert out.decode().split() == completed
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_an_encoding_without_a_character_spells_it_out(shell, encoding):
     shell(f"$M add '{WORDS}'")

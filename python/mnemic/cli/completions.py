@@ -2,11 +2,13 @@
 
 import argparse
 from importlib import import_module
+from pathlib import Path
 
 from mnemic.cli.call import Call, declare_place
 from mnemic.cli.main import VERBS
 from mnemic.errors import MissingExtraError
 
+_FILES = {"db", "file"}
 _SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
@@ -29,4 +31,7 @@ def completions(call: Call) -> None:
         parser = verbs.add_parser(name, help=verb.summary)
         getattr(import_module(f"mnemic.cli.{verb.module}"), f"declare_{name}")(parser)
         declare_place(parser)
+        for action in parser._actions:  # noqa: SLF001 - argparse lists them nowhere else
+            if action.type is Path or action.dest in _FILES:
+                vars(action)["complete"] = shtab.FILE
     print(shtab.complete(whole, call.given.shell))
