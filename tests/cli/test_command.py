@@ -3,12 +3,7 @@
 import base64
 import io
 import json
-import os
-import pty
 import re
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -16,12 +11,10 @@ import pytest
 from mnemic import Memory
 from mnemic._core import __version__
 from mnemic.cli.call import Call
-from mnemic.cli.main import BUSY, DONE, FAILED, INTERRUPTED, MISSING, USAGE, VERBS, main
+from mnemic.cli.main import BUSY, DONE, FAILED, MISSING, USAGE, VERBS, main
 from mnemic.cli.place import shown
 from mnemic.demo.printing import printable
 from tests.support.embedders import WordEmbedder
-
-COMMAND = [sys.executable, "-m", "mnemic.cli"]
 
 
 @pytest.fixture
@@ -305,67 +298,6 @@ def test_what_a_terminal_would_obey_is_spelled_out(run):
         assert "red" in shown, verb
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown.replace("\t", "")), verb
     assert printable("a\nb\tc") == "a\nb\\u0009c"
-
-
-def spawn(*arguments, columns=120, **options):
-    """Run the command in a terminal; return its process and the terminal's other end."""
-    leader, follower = pty.openpty()
-    environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm"} | options
-    ends = {"stdin": follower, "stdout": follower, "stderr": follower}
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a job in the background ignores
-    process = subprocess.Popen([*COMMAND, *arguments], env=environment, **ends)
-    signal.signal(signal.SIGINT, before)
-    os.close(follower)
-    return process, leader
-
-
-def shown_by(process, leader):
-    shown = b""
-    while True:
-        try:
-            read = os.read(leader, 4096)
-        except OSError:
-            break
-        if not read:
-            break
-        shown += read
-    os.close(leader)
-    return process.wait(30), shown.decode()
-
-
-@pytest.mark.parametrize("columns", [60, 120])
-@pytest.mark.parametrize("no_color", ["", "1"])
-def test_a_terminal_gets_a_table_of_its_width(run, columns, no_color):
-    (identity,) = added(run, "Ana moved to Oslo in May, where she opened a bakery by the harbour")
-    code, shown = shown_by(*spawn("list", columns=columns, NO_COLOR=no_color))
-    assert code == DONE
-    assert identity in shown
-    assert ("\x1b[2m" in shown) is (not no_color) or no_color
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    assert max(map(len, plain.splitlines())) <= columns
-
-
-def test_an_interrupt_ends_with_its_own_code(run):
-    del run
-    process, leader = spawn("add")
-    shown = b""
-    while b"Ctrl-D" not in shown:
-        shown += os.read(leader, 4096)
-    process.send_signal(signal.SIGINT)
-    code, rest = shown_by(process, leader)
-    assert code == INTERRUPTED
-    assert rest.endswith("mnemic: stopped\r\n")
-
-
-@pytest.mark.parametrize("verb", ["list", "export"])
-def test_a_reader_that_has_seen_enough_is_no_error(run, verb):
-    added(run, *(f"memory {number} " * 50 for number in range(200)))
-    process = subprocess.Popen([*COMMAND, verb], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.wait(30) == DONE
-    assert process.stderr.read() == b""
-    process.stderr.close()
 
 
 def test_a_place_that_cannot_be_used_is_an_error_of_one_sentence(run, monkeypatch, tmp_path):

@@ -47,6 +47,15 @@ class Output:
         """Whether long work shows a bar."""
         return sys.stderr.isatty()
 
+    @property
+    def width(self) -> int | None:
+        """Number of columns of the terminal; None where results go elsewhere."""
+        if not sys.stdout.isatty():
+            return None
+        from shutil import get_terminal_size  # noqa: PLC0415 - with its compressors, 3 ms
+
+        return get_terminal_size().columns
+
     def counter(self, work: str) -> Callable[[int, int | None], None]:
         """Return a function that shows a person once a second how far a work is.
 
@@ -109,9 +118,9 @@ class Output:
             first = [Text(before[at], "bold")] if before else []
             last = Text(f"{day} {identity}" if is_wide else identity, "dim", no_wrap=True)
             if is_wide:
-                table.add_row(*first, Text(text), last)
+                table.add_row(*first, Text(text, overflow="fold"), last)
             else:
-                table.add_row(*first, Text.assemble(text, "\n", last))
+                table.add_row(*first, Text.assemble(text, "\n", last, overflow="fold"))
         console.print(table)
 
 

@@ -5,6 +5,7 @@ import argparse
 from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
 from mnemic.cli.output import note
 from mnemic.model import SearchResults
+from mnemic.model.table import table_of
 
 
 def declare_search(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def _print_hits(call: Call, found: SearchResults) -> None:
         for hit in found:
             call.out.json(hit.to_dict())
     elif call.given.why:
-        call.out.line(found.table())
+        call.out.line(table_of(found.hits, call.out.width))
     else:
         call.out.entries([hit.entry for hit in found], [f"{hit.score:.3f}" for hit in found])
     if found.hint is not None:

@@ -15,22 +15,38 @@ CONTENT_WIDTH = 48
 """Columns of a content; the rest is cut."""
 
 WORDS_WIDTH = 32
+_LEAST_WIDTH = 16
 
 
-def table_of(hits: Sequence["SearchHit"]) -> str:
+def table_of(hits: Sequence["SearchHit"], width: int | None = None) -> str:
     """Return hits as a table: place, score, its parts, the words matched, and the content.
 
     Lines end with a newline but the last. A column of a part stands where a hit has a share of it.
     Words of earlier turns stand in brackets. Content and words of sensitive memories are hidden.
+
+    Args:
+        hits: The hits, the first at place 1.
+        width: Columns that a line takes, where the numbers leave some; else words and contents have
+            columns of their own width.
     """
     if not hits:
         return "no hits"
     parts, has_words = _part_names(hits), _have_words(hits)
     head = ["#", "score", *parts, *(["words"] if has_words else []), "content"]
     rows = [
-        [str(at), f"{hit.score:.3f}", *_reasons(hit, parts, words=has_words), _content(hit)]
+        [str(at), f"{hit.score:.3f}", *_reasons(hit, parts, words=has_words)]
         for at, hit in enumerate(hits, start=1)
     ]
+    contents = CONTENT_WIDTH
+    if width is not None:
+        if has_words:
+            for row in rows:
+                row[-1] = cut(row[-1], max(width // 4, _LEAST_WIDTH))
+        columns = zip(head[:-1], *rows, strict=True)
+        taken = sum(2 + max(map(display_width, column)) for column in columns)
+        contents = max(width - taken, _LEAST_WIDTH)
+    for row, hit in zip(rows, hits, strict=True):
+        row.append(content_of(hit, contents))
     return _aligned([head, *rows], numbers=2 + len(parts))
 
 
