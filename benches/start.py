@@ -30,6 +30,8 @@ OPENING = {
     "capabilities": {},
     "clientInfo": {"name": "benches", "version": "1"},
 }
+SCRIPT = Path(sys.executable).with_name("mnemic")
+PROGRAM = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "mnemic.cli"]
 PROMPT = {"prompt": "How is a time zone taken from a file?", "session_id": "s", "cwd": "/"}
 COMMANDS = {
     "mnemic --version, goal 60": (["--version"], None),
@@ -46,7 +48,7 @@ def environment(path):
 
 
 def command(arguments):
-    return [sys.executable, "-m", "mnemic.cli", *arguments]
+    return [*PROGRAM, *arguments]
 
 
 def fill(path, texts):

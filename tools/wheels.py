@@ -1,8 +1,9 @@
 """Build the distributions into dist/, check them, and try them where nothing else is installed.
 
-`python -m tools.wheels [build] [check] [install] [sdist]` takes the steps that are named, or all.
-`build` and `sdist`, which installs from the source distribution, need cargo; `install` needs no
-more than the wheels, and takes an interpreter of each version that it finds.
+`python -m tools.wheels [build] [check] [install] [command] [sdist]` takes the steps that are named,
+or all. `build` and `sdist`, which installs from the source distribution, need cargo. `install` and
+`command` need no more than the wheels: the one takes an interpreter of each version that it finds,
+the other runs the tests of the command with this one.
 """
 
 import argparse
@@ -12,12 +13,14 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.support.pages import blocks_of, is_output, with_outputs
@@ -40,6 +43,27 @@ PAGES = (
     "docs/how-to/paging.md",
 )
 """Those whose code needs no other library, or one that has a stand-in."""
+TEST_TOOLS = "hypothesis", "pytest==", "pytest-timeout", "pytest-xdist", "PyYAML"
+COPIED = (
+    *("pyproject.toml", "tests/*.py", "tests/support", "tests/fixtures/importers"),
+    *("tests/cli", "tests/mcp", "tests/importers", "benches/*.py", "benches/support"),
+)
+"""What the tests of the command read, without the package."""
+_SEES_THE_WHEEL = """
+import mnemic, mnemic._core
+places = mnemic.__file__, mnemic._core.__file__
+assert all(each.startswith(sys.prefix) and "site-packages" in each for each in places), places
+"""
+_PYTEST = """
+import pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+_STARTS = """
+from benches import start
+start.MEMORIES, start.RECALLS, start.ROUNDS = 500, 20, 1
+assert start.PROGRAM == [f"{sys.prefix}/bin/mnemic"], start.PROGRAM
+start.main()
+"""
 _VERSION = """
 import sys, sysconfig
 print(*sys.version_info[:2], sysconfig.get_config_var("Py_GIL_DISABLED") or 0)
@@ -56,11 +80,19 @@ class Environment:
         outer = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
         self._environment = {**outer, "PATH": str(programs)}
 
-    def install(self, mnemic: Path, expected: str, given: Mapping[str, str] | None = None) -> None:
-        """Install a distribution of mnemic with its model, and mnemic-files."""
+    def install(
+        self,
+        mnemic: Path,
+        expected: str,
+        given: Mapping[str, str] | None = None,
+        extras: str = "local",
+        tools: Iterable[str] = (),
+    ) -> None:
+        """Install a distribution of mnemic with its model, mnemic-files, and tools for tests."""
         wanted = (
-            f"{mnemic}[local]",
+            f"{mnemic}[{extras}]",
             *map(str, (the("mnemic_minilm-*.whl"), the("mnemic_files-*.whl"))),
+            *tools,
         )
         pip = self._python, "-I", "-m", "pip", "install", "--disable-pip-version-check"
         run("  installed", expected, *pip, *wanted, environment=given or self._environment)
@@ -79,6 +111,13 @@ class Environment:
             )
         require(ended.returncode == 0, f"failed: {arguments}\n{ended.stdout}{ended.stderr}")
         return ended.stdout
+
+    def run(self, label: str, expected: str, folder: Path, *arguments: str) -> None:
+        """Run a program of Python in a folder, under a line of progress."""
+        started = f"import os, sys; os.chdir({str(folder)!r}); sys.path.insert(0, os.getcwd()); "
+        command = self._python, "-I", "-c", started + arguments[0], *arguments[1:]
+        path = os.pathsep.join((self._environment["PATH"], os.defpath))  # tests start a shell
+        run(label, expected, *command, environment={**self._environment, "PATH": path})
 
     def try_it(self) -> None:
         """Run the demo, the smoke test and the code of the pages."""
@@ -205,6 +244,28 @@ def install() -> None:
             environment.try_it()
 
 
+def command() -> None:
+    """Run the tests of the command and what `benches.start` times, in a folder without mnemic."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pinned = [each for each in project["dependency-groups"]["test"] if each.startswith(TEST_TOOLS)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "copied")
+        folder.mkdir()
+        environment = Environment(sys.executable, Path(name))
+        environment.install(the("mnemic-*.whl"), "40 s", extras="cli,mcp,local", tools=pinned)
+        for each in COPIED:
+            for source in ROOT.glob(each):
+                target = folder / source.relative_to(ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                copy = shutil.copytree if source.is_dir() else shutil.copy
+                copy(source, target)
+        environment.run("  only the wheel is seen", "1 s", folder, _SEES_THE_WHEEL)
+        tested = [str(folder / "tests" / each) for each in ("cli", "mcp", "importers")]
+        options = "-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--maxprocesses", "4"
+        environment.run("  tests of the command", "60 s", folder, _PYTEST, *options, *tested)
+        environment.run("  starts of the command", "15 s", folder, _STARTS)
+
+
 def sdist() -> None:
     """Install the source distribution, compiling it, and try it."""
     print("The source distribution")
@@ -260,7 +321,7 @@ def require(holds: object, message: str) -> None:
 
 def main() -> None:
     """Take the steps that the command names."""
-    steps = {each.__name__: each for each in (build, check, install, sdist)}
+    steps = {each.__name__: each for each in (build, check, install, command, sdist)}
     parser = argparse.ArgumentParser(prog="python -m tools.wheels", description=__doc__)
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(steps)}")
     named = parser.parse_args().steps
