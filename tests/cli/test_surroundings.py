@@ -213,6 +213,18 @@ def test_commands_at_once_on_one_new_file_all_store(shell):
     assert shell("$M verify")[0] == DONE
 
 
+def test_the_doctor_says_what_it_found_before_and_after_a_problem(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (tmp_path / "mnemic" / "hooks.log").mkdir(parents=True)
+    run("add", "x")
+    code, out, _ = run("doctor")
+    assert (code, out.count("problem: "), "memories          1 of" in out) == (FAILED, 1, True)
+    (tmp_path / "text").write_text("hello\n" * 100)
+    code, out, _ = run("doctor", "--db", tmp_path / "text")
+    assert (code, out.count("problem: ")) == (FAILED, 2)
+    assert f"place             {tmp_path / 'text'}" in out
+
+
 @pytest.mark.parametrize("to", ["jsonl", "csv", "markdown"])
 def test_what_is_there_is_replaced_by_an_option_alone(run, tmp_path, to):
     run("add", "x", "--user", "ana")

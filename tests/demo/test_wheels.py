@@ -61,7 +61,7 @@ def test_a_distribution_is_asked_for_that_is_missing_or_there_twice(dist):
         wheels.the("mnemic-*.whl")
 
 
-STEPS = ["build", "check", "install", "sdist"]
+STEPS = ["build", "check", "install", "command", "sdist"]
 
 
 @pytest.mark.parametrize(("named", "taken"), [([], STEPS), (["install"], ["install"])])

@@ -35,12 +35,13 @@ def declare_doctor(_: argparse.ArgumentParser) -> None:
 
 def doctor(call: Call) -> int:
     """Print facts; return 1 if something is wrong."""
-    facts = dict((*_of_machine(), *_of_agents()))
+    facts = dict(_of_machine())
     problems: list[str] = []
-    try:
-        facts |= dict(_of_file(call, problems))
-    except (MnemicError, OSError) as error:
-        problems.append(str(error))
+    for part in (_of_agents(), _of_file(call, problems)):
+        try:
+            facts.update(part)
+        except (MnemicError, OSError) as error:
+            problems.append(str(error))
     if call.out.is_json:
         call.out.json({"facts": facts, "problems": problems})
         return int(bool(problems))
