@@ -4,13 +4,11 @@ import argparse
 import re
 import shlex
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from mnemic.cli.call import declare_place
-from mnemic.cli.main import VERBS
+from mnemic.cli.main import VERBS, declare
 from tests.support.pages import PAGES, REFERENCE, blocks_of, text_of
 from tests.support.paths import ROOT
 
@@ -60,8 +58,7 @@ def unknown_parts(command, targets, extras):
 def of(verb):
     """Return the options of a verb of the command."""
     parser = argparse.ArgumentParser()
-    getattr(import_module(f"mnemic.cli.{VERBS[verb].module}"), f"declare_{verb}")(parser)
-    declare_place(parser)
+    declare(verb, parser)
     return {option for action in parser._actions for option in action.option_strings}
 
 

@@ -1,11 +1,10 @@
 """The verb completions: a script by which a shell completes verbs and options."""
 
 import argparse
-from importlib import import_module
 from pathlib import Path
 
-from mnemic.cli.call import Call, declare_place
-from mnemic.cli.main import VERBS
+from mnemic.cli.call import Call
+from mnemic.cli.main import VERBS, declare
 from mnemic.errors import MissingExtraError
 
 _FILES = {"db", "file"}
@@ -29,8 +28,7 @@ def completions(call: Call) -> None:
     verbs = whole.add_subparsers()
     for name, verb in VERBS.items():
         parser = verbs.add_parser(name, help=verb.summary)
-        getattr(import_module(f"mnemic.cli.{verb.module}"), f"declare_{name}")(parser)
-        declare_place(parser)
+        declare(name, parser)
         for action in parser._actions:  # noqa: SLF001 - argparse lists them nowhere else
             if action.type is Path or action.dest in _FILES:
                 vars(action)["complete"] = shtab.FILE

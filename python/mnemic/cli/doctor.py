@@ -1,6 +1,5 @@
 """The verb doctor: what runs here, what of it is wrong, and how fast it is."""
 
-import argparse
 import os
 import platform
 import time
@@ -27,10 +26,6 @@ _PACKAGES = (
 )
 _SEARCHES = 50
 _SYNCED = ("Dropbox", "OneDrive", "Google Drive", "iCloud", "Nextcloud", "Syncthing")
-
-
-def declare_doctor(_: argparse.ArgumentParser) -> None:
-    """Declare no arguments of doctor."""
 
 
 def doctor(call: Call) -> int:

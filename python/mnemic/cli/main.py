@@ -152,6 +152,17 @@ def _nearest(name: str) -> str:
     return f"; did you mean {near[0]}?" if near else "; mnemic --help lists them"
 
 
+def declare(name: str, parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of a verb, its own if it has some and those of all."""
+    module = import_module(f"mnemic.cli.{VERBS[name].module}")
+    own: Callable[[argparse.ArgumentParser], None]
+    own = getattr(module, f"declare_{name}", lambda _: None)
+    own(parser)
+    from mnemic.cli.call import declare_place  # noqa: PLC0415 - loads the package
+
+    declare_place(parser)
+
+
 def _run_verb(name: str, given: Sequence[str]) -> int:
     module = import_module(f"mnemic.cli.{VERBS[name].module}")
     # With None argparse asks for the terminal's at each option, by a module that takes 3 ms.
@@ -161,11 +172,9 @@ def _run_verb(name: str, given: Sequence[str]) -> int:
         description=f"{VERBS[name].summary.capitalize()}.",
         formatter_class=partial(argparse.HelpFormatter, width=width),
     )
-    declare: Callable[[argparse.ArgumentParser], None] = getattr(module, f"declare_{name}")
-    declare(parser)
-    from mnemic.cli.call import Call, declare_place  # noqa: PLC0415 - loads the package
+    declare(name, parser)
+    from mnemic.cli.call import Call  # noqa: PLC0415 - loads the package
 
-    declare_place(parser)
     try:
         call = Call(parser.parse_args(given))
     except SystemExit:

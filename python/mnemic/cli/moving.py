@@ -3,7 +3,7 @@
 import argparse
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,7 @@ from mnemic.cli.call import Call
 from mnemic.cli.output import note
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.importers.kinds import KINDS
+from mnemic.model import MemoryEntry
 
 if TYPE_CHECKING:
     from mnemic import Memory
@@ -64,32 +65,32 @@ def _export_lines(call: Call) -> int:
     )
 
 
+def _memories(call: Call) -> Iterator[MemoryEntry]:
+    from mnemic.importers.exporting import memories_of  # noqa: PLC0415 - loads csv
+
+    return memories_of(call.stored(track_access=False), call.scope, unseal=call.given.unseal)
+
+
 def _export_table(call: Call) -> int:
-    from mnemic.importers.exporting import (  # noqa: PLC0415 - loads csv
-        memories_of,
-        new_text,
-        write_table,
-    )
+    from mnemic.importers import exporting  # noqa: PLC0415 - as above
 
     given = call.given
-    memory = call.stored(track_access=False)
-    entries = memories_of(memory, call.scope, unseal=given.unseal)
+    entries = _memories(call)
     if given.file == "-":
-        return write_table(entries, sys.stdout)
-    with new_text(Path(given.file), overwrite=given.overwrite) as file:
-        return write_table(entries, file)
+        return exporting.write_table(entries, sys.stdout)
+    with exporting.new_text(Path(given.file), overwrite=given.overwrite) as file:
+        return exporting.write_table(entries, file)
 
 
 def _export_notes(call: Call) -> int:
-    from mnemic.importers.exporting import memories_of, write_notes  # noqa: PLC0415 - as above
+    from mnemic.importers import exporting  # noqa: PLC0415 - as above
 
     given = call.given
     if given.file == "-" or given.all_users:
         raise InvalidArgumentError("markdown takes the name of a folder, and one user's memories")
-    memory = call.stored(track_access=False)
-    entries = memories_of(memory, call.scope, unseal=given.unseal)
-    progress = call.out.counter("export")
-    return write_notes(entries, Path(given.file), overwrite=given.overwrite, report=progress)
+    entries = _memories(call)
+    target, progress = Path(given.file), call.out.counter("export")
+    return exporting.write_notes(entries, target, overwrite=given.overwrite, report=progress)
 
 
 _WRITERS: Final[dict[str, Callable[[Call], int]]] = {
@@ -134,10 +135,7 @@ def import_(call: Call) -> None:
     except ExportFormatError:
         note("if it is no export of mnemic, --from names what it is")
         raise
-    if call.out.is_json:
-        call.out.json(done.to_dict())
-    else:
-        call.out.line(f"stored {done.stored} memories")
+    call.out.result(done.to_dict(), f"stored {done.stored} memories")
 
 
 def _import_other(call: Call) -> None:

@@ -79,6 +79,13 @@ class Output:
         is_ascii = not sys.stdout.encoding.lower().startswith("utf")
         print(printable(json.dumps(value, ensure_ascii=is_ascii)))  # spelled as JSON spells them
 
+    def result(self, values: dict[str, Any], text: str) -> None:
+        """Print a result: its values as JSON, or its text."""
+        if self.is_json:
+            self.json(values)
+        else:
+            self.line(text)
+
     def line(self, text: str = "") -> None:
         """Print lines for people."""
         print(printable(text))

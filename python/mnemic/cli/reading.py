@@ -96,9 +96,7 @@ def history(call: Call) -> None:
     show(call, iter(sorted(seen.values(), key=lambda entry: entry.created_at, reverse=True)))
 
 
-def declare_timeline(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of timeline."""
-    declare_list(parser)
+declare_timeline = declare_list
 
 
 def timeline(call: Call) -> None:
@@ -137,10 +135,6 @@ def duplicates(call: Call) -> None:
                 call.out.entries(memory.get_many(pair, **call.scope), ["", "="])
 
 
-def declare_stats(_: argparse.ArgumentParser) -> None:
-    """Declare no arguments of stats."""
-
-
 def stats(call: Call) -> None:
     """Print counts of memories."""
     call.out.fields(call.stored(track_access=False).stats(**call.scope).to_dict())
@@ -155,8 +149,6 @@ def declare_users(parser: argparse.ArgumentParser) -> None:
 def users(call: Call) -> None:
     """Print the users, and what each has stored."""
     for usage in call.stored().users(limit=call.given.limit, prefix=call.given.prefix):
-        if call.out.is_json:
-            call.out.json(usage.to_dict())
-        else:
-            name = "(no user)" if usage.user_id is None else usage.user_id
-            call.out.line(f"{usage.active_entries:8} {usage.storage_bytes_used:12,} B  {name}")
+        name = "(no user)" if usage.user_id is None else usage.user_id
+        text = f"{usage.active_entries:8} {usage.storage_bytes_used:12,} B  {name}"
+        call.out.result(usage.to_dict(), text)

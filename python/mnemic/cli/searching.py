@@ -4,8 +4,7 @@ import argparse
 
 from mnemic.cli.call import Call, declare_days, declare_filters, filters_of
 from mnemic.cli.output import note
-from mnemic.model import SearchResults
-from mnemic.model.table import table_of
+from mnemic.model import MemoryRecallResult, SearchResults
 
 
 def declare_search(parser: argparse.ArgumentParser) -> None:
@@ -36,15 +35,17 @@ def search(call: Call) -> None:
         explain=given.why,
         **call.scope,
     )
-    _print_hits(call, found)
+    _print_hits(call, found, found.table(call.out.width) if given.why else None)
 
 
-def _print_hits(call: Call, found: SearchResults) -> None:
+def _print_hits(
+    call: Call, found: SearchResults | MemoryRecallResult, table: str | None = None
+) -> None:
     if call.out.is_json:
         for hit in found:
             call.out.json(hit.to_dict())
-    elif call.given.why:
-        call.out.line(table_of(found.hits, call.out.width))
+    elif table is not None:
+        call.out.line(table)
     else:
         call.out.entries([hit.entry for hit in found], [f"{hit.score:.3f}" for hit in found])
     if found.hint is not None:
@@ -70,10 +71,7 @@ def context(call: Call) -> None:
         until=given.until,
         **call.scope,
     )
-    if call.out.is_json:
-        call.out.json(packed.to_dict())
-    else:
-        call.out.line(str(packed))
+    call.out.result(packed.to_dict(), str(packed))
 
 
 def declare_contradictions(parser: argparse.ArgumentParser) -> None:
@@ -87,10 +85,4 @@ def contradictions(call: Call) -> None:
     found = call.memory().contradictions(
         " ".join(call.given.text), limit=call.given.limit, **call.scope
     )
-    if call.out.is_json:
-        for hit in found:
-            call.out.json(hit.to_dict())
-    else:
-        call.out.entries([hit.entry for hit in found], [f"{hit.score:.3f}" for hit in found])
-    if found.hint is not None:
-        note(found.hint)
+    _print_hits(call, found)

@@ -29,10 +29,6 @@ def verify(call: Call) -> int:
     return int(bool(report.problems))
 
 
-def declare_reembed(_: argparse.ArgumentParser) -> None:
-    """Declare no arguments of reembed."""
-
-
 def reembed(call: Call) -> int:
     """Embed all memories by the local model; return 1 if the vectors before stay in use."""
     report = call.memory(reembed=True).reembed(progress=call.out.progress)
@@ -45,10 +41,6 @@ def reembed(call: Call) -> int:
     if not report.is_complete:
         note("the vectors before stay in use; the same command goes on")
     return int(not report.is_complete)
-
-
-def declare_rekey(_: argparse.ArgumentParser) -> None:
-    """Declare no arguments of rekey."""
 
 
 def rekey(call: Call) -> None:

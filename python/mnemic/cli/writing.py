@@ -41,10 +41,7 @@ def add(call: Call) -> None:
             sensitive=given.sensitive,
             idempotency_key=given.key,
         )
-        if call.out.is_json:
-            call.out.json(added.to_dict())
-        else:
-            print(added.id)
+        call.out.result(added.to_dict(), str(added.id))
 
 
 def _texts(call: Call) -> Iterator[str]:
@@ -85,10 +82,7 @@ def edit(call: Call) -> None:
         if_version=given.if_version,
         **call.scope,
     )
-    if call.out.is_json:
-        call.out.json(changed.to_dict())
-    else:
-        call.out.line(f"{changed.id} version {changed.version}")
+    call.out.result(changed.to_dict(), f"{changed.id} version {changed.version}")
 
 
 def declare_link(parser: argparse.ArgumentParser) -> None:
@@ -110,12 +104,10 @@ def link(call: Call) -> None:
             memory.get(given.id, **call.scope)  # it may not be there
     elif given.remove:
         removed = memory.unlink(given.id, given.other, given.type, **call.scope)
-        call.out.json({"removed": removed}) if call.out.is_json else print(f"removed {removed}")
+        call.out.result({"removed": removed}, f"removed {removed}")
         return
     else:
         shown = [memory.link(given.id, given.other, given.type, given.strength, **call.scope)]
     for one in shown:
-        if call.out.is_json:
-            call.out.json(one.to_dict())
-        else:
-            call.out.line(f"{one.from_id} {one.type.value} {one.to_id} {one.strength:.2f}")
+        text = f"{one.from_id} {one.type.value} {one.to_id} {one.strength:.2f}"
+        call.out.result(one.to_dict(), text)

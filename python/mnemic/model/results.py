@@ -460,14 +460,18 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     def _flags(self) -> tuple[bool, bool, bool]:
         return self.degraded, self.partial, self.approximate
 
-    def table(self) -> str:
+    def table(self, width: int | None = None) -> str:
         """Return the hits as a table of plain text, one line for each.
 
         Columns are the place, the score, the shares that add up to it, the words matched, and the
         content, cut; shares and words only with `explain=True`. Content and words of sensitive
         memories are hidden.
+
+        Args:
+            width: Columns that a line takes, where the numbers leave some; else words and contents
+                have columns of their own width.
         """
-        return table_of(self.hits)
+        return table_of(self.hits, width)
 
     def __str__(self) -> str:
         return self.table() if any(hit.why is not None for hit in self.hits) else repr(self)
