@@ -38,4 +38,5 @@ from mnemic.model import SearchHit as SearchHit
 from mnemic.model import SearchResults as SearchResults
 from mnemic.model import UpdateResult as UpdateResult
 from mnemic.model import Weights as Weights
+from mnemic.reporting.progress import progress_bar as progress_bar
 from mnemic.string_vector_map import StringVectorMap as StringVectorMap

@@ -184,7 +184,7 @@ def test_a_bar_is_drawn_on_one_line_of_the_terminal_which_ends_with_the_work(pla
     assert all(re.fullmatch(r"\[#* *\] import: \d+( of 2000 \(\d+ %\))?", bar) for bar in bars[1:])
     assert last == f"[{'#' * 20}] import: 2000 of 2000 (100 %)"
     assert max(map(len, bars)) < 60
-    assert result == "stored 2000 memories; 0 were there already"
+    assert result == "2000 memories: 2000 new, 0 changed, 0 unchanged"
     assert (user, rest) == ("      2000 of ana", "")
 
 
@@ -192,7 +192,7 @@ def test_a_pipe_gets_no_bar(place, source):
     del place
     command = [sys.executable, "-c", DRAWING, "import", "--from", "csv", source]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("stored 2000 memories")
+    assert done.stdout.startswith("2000 memories: 2000 new")
     assert done.stderr == ""
 
 
@@ -210,7 +210,7 @@ def test_an_interrupted_import_keeps_what_was_stored_and_goes_on(place, source):
         kept = memory.count(user_id="ana")
     code, rest = imports(source).rest()
     assert code == DONE
-    assert f"stored {2000 - kept} memories; {kept} were there already" in rest
+    assert f"2000 memories: {2000 - kept} new, 0 changed, {kept} unchanged" in rest
     listed = subprocess.check_output([*COMMAND, "list", "--user", "ana"], text=True)
     contents = [line.split("\t")[0] for line in listed.splitlines()]
     assert sorted(contents) == sorted(f"Memory {at}" for at in range(2000))

@@ -89,8 +89,10 @@ def _export_notes(call: Call) -> int:
     if given.file == "-" or given.all_users:
         raise InvalidArgumentError("markdown takes the name of a folder, and one user's memories")
     entries = _memories(call)
-    target, progress = Path(given.file), call.out.counter("export")
-    return exporting.write_notes(entries, target, overwrite=given.overwrite, report=progress)
+    with call.out.counting("export") as report:
+        return exporting.write_notes(
+            entries, Path(given.file), overwrite=given.overwrite, report=report
+        )
 
 
 _WRITERS: Final[dict[str, Callable[[Call], int]]] = {
@@ -147,12 +149,12 @@ def _import_other(call: Call) -> None:
         raise InvalidArgumentError(f"{given.file} is the memory that would be written")
     user = None if given.all_users else call.user
     job = Import(given.kind, given.file, Chosen(given.text_field, given.user_field, user))
-    progress = call.out.counter("import")
     try:
-        if given.dry_run:
-            job.compare(_stored(call), progress)
-        else:
-            job.store(call.memory(track_access=False), progress)
+        with call.out.counting("import") as report:
+            if given.dry_run:
+                job.compare(_stored(call), report)
+            else:
+                job.store(call.memory(track_access=False), report)
     except BaseException:
         stored = job.report.new + job.report.changed
         if stored and not given.dry_run:

@@ -2,10 +2,11 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
+from mnemic import progress_bar
 from mnemic.demo.printing import printable
 from mnemic.model import MemoryEntry
 
@@ -56,21 +57,9 @@ class Output:
 
         return get_terminal_size().columns
 
-    def counter(self, work: str) -> Callable[[int, int | None], None]:
-        """Return a function that shows a person once a second how far a work is.
-
-        What is printed next begins on the same line.
-        """
-        shown_at = time.monotonic()
-
-        def show(done: int, total: int | None) -> None:
-            nonlocal shown_at
-            if self.progress and time.monotonic() - shown_at >= 1:
-                shown_at = time.monotonic()
-                of_all = f" of {total}" if total else ""
-                print(f"{work}: {done}{of_all}", end="\r", file=sys.stderr, flush=True)
-
-        return show
+    def counting(self, work: str) -> AbstractContextManager[Callable[[int, int | None], object]]:
+        """Show a person how far a work is; the function given takes what is done and the total."""
+        return progress_bar(work) if self.progress else nullcontext(_silent)
 
     def json(self, value: Any) -> None:
         """Print one line of JSON."""
@@ -129,6 +118,10 @@ class Output:
             else:
                 table.add_row(*first, Text.assemble(text, "\n", last, overflow="fold"))
         console.print(table)
+
+
+def _silent(done: int, total: int | None) -> None:
+    del done, total
 
 
 def _cells(entry: MemoryEntry) -> tuple[str, str, str]:

@@ -45,13 +45,30 @@ def reporting(progress: Progress | None, name: str) -> Generator[Report, None, N
     if progress is None or progress is False:
         yield silent
     elif progress is True:
-        display = Display(name)
-        try:
-            yield display.show
-        finally:
-            display.close()
+        with progress_bar(name) as show:
+            yield show
     else:
         yield _GuardedReport(_of_two(progress))
+
+
+@contextmanager
+def progress_bar(name: str) -> Generator[Callable[[int, int | None], object], None, None]:
+    """Show how far a long work is on stderr, as calls with `progress=True` do.
+
+    A terminal has one line with a bar, anything else a line for each report: at most one a second,
+    and none for work of less than a second.
+
+    Args:
+        name: Name of the work.
+
+    Yields:
+        A function that takes the number done so far and their total, None where it is not known.
+    """
+    display = Display(name)
+    try:
+        yield display.show
+    finally:
+        display.close()
 
 
 def checked_progress(progress: object) -> None:
