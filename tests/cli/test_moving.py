@@ -5,14 +5,12 @@ import io
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from mnemic import Memory
 from mnemic.cli.main import DONE, FAILED, USAGE, main
-from mnemic.cli.output import Output
 from mnemic.importers.kinds import KINDS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
@@ -207,13 +205,3 @@ def test_search_and_add_load_no_reader():
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     assert done.stdout == "\n"
-
-
-def test_a_long_work_is_counted_once_a_second_where_a_person_looks(monkeypatch, capsys):
-    now = iter([0, 0.5, 1.25, 2, 2.5])
-    monkeypatch.setattr(time, "monotonic", lambda: next(now))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    show = Output(is_json=False).counter("import")
-    for done in (1, 2, 3):
-        show(done, 9)
-    assert capsys.readouterr().err == "import: 2 of 9\r"

@@ -15,11 +15,13 @@ PRIMITIVES = {
     *("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier", "Event"),
     *("Thread", "Timer"),
 }
+PROGRAMS = {PACKAGE / "cli", PACKAGE / "mcp", PACKAGE / "importers"}
+"""Rooms that use public names alone, as programs of others do."""
 MODULES = [
     path
     for folder in (PACKAGE, Path(mnemic_files.__file__).parent)
     for path in sorted(folder.rglob("*.py"))
-    if path.parent != PACKAGE / "threads"
+    if path.parent not in {PACKAGE / "threads", *PROGRAMS}
 ]
 
 
@@ -64,6 +66,7 @@ NAMES = re.compile(
     r"""(?:thread_of|Background|CallThreads|EventLoopThread)\(\s*"([\w-]+)"
       | ThreadPoolExecutor\(.*"mnemic-([\w-]+)"
       | name\("mnemic-([\w-]+)"
+      | Thread\(.*name="mnemic-([\w-]+)"
       | owner:\ str\ =\ "(\w+)" """,
     re.VERBOSE,
 )
