@@ -128,6 +128,10 @@ postgres: $(TOOLS) ## start a PostgreSQL server for trying things out, and print
 outside: $(TOOLS) ## run the store tests of LangGraph over mnemic; fetches them, part of no other target
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m tests.outside
 
+.PHONY: adapters
+adapters: prerequisites ## install each adapter beside its framework, run both their tests, print a table; fetches much
+	$(PYTHON) adapters/run.py --times
+
 .PHONY: same
 same: PROGRAMS ?= 2000
 same: $(TOOLS) ## whether two checkouts show the same: make same BEFORE=… AFTER=…

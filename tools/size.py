@@ -52,6 +52,8 @@ Table: TypeAlias = dict[str, Sizes]
 
 def folder_of(path: PurePath) -> str | None:
     """Return the folder that a source file belongs to."""
+    if path.is_relative_to("adapters"):
+        return "/".join(path.parts[:2]) if path.parts[2:3] == ("src",) else "adapters"
     for inner in INNER_FOLDERS:
         if path.is_relative_to(inner):
             return inner
