@@ -64,6 +64,11 @@ class Environment:
         self.python = self.folder / "venv" / "bin" / "python"
 
     @property
+    def is_distribution(self) -> bool:
+        """Whether there is something to install, and not recipes alone."""
+        return (self.adapter / "pyproject.toml").exists()
+
+    @property
     def requirements(self) -> list[str]:
         """The framework with its version, and what belongs to it."""
         wanted = list(self.settings["environments"][self.name]["requirements"])
@@ -71,27 +76,26 @@ class Environment:
 
     @cached_property
     def framework(self) -> str:
-        """The framework, and the version of it that is installed."""
-        name = self.requirements[0].partition("==")[0]
-        code = f"import importlib.metadata as found; print(found.version({name!r}))"
-        command = [str(self.python), "-c", code]
-        shown = subprocess.run(command, check=True, capture_output=True, text=True)
-        return f"{name} {shown.stdout.strip()}"
+        """The framework, and the version of it that is installed; of recipes all clients."""
+        wanted = self.requirements[: 1 if self.is_distribution else None]
+        names = [each.partition("==")[0] for each in wanted]
+        code = "import sys; from importlib.metadata import version as v; "
+        code += "print(*(f'{name} {v(name)}' for name in sys.argv[1:]), sep=', ')"
+        command = [str(self.python), "-c", code, *names]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def make(self, wheels: Iterable[Path]) -> None:
         """Install everything in one call, so that the bounds are resolved together."""
         if not self.python.exists():
             run(sys.executable, "-m", "venv", self.folder / "venv")
-        wanted = [
-            *self.requirements,
-            *self.settings["tests"]["requirements"],
-            self.adapter,
-            *wheels,
-        ]
+        ours = [*wheels, *([self.adapter] if self.is_distribution else [])]
         self.pip("install", "--upgrade", "pip>=25.1")
-        self.pip("install", *(["--upgrade"] if self.is_canary else []), *wanted)
+        upgrade = ["--upgrade"] if self.is_canary else []
+        self.pip(
+            "install", *upgrade, *self.requirements, *self.settings["tests"]["requirements"], *ours
+        )
         # Those that are there already have the same version, and may be older.
-        self.pip("install", "--force-reinstall", "--no-deps", self.adapter, *wheels)
+        self.pip("install", "--force-reinstall", "--no-deps", *ours)
 
     def pip(self, *arguments: str | Path) -> None:
         """Call pip of this environment."""
@@ -125,7 +129,7 @@ class Environment:
                 top, _, name = member.name.partition("/")
                 if any(name == file or name.startswith(f"{file}/") for file in suite["files"]):
                     archive.extract(member, target, filter="data")
-        return target / str(top)
+        return Path(target, top)
 
     def test(
         self,
@@ -143,6 +147,7 @@ class Environment:
         subprocess.run(
             [
                 *(str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+                "--disable-warnings",
                 *("-c", os.devnull, "--rootdir", ".", "--tb=short", f"--junit-xml={report}"),
                 *options,
                 *(f"--deselect={test}" for test in left_out),
@@ -215,8 +220,7 @@ def built() -> list[Path]:
 def lines(adapter: Path) -> int:
     """Count the lines of code of an adapter, as the project's budgets do."""
     sources = (path.relative_to(ROOT) for path in adapter.glob("src/**/*.py"))
-    folders: dict[str, dict[str, int]] = size.measured(sources)["folders"]
-    return folders[f"adapters/{adapter.name}"]["lines"]
+    return sum(each["lines"] for each in size.measured(sources)["folders"].values())
 
 
 def run(*command: str | Path, **options: Any) -> None:
@@ -260,10 +264,10 @@ def main() -> int:
             place = Environment(adapter, kind, settings, is_canary=given.canary)
             place.make(wheels)
             outcomes += place.suites()
-            if kind == "newest":
+            if kind == "newest" and place.is_distribution:
                 outcomes.append(place.types())
-                if given.times and "times" in settings:
-                    place.times()
+            if kind == "newest" and given.times and "times" in settings:
+                place.times()
     print(table(outcomes))
     (WORK / "table.md").write_text(table(outcomes) + "\n", encoding="utf-8")
     return int(not all(outcome.is_good for outcome in outcomes))
