@@ -157,7 +157,9 @@ def test_what_cannot_be_stored_raises_errors_of_mnemic_and_stores_nothing(servic
 def test_calls_come_from_many_tasks_and_event_loops_at_once(service):
     async def many(start):
         async def one(at):
-            await service.add_session_to_memory(session(event(f"e{at}", f"Note {at}"), key=f"s{at}"))
+            await service.add_session_to_memory(
+                session(event(f"e{at}", f"Note {at}"), key=f"s{at}")
+            )
             return await texts(service, f"Note {at}")
 
         return await asyncio.gather(*(one(at) for at in range(start, start + 20)))
