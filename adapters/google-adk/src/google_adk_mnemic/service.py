@@ -100,9 +100,12 @@ class MnemicMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Return the memories that match a query best, best first; of a long one its beginning."""
+        """Return the memories that match a query best, best first; of a long one its beginning.
+
+        A query without letters and digits finds nothing.
+        """
         asked = query.replace("\0", " ").strip()[:_LONGEST_QUERY]
-        if not asked:
+        if not any(map(str.isalnum, asked)):
             return SearchMemoryResponse()
         user = _user(app_name, user_id)
         hits = await self.memory.search(asked, user_id=user, **self._options)

@@ -19,7 +19,7 @@ from strands.types.content import Message
 from mnemic import AsyncMemory, AsyncScopedMemory, Memory, MemoryType, SearchHit
 from mnemic import MemoryEntry as Stored
 from mnemic.annotations import MinScore
-from mnemic.errors import InvalidArgumentError, ReadOnlyError
+from mnemic.errors import InvalidArgumentError
 
 _IDS = UUID("0a5b9d0e-6b1f-5a37-8f0e-2d4f0b7e9c61")
 _DEFAULT_RESULTS = 10
@@ -62,17 +62,14 @@ class MnemicMemoryStore(MemoryStore):
         extraction: ExtractionConfig | bool | None = None,
         min_score: MinScore = None,
     ) -> None:
-        if not name or (max_search_results is not None and max_search_results < 1):
-            raise InvalidArgumentError(
-                f"a store needs a name and at least 1 for max_search_results; got {name!r} and "
-                f"{max_search_results}"
-            )
+        if not name.strip():
+            raise InvalidArgumentError("a store's name must not be empty; name it, as 'notes'")
         if isinstance(memory, str | os.PathLike):
             memory = AsyncMemory(memory, agent_id="strands")
         self.memory = memory.aio if isinstance(memory, Memory) else memory
         self.name = name
         self.description = description
-        self.max_search_results = max_search_results
+        self.max_search_results = _checked(max_search_results)
         self.writable = writable
         self.extraction = extraction
         self._min_score = min_score
@@ -93,14 +90,13 @@ class MnemicMemoryStore(MemoryStore):
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Return the memories that match a query best, best first; of a long one its beginning.
 
-        Beside its own each has `_id`, `_relevanceScore`, 0 to 1, and `_createdAt` as metadata, and
-        a message `_role`.
+        A query without letters and digits finds nothing. Beside its own each has as metadata `_id`,
+        `_relevanceScore`, 0 to 1, `_createdAt` and, of a message, `_role`.
         """
-        limit = options.get("max_search_results") if options else None
-        if limit is None:
-            limit = self.max_search_results or _DEFAULT_RESULTS
+        given = _checked(options.get("max_search_results")) if options else None
+        limit = given or self.max_search_results or _DEFAULT_RESULTS
         asked = _clean(query).strip()[:_LONGEST_QUERY]
-        if not asked:
+        if not any(map(str.isalnum, asked)):
             return []
         hits = await self.memory.search(
             asked, user_id=self._user, limit=min(limit, _MOST_RESULTS), min_score=self._min_score
@@ -148,7 +144,13 @@ class MnemicMemoryStore(MemoryStore):
 
     def _check_writable(self) -> None:
         if not self.writable:
-            raise ReadOnlyError(f"the store {self.name!r} is not writable; make it so to add to it")
+            raise InvalidArgumentError(f"{self.name}: the store is not writable; set writable=True")
+
+
+def _checked(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise InvalidArgumentError(f"max_search_results must be at least 1; got {limit}")
+    return limit
 
 
 def _metadata(hit: SearchHit) -> Metadata:
