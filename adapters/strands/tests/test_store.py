@@ -80,6 +80,14 @@ def test_numbers_count_until_the_next_agent_begins(store):
     assert sorted(run(texts(store, "yes or no"))) == ["No"] * 3 + ["Yes"] * 3
 
 
+def test_numbers_of_two_processes_are_not_the_same(tmp_path):
+    with Memory(tmp_path / "memory.db") as memory:
+        for _ in range(2):
+            store = MnemicMemoryStore(memory, name="notes")
+            run(store.add_messages([message("Yes")], AddMessagesContext([0])))
+        assert run(texts(store, "yes")) == ["Yes", "Yes"]
+
+
 def test_a_message_with_a_tracking_id_is_stored_once_whatever_its_number(store):
     tracked = message("Yes", tracking_id="0b1f")
     for numbers in (None, [0], [7]):
