@@ -44,7 +44,15 @@ class UnsupportedUseError(MnemicError, TypeError):
 
 
 class DimensionMismatchError(InvalidArgumentError):
-    """A vector's length is not the map's dimension."""
+    """A vector's length is not the map's dimension, or not that of a memory's vectors.
+
+    Attributes:
+        stored: Number of dimensions of the memory's vectors; None where a map raised it.
+        given: That of the vector given; None likewise.
+    """
+
+    stored: int | None = None
+    given: int | None = None
 
 
 class CountMismatchError(InvalidArgumentError):
@@ -280,7 +288,15 @@ class SchemaVersionError(StoreError):
 
 
 class EmbeddingModelMismatchError(StoreError):
-    """The stored vectors come from another embedding model or have another dimension."""
+    """The stored vectors come from another embedding model or have another dimension.
+
+    Attributes:
+        stored: Number of dimensions of the stored vectors; None where the names alone differ.
+        given: That of the vectors given; None likewise.
+    """
+
+    stored: int | None = None
+    given: int | None = None
 
 
 class StoreBusyError(StoreError):

@@ -113,10 +113,12 @@ class VectorModel:
             self._check_recorded()
             return False
         if vectors.shape[-1] != known[1]:
-            raise DimensionMismatchError(
+            unfit = DimensionMismatchError(
                 f"vector has the shape {vectors.shape}, and the vectors of {known[0]!r} have "
                 f"{known[1]} dimensions"
             )
+            unfit.stored, unfit.given = known[1], vectors.shape[-1]
+            raise unfit
         return True
 
     def check_new(self, entries: Iterable[NewEntry]) -> int | None:
@@ -138,7 +140,7 @@ class VectorModel:
                 self._check_recorded()
                 dimensions = size
             if (model, size) != (self.name, dimensions):
-                raise self._unfit(new, model, dimensions)
+                raise self._unfit(new, model, dimensions, size)
         return dimensions
 
     def _check_recorded(self) -> None:
@@ -146,13 +148,18 @@ class VectorModel:
         if recorded is not None and recorded[0] != self.name:
             raise self._other(recorded)
 
-    def _unfit(self, new: NewEntry, model: str, dimensions: int) -> EmbeddingModelMismatchError:
+    def _unfit(
+        self, new: NewEntry, model: str, dimensions: int, size: int
+    ) -> EmbeddingModelMismatchError:
         which = "the embedder is" if self._embedder is not None else "the memory's vectors are of"
-        return EmbeddingModelMismatchError(
+        unfit = EmbeddingModelMismatchError(
             f"memory {new.entry.id} comes with an embedding of {model!r} with the shape "
             f"{new.shape}, and {which} {self.name!r} with {dimensions} dimensions; leave its "
             "embedding out"
         )
+        if size != dimensions:
+            unfit.stored, unfit.given = dimensions, size
+        return unfit
 
     def fits(self, model: str | None, dimensions: int) -> bool:
         """Return whether vectors of a model fit; without a chosen model all do."""

@@ -41,8 +41,11 @@ def check_model(agent_id: str, known: Sequence[object], model: Model) -> None:
         model: The model of further vectors.
     """
     if known[0] is not None and tuple(known) != model:
-        raise EmbeddingModelMismatchError(
+        unfit = EmbeddingModelMismatchError(
             f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions, and "
             f"those of {model[0]!r} with {model[1]} cannot be compared with them; open the memory "
             f"with the embedder {known[0]!r}, or have all embedded again: memory.reembed(...)"
         )
+        if isinstance(known[1], int) and known[1] != model[1]:
+            unfit.stored, unfit.given = known[1], model[1]
+        raise unfit
