@@ -7,6 +7,7 @@ called, so that the suite cannot pass over CrewAI's own storage.
 from collections import Counter
 from functools import wraps
 from pathlib import Path
+from tempfile import mkdtemp
 
 import crewai.memory.storage.lancedb_storage
 import pytest
@@ -22,11 +23,12 @@ EXPECTED = {
 class LanceDBStorage(MnemicStorage):
     """The adapter with the arguments of the class in whose place it is: a folder, and a length."""
 
-    def __init__(self, path, vector_dim=None, compact_every=0):
-        """Make the folder."""
+    def __init__(self, path=None, vector_dim=None, compact_every=0):
+        """Make the folder; a new one where none is named."""
         del vector_dim, compact_every
-        Path(path).mkdir(parents=True, exist_ok=True)
-        super().__init__(Path(path, "mnemic.db"))
+        folder = Path(mkdtemp() if path is None else path)
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(folder / "mnemic.db")
 
 
 def _counted(name):

@@ -45,7 +45,8 @@ class MnemicStorage:
     ) -> None:
         self._path = path
         self._user_id = user_id
-        self._options = {"embedding_model": "crewai", "track_access": False} | options
+        own: dict[str, Any] = {"embedding_model": "crewai", "track_access": False}
+        self._options = own | options
 
     @cached_property
     def _opened(self) -> Memory:
@@ -116,7 +117,7 @@ class MnemicStorage:
     ) -> list[MemoryRecord]:
         """Return records with their vectors, newest first."""
         window: dict[str, Any] = {"filters": of.filters_of(scope_prefix), "embeddings": True}
-        end = offset + limit
+        end = offset + limit if offset >= 0 else offset
         pages = (
             self._memory.list(offset=at, limit=min(_PAGE, end - at), **window)
             for at in range(offset, end, _PAGE)
