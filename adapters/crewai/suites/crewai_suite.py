@@ -4,14 +4,18 @@ The plugin is loaded before the tests are collected, and fails the run where the
 called, so that the suite cannot pass over CrewAI's own storage.
 """
 
+import os
 from collections import Counter
 from functools import wraps
 from pathlib import Path
 from tempfile import mkdtemp
 
-import crewai.memory.storage.lancedb_storage
-import pytest
-from crewai_mnemic import MnemicStorage
+os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"  # which waits for an answer from outside
+os.environ["OTEL_SDK_DISABLED"] = "true"
+
+import crewai.memory.storage.lancedb_storage  # noqa: E402
+import pytest  # noqa: E402
+from crewai_mnemic import MnemicStorage  # noqa: E402
 
 calls = Counter()
 EXPECTED = {

@@ -71,17 +71,17 @@ def record_of(entry: MemoryEntry) -> MemoryRecord:
     )
 
 
-def filters_of(scope: str | None, given: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the filter of what is in a scope and meets the conditions of a call."""
-    filters: dict[str, Any] = {"scope": {"prefix": path_of(scope)}}
-    conditions = given or {}
-    if categories := conditions.get("categories"):
+def filters_of(scope_prefix: str | None, **given: Any) -> dict[str, Any]:
+    """Return the filter of what is in a scope and meets all conditions of a call."""
+    filters = {
+        f"metadata.{key}": {"eq": value}
+        for key, value in (given.get("metadata_filter") or {}).items()
+    }
+    if categories := given.get("categories"):
         filters["tags"] = {"any": categories}
-    if older_than := conditions.get("older_than"):
+    if older_than := given.get("older_than"):
         filters["created_at"] = {"lt": _in_utc(older_than)}
-    for key, value in (conditions.get("metadata_filter") or {}).items():
-        filters[f"metadata.{key}"] = {"eq": value}
-    return filters
+    return filters | {"scope": {"prefix": path_of(scope_prefix)}}
 
 
 def query_of(*args: Any, **named: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def query_of(*args: Any, **named: Any) -> dict[str, Any]:
     return {
         "vector": given["query_embedding"],
         "search_type": "semantic",
-        "filters": filters_of(given["scope_prefix"], given),
+        "filters": filters_of(**given),
         "limit": given["limit"],
         "min_score": given["min_score"] or None,
     }
@@ -102,7 +102,7 @@ def deletion_of(*args: Any, **named: Any) -> dict[str, Any]:
     """Return the arguments of mnemic's deletion; a list of no ids means no record."""
     given = _arguments(_DELETE, *args, **named)
     ids = None if given["record_ids"] is None else list(map(entry_id, given["record_ids"]))
-    return {"ids": ids, "filters": filters_of(given["scope_prefix"], given), "permanent": True}
+    return {"ids": ids, "filters": filters_of(**given), "permanent": True}
 
 
 def _arguments(method: Signature, *args: Any, **named: Any) -> dict[str, Any]:

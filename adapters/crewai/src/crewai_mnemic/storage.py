@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -13,7 +14,7 @@ from crewai.memory.storage.factory import set_memory_storage_factory
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from crewai_mnemic import records as of
-from mnemic import Memory, MemoryFilter, MemorySortOrder, ScopedMemory
+from mnemic import Memory, ScopedMemory
 from mnemic.errors import DimensionMismatchError, EmbeddingModelMismatchError
 
 _PAGE = 1000
@@ -126,12 +127,13 @@ class MnemicStorage:
 
     def get_scope_info(self, scope: str) -> ScopeInfo:
         """Return number, categories, first and last time and next scopes of a scope."""
+        count = self.count(scope)
         return ScopeInfo(
             path=of.path_of(scope).rstrip("/") or "/",
-            record_count=self.count(scope),
+            record_count=count,
             categories=list(self.list_categories(scope)),
-            oldest_record=self._first(scope, MemorySortOrder.CREATED_ASCENDING),
-            newest_record=self._first(scope, MemorySortOrder.CREATED_DESCENDING),
+            oldest_record=self._created(scope, max(count - 1, 0)),
+            newest_record=self._created(scope, 0),
             child_scopes=self.list_scopes(scope),
         )
 
@@ -151,9 +153,8 @@ class MnemicStorage:
         found = self._memory.distinct(field, filters=of.filters_of(scope), limit=_MOST)
         return {each.value: each.count for each in found}
 
-    def _first(self, scope: str, order: MemorySortOrder) -> Any:
-        query = MemoryFilter(sort_by=order, filters=of.filters_of(scope))
-        found = self._memory.list(limit=1, filters=query)
+    def _created(self, scope: str, offset: int) -> datetime | None:
+        found = self._memory.list(limit=1, offset=offset, filters=of.filters_of(scope))
         return of.record_of(found[0]).created_at if found else None
 
 
