@@ -3,6 +3,7 @@
 import array
 import asyncio
 import io
+import pickle
 import threading
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from mnemic import AsyncMemory, MemoryEntry
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory, ContextWindow
 from mnemic.errors import (
     CountMismatchError,
@@ -151,6 +152,32 @@ def test_vectors_of_one_call_have_one_dimension(memory):
     with pytest.raises(EmbeddingModelMismatchError, match=r"shape \(2,\).* with 3 dimensions"):
         memory.add_many(["one", "two"], embeddings=[NORTH, [1.0, 2.0]])
     assert memory.count() == 0
+
+
+def test_an_error_of_another_length_has_both(memory):
+    memory.add(MemoryEntry("a", embedding=NORTH))
+    with pytest.raises(DimensionMismatchError) as of_query:
+        memory.search(vector=[1.0, 2.0])
+    with pytest.raises(EmbeddingModelMismatchError) as of_entry:
+        memory.add_many([MemoryEntry("b", embedding=[1.0, 2.0])])
+    for error in (of_query.value, of_entry.value):
+        assert (error.stored, error.given) == (3, 2)
+        again = pickle.loads(pickle.dumps(error))
+        assert (again.stored, again.given, str(again)) == (3, 2, str(error))
+
+
+def test_an_error_of_a_first_call_has_both_lengths(memory):
+    with pytest.raises(EmbeddingModelMismatchError) as refused:
+        memory.add_many(["a", "b"], embeddings=[NORTH, [1.0]])
+    assert (refused.value.stored, refused.value.given) == (3, 1)
+
+
+def test_an_error_of_another_model_has_no_lengths(tmp_path):
+    with Memory(tmp_path / "a.db", embedder=None, embedding_model="one") as memory:
+        memory.add(MemoryEntry("a", embedding=NORTH))
+    with pytest.raises(EmbeddingModelMismatchError) as refused:
+        Memory(tmp_path / "a.db", embedder=None, embedding_model="two")
+    assert (refused.value.stored, refused.value.given) == (None, None)
 
 
 def test_an_error_shows_no_number_of_a_vector(memory):

@@ -112,38 +112,43 @@ class MnemicVectorStore(VectorStore):
         """As `get_by_ids`."""
         return [document_of(entry) for entry in await self.memory.aio.get_many(map(entry_id, ids))]
 
-    def _near(self, embedding: Vector, k: int = 4, **named: Any) -> Scored:
+    def similarity_search_with_score_by_vector(
+        self, embedding: Vector, k: int = 4, **named: Any
+    ) -> Scored:
+        """Return the `k` nearest documents that meet `filter`, with their cosines, best first."""
         return _scored(self.memory.search(**_query(embedding, k, **named)))
 
-    async def _anear(self, embedding: Vector, k: int = 4, **named: Any) -> Scored:
+    async def asimilarity_search_with_score_by_vector(
+        self, embedding: Vector, k: int = 4, **named: Any
+    ) -> Scored:
+        """As `similarity_search_with_score_by_vector`."""
         return _scored(await self.memory.aio.search(**_query(embedding, k, **named)))
 
     def similarity_search_with_score(self, query: str, *args: Any, **named: Any) -> Scored:
-        """Return the `k` nearest documents that meet `filter`, with their cosines, best first."""
-        return self._near(self._embedding.embed_query(query), *args, **named)
+        """As `similarity_search_with_score_by_vector`, for a text."""
+        vector = self._embedding.embed_query(query)
+        return self.similarity_search_with_score_by_vector(vector, *args, **named)
 
     async def asimilarity_search_with_score(self, query: str, *args: Any, **named: Any) -> Scored:
         """As `similarity_search_with_score`."""
-        return await self._anear(await self._embedding.aembed_query(query), *args, **named)
+        vector = await self._embedding.aembed_query(query)
+        return await self.asimilarity_search_with_score_by_vector(vector, *args, **named)
 
     def similarity_search(self, query: str, k: int = 4, **named: Any) -> Documents:
         """Return the `k` nearest documents that meet `filter`, best first."""
-        return [document for document, _ in self.similarity_search_with_score(query, k, **named)]
+        return _without_scores(self.similarity_search_with_score(query, k, **named))
 
     async def asimilarity_search(self, query: str, k: int = 4, **named: Any) -> Documents:
         """As `similarity_search`."""
-        scored = await self.asimilarity_search_with_score(query, k, **named)
-        return [document for document, _ in scored]
+        return _without_scores(await self.asimilarity_search_with_score(query, k, **named))
 
-    def similarity_search_by_vector(self, embedding: Vector, k: int = 4, **named: Any) -> Documents:
-        """Return the `k` nearest documents that meet `filter`, best first."""
-        return [document for document, _ in self._near(embedding, k, **named)]
+    def similarity_search_by_vector(self, *args: Any, **named: Any) -> Documents:
+        """As `similarity_search`, for a vector, `embedding`."""
+        return _without_scores(self.similarity_search_with_score_by_vector(*args, **named))
 
-    async def asimilarity_search_by_vector(
-        self, embedding: Vector, k: int = 4, **named: Any
-    ) -> Documents:
+    async def asimilarity_search_by_vector(self, *args: Any, **named: Any) -> Documents:
         """As `similarity_search_by_vector`."""
-        return [document for document, _ in await self._anear(embedding, k, **named)]
+        return _without_scores(await self.asimilarity_search_with_score_by_vector(*args, **named))
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -207,6 +212,10 @@ def _deletion(ids: Sequence[str] | None) -> dict[str, Any]:
 
 def _scored(hits: Iterable[SearchHit]) -> Scored:
     return [(document_of(hit.entry), hit.similarity or 0.0) for hit in hits]
+
+
+def _without_scores(scored: Scored) -> Documents:
+    return [document for document, _ in scored]
 
 
 def _diverse(query: Vector, found: list[MemoryEntry], k: int, lambda_mult: float) -> Documents:
