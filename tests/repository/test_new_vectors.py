@@ -162,7 +162,7 @@ def test_an_error_of_another_length_has_both(memory):
         memory.add_many([MemoryEntry("b", embedding=[1.0, 2.0])])
     for error in (of_query.value, of_entry.value):
         assert (error.stored, error.given) == (3, 2)
-        again = pickle.loads(pickle.dumps(error))
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - its own
         assert (again.stored, again.given, str(again)) == (3, 2, str(error))
 
 

@@ -13,9 +13,9 @@ from tempfile import mkdtemp
 os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"  # which waits for an answer from outside
 os.environ["OTEL_SDK_DISABLED"] = "true"
 
-import crewai.memory.storage.lancedb_storage  # noqa: E402
-import pytest  # noqa: E402
-from crewai_mnemic import MnemicStorage  # noqa: E402
+import crewai.memory.storage.lancedb_storage
+import pytest
+from crewai_mnemic import MnemicStorage
 
 calls = Counter()
 EXPECTED = {

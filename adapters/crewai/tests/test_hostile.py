@@ -9,7 +9,7 @@ from crewai.memory.types import MemoryRecord
 from crewai_mnemic import MnemicStorage
 
 NORTH = [1.0, 0.0]
-SECRET = "The code of the vault is 4711"
+PRIVATE = "The code of the vault is 4711"
 
 
 def record(content, scope="/x", **fields):
@@ -35,7 +35,7 @@ def test_what_one_user_does_changes_nothing_of_another(tmp_path, bound):
     bob.save([record("bob's own", id="shared id", categories=["b"])])
     before = all_answers(bob)
     alice = MnemicStorage(path, user_id="alice")
-    alice.save([record(SECRET, "/x/alice", id="shared id", categories=["a"])])
+    alice.save([record(PRIVATE, "/x/alice", id="shared id", categories=["a"])])
     alice.save([record("more", id=str(at)) for at in range(20)])
     alice.touch_records(["shared id"])
     alice.update(record("changed", id="shared id", private=True))
@@ -53,7 +53,7 @@ def test_what_one_user_does_changes_nothing_of_another(tmp_path, bound):
 @pytest.mark.parametrize("scope", ["/x' OR scope <> '", "%", "_", "/\\", "/x/../y", "*", "/X"])
 def test_no_scope_reaches_another(tmp_path, scope):
     storage = MnemicStorage(tmp_path / "memories.db")
-    storage.save([record(SECRET, "/x"), record("another", "/y")])
+    storage.save([record(PRIVATE, "/x"), record("another", "/y")])
     assert storage.search(NORTH, scope_prefix=scope) == []
     assert storage.list_records(scope) == []
     assert storage.delete(scope_prefix=scope) == 0
@@ -66,7 +66,7 @@ def test_no_scope_reaches_another(tmp_path, scope):
 def test_what_is_deleted_is_gone_from_the_file_and_stays_so(tmp_path, how):
     path = tmp_path / "memories.db"
     storage = MnemicStorage(path)
-    storage.save([record(SECRET, id="1"), record("kept", "/y", id="2")])
+    storage.save([record(PRIVATE, id="1"), record("kept", "/y", id="2")])
     {
         "delete": lambda: storage.delete(record_ids=["1"]),
         "reset": lambda: storage.reset("/x"),
@@ -74,11 +74,11 @@ def test_what_is_deleted_is_gone_from_the_file_and_stays_so(tmp_path, how):
     }[how]()
     storage.close()
     again = MnemicStorage(path)
-    assert SECRET not in str(all_answers(again))
+    assert PRIVATE not in str(all_answers(again))
     assert "kept" in str(all_answers(again))
     again.close()
     for file in tmp_path.iterdir():
-        assert SECRET.encode() not in file.read_bytes()
+        assert PRIVATE.encode() not in file.read_bytes()
 
 
 WRITER = """

@@ -34,6 +34,10 @@ def record(content="tea", scope="/", **fields):
     return MemoryRecord(**{"content": content, "scope": scope, "embedding": NORTH} | fields)
 
 
+def day(*parts):
+    return datetime(*parts)  # noqa: DTZ001 - CrewAI's times have no zone
+
+
 def contents(records):
     return sorted(each.content for each in records)
 
@@ -75,8 +79,8 @@ def test_every_field_of_a_record_comes_back(storage):
         categories=["secret", "home"],
         metadata={"a.b": {"in": [1, None, 2.5]}, "": "x", "$eq": True},
         importance=0.9,
-        created_at=datetime(2026, 1, 2, 3, 4, 5, 6),
-        last_accessed=datetime(2026, 2, 3),
+        created_at=day(2026, 1, 2, 3, 4, 5, 6),
+        last_accessed=day(2026, 2, 3),
         source="alice",
         private=True,
         embedding=[3.0, 4.0],
@@ -100,9 +104,9 @@ def test_a_private_record_is_hidden_where_mnemic_shows_memories(storage, tmp_pat
 
 def test_a_time_with_a_zone_comes_back_in_utc_without_one(storage):
     storage.save([record(created_at=datetime(2026, 1, 1, tzinfo=UTC))])
-    assert storage.list_records()[0].created_at == datetime(2026, 1, 1)
-    assert storage.delete(older_than=datetime(2026, 1, 1)) == 0
-    assert storage.delete(older_than=datetime(2026, 1, 1, 0, 0, 1)) == 1
+    assert storage.list_records()[0].created_at == day(2026, 1, 1)
+    assert storage.delete(older_than=day(2026, 1, 1)) == 0
+    assert storage.delete(older_than=day(2026, 1, 1, 0, 0, 1)) == 1
 
 
 def test_all_conditions_of_a_deletion_must_hold(storage):
@@ -178,13 +182,13 @@ def test_a_vector_of_another_length_is_refused_by_crewais_error(storage):
 
 
 def test_touching_renews_the_last_access(storage):
-    storage.save([record(id="1", last_accessed=datetime(2020, 1, 1))])
+    storage.save([record(id="1", last_accessed=day(2020, 1, 1))])
     storage.touch_records(["1", "unknown"])
-    assert storage.get_record("1").last_accessed > datetime(2026, 1, 1)
+    assert storage.get_record("1").last_accessed > day(2026, 1, 1)
 
 
 def test_lists_are_newest_first_and_longer_than_a_page(storage):
-    start = datetime(2026, 1, 1)
+    start = day(2026, 1, 1)
     storage.save([record(str(at), created_at=start + timedelta(seconds=at)) for at in range(2100)])
     listed = [int(each.content) for each in storage.list_records(limit=5000, offset=50)]
     assert listed == list(range(2049, -1, -1))

@@ -10,7 +10,7 @@ from langchain_mnemic import MnemicRetriever, MnemicVectorStore
 
 from mnemic.errors import MnemicError
 
-SECRET = "The code of the vault is 4711"
+PRIVATE = "The code of the vault is 4711"
 FAKE = DeterministicFakeEmbedding(size=16)
 
 
@@ -37,8 +37,8 @@ def test_what_one_user_does_changes_nothing_of_another(tmp_path, bound):
     bob.add_texts(["Bob's own code", "Bob's tea"], [{"n": 1}, {"n": 2}], ids=["shared id", "tea"])
     before = all_answers(bob)
     alice = bob.scoped("alice") if bound is None else opened(tmp_path / "documents.db", "alice")
-    alice.add_texts([SECRET] * 20, ids=[str(at) for at in range(20)])
-    alice.add_texts([f"Alice's {SECRET}"], [{"n": 1}], ids=["shared id"])
+    alice.add_texts([PRIVATE] * 20, ids=[str(at) for at in range(20)])
+    alice.add_texts([f"Alice's {PRIVATE}"], [{"n": 1}], ids=["shared id"])
     assert all_answers(bob) == before
     bob.delete(["0", "1"])
     assert len(alice.get_by_ids(["0", "1", "shared id"])) == 3
@@ -61,18 +61,18 @@ def test_a_store_of_a_user_cannot_be_widened(tmp_path):
 @pytest.mark.parametrize("how", ["ids", "all", "replaced"])
 def test_what_is_deleted_is_gone_from_the_file_and_stays_so(tmp_path, how):
     store = opened(tmp_path / "documents.db", "alice")
-    store.add_texts([SECRET], ids=["1"])
+    store.add_texts([PRIVATE], ids=["1"])
     {
         "ids": lambda: store.delete(["1"]),
-        "all": lambda: store.delete(),
+        "all": store.delete,
         "replaced": lambda: store.add_texts(["new"], ids=["1"]),
     }[how]()
     store.close()
     again = opened(tmp_path / "documents.db", "alice")
-    assert SECRET not in str(all_answers(again))
+    assert PRIVATE not in str(all_answers(again))
     again.close()
     for file in tmp_path.iterdir():
-        assert SECRET.encode() not in file.read_bytes()
+        assert PRIVATE.encode() not in file.read_bytes()
 
 
 WRITER = """
