@@ -1,4 +1,4 @@
-"""Runs CrewAI's own tests of its memory over mnemic: `LanceDBStorage` is the adapter.
+"""Runs CrewAI's own tests of its memory over mnemic, which is both of CrewAI's storages.
 
 The plugin is loaded before the tests are collected, and fails the run where the adapter was not
 called, so that the suite cannot pass over CrewAI's own storage.
@@ -14,18 +14,19 @@ os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"  # which waits for an answer fro
 os.environ["OTEL_SDK_DISABLED"] = "true"
 
 import crewai.memory.storage.lancedb_storage
+import crewai.memory.storage.qdrant_edge_storage
 import pytest
 from crewai_mnemic import MnemicStorage
 
 calls = Counter()
 EXPECTED = {
     *("save", "search", "update", "delete", "reset", "get_record", "list_records"),
-    *("get_scope_info", "list_scopes", "list_categories", "count"),
+    *("get_scope_info", "list_scopes", "list_categories", "count", "touch_records"),
 }
 
 
-class LanceDBStorage(MnemicStorage):
-    """The adapter with the arguments of the class in whose place it is: a folder, and a length."""
+class Swapped(MnemicStorage):
+    """The adapter with the arguments of those in whose place it is: a folder, and a length."""
 
     def __init__(self, path=None, vector_dim=None, compact_every=0):
         """Make the folder; a new one where none is named."""
@@ -49,7 +50,8 @@ def _counted(name):
 def pytest_configure(config):
     """Put the adapter in the place of CrewAI's storage, and count what it is called for."""
     del config
-    crewai.memory.storage.lancedb_storage.LanceDBStorage = LanceDBStorage
+    crewai.memory.storage.lancedb_storage.LanceDBStorage = Swapped
+    crewai.memory.storage.qdrant_edge_storage.QdrantEdgeStorage = Swapped
     for name in EXPECTED:
         setattr(MnemicStorage, name, _counted(name))
 
