@@ -203,6 +203,22 @@ def test_what_a_caller_changes_in_a_record_changes_no_other(storage):
     assert storage.search(NORTH)[0][0].metadata == {"a": {"b": 1}}
 
 
+def test_first_calls_of_many_threads_share_one_memory():
+    for _ in range(20):
+        storage, ready = MnemicStorage(":memory:"), threading.Barrier(4)
+
+        def save(name, storage=storage, ready=ready):
+            ready.wait()
+            storage.save([record(name)])
+
+        threads = [threading.Thread(target=save, args=(str(at),)) for at in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert contents(storage.list_records()) == ["0", "1", "2", "3"]
+
+
 def test_awaited_calls_do_what_plain_ones_do(storage):
     async def steps():
         await asyncio.gather(*(storage.asave([record(str(at), id=str(at))]) for at in range(50)))

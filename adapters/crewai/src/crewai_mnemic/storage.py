@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from crewai.memory.storage import backend
@@ -44,22 +45,22 @@ class MnemicStorage:
     def __init__(
         self, path: str | os.PathLike[str], *, user_id: str | None = None, **options: Any
     ) -> None:
-        self._path = path
-        self._user_id = user_id
         own: dict[str, Any] = {"embedding_model": "crewai", "track_access": False}
-        self._options = own | options
-
-    @cached_property
-    def _opened(self) -> Memory:
-        return Memory(self._path, "crewai", embedder=None, **self._options)
+        self._open = partial(Memory, path, "crewai", embedder=None, **own | options)
+        self._user_id = user_id
+        self._opening = Lock()
+        self._opened: Memory | None = None
 
     @property
     def _memory(self) -> ScopedMemory:
-        return self._opened.scoped(user_id=self._user_id)
+        with self._opening:  # two of ":memory:" would be two memories
+            self._opened = self._opened or self._open()
+            return self._opened.scoped(user_id=self._user_id)
 
     def close(self) -> None:
         """Close the file; the next call opens it again, as CrewAI may save after the end."""
-        if opened := vars(self).pop("_opened", None):
+        opened, self._opened = self._opened, None
+        if opened is not None:
             opened.close()
 
     def save(self, records: list[MemoryRecord]) -> None:
@@ -102,7 +103,7 @@ class MnemicStorage:
         """Delete the records of a scope; a file without any takes vectors of any length."""
         self.delete(scope_prefix)
         if of.path_of(scope_prefix) == "/":
-            vars(self).pop("_opened", None)  # calls of other threads end with the one they have
+            self._opened = None  # calls of other threads end with the one they have
 
     def touch_records(self, record_ids: list[str]) -> None:
         """Make now the last access of these records; CrewAI calls it after a recall."""
