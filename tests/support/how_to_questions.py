@@ -9,6 +9,7 @@ QUESTIONS = {
     "delete-a-user": "A customer wants us to remove everything we know about them, what do I call?",
     "encryption": "How do I replace the master key that protects private memories?",
     "fastapi": "How does a web app keep each request to the person who is logged in?",
+    "frameworks": "We build on LangChain and CrewAI, is there a plugin for those?",
     "http-models": "Can Ollama on my laptop compute the embeddings?",
     "mcp": "How does Claude Code get what it learned in earlier sessions?",
     "memory-files": "I want my coding agent's notes reviewed in git, how do I load them?",
