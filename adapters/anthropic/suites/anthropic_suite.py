@@ -24,7 +24,8 @@ class Mirrored:
     """A tool over a memory of its own, beside a directory with the same files."""
 
     def __init__(self, base_path="./memory"):
-        super().__init__(Memory(":memory:", embedder=None), user_id="claude")
+        self.plain = Memory(":memory:", embedder=None)
+        super().__init__(self.plain, user_id="claude")
         self.base_path = Path(base_path)
         self.root = self.base_path / "memories"
         self.root.mkdir(parents=True, exist_ok=True)
@@ -32,12 +33,10 @@ class Mirrored:
 
     def counted(self, name):
         calls[name] += 1
-        tool = MnemicMemoryTool(self.memory, user_id="claude")
+        tool = MnemicMemoryTool(self.plain, user_id="claude")
         for path in self.root.rglob("*"):
             shown = f"/memories/{path.relative_to(self.root).as_posix()}"
-            if path.is_file() and not self.memory.count(
-                filters={"source": shown}, user_id="claude"
-            ):
+            if path.is_file() and not self.plain.count(filters={"source": shown}, user_id="claude"):
                 text = path.read_bytes().decode()
                 tool.create(
                     builtin.BetaMemoryTool20250818CreateCommand(
@@ -48,7 +47,7 @@ class Mirrored:
     def mirror(self):
         shutil.rmtree(self.root)
         self.root.mkdir()
-        for entry in self.memory.list(limit=1000, user_id="claude"):
+        for entry in self.plain.list(limit=1000, user_id="claude"):
             path = self.base_path / entry.source[1:]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(entry.content[len(entry.source) + 1 :].encode())
@@ -57,17 +56,9 @@ class Mirrored:
 class Plain(Mirrored, MnemicMemoryTool):
     kind = Path
 
-    @property
-    def memory(self):
-        return self.awaited._memory
-
 
 class Awaited(Mirrored, AsyncMnemicMemoryTool):
     kind = anyio.Path
-
-    @property
-    def memory(self):
-        return self._memory
 
 
 def plain(name):

@@ -20,7 +20,7 @@ class Pair:
 
     def __init__(self, memory, seed):
         self.stores = harness.InMemoryStore(), MnemicMemoryStore(memory)
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311 - repeatable
         self.versions = {}
         self.known = []
         self.operations = []

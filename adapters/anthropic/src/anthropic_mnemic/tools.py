@@ -34,7 +34,8 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
 
     def __init__(self, memory: _AnyMemory, *, user_id: str | None = None, **options: Any) -> None:
         super().__init__(**options)
-        self._memory, self._user_id = memory, user_id
+        self.memory: _AnyMemory = memory.aio if isinstance(memory, ScopedMemory) else memory
+        self.user_id = user_id
 
     async def view(self, command: beta.BetaMemoryTool20250818ViewCommand) -> str:
         """Show a file, or the names in a directory."""
@@ -71,11 +72,14 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def rename(self, command: beta.BetaMemoryTool20250818RenameCommand) -> str:
         """Move a file, or the files of a directory one by one, each stored before it is deleted."""
-        old, new = _resolved(command.old_path, "rename"), _resolved(command.new_path)
+        old, new = _resolved(command.old_path), _resolved(command.new_path)
+        _resolved(command.old_path, "rename")
         moved, taken = False, f"The destination {command.new_path}"
-        if await self._at(new) or f"{new}/".startswith(f"{old}/"):
+        if await self._at(new):
             raise ToolError(f"{taken} already exists")
         while files := await self._at(old):
+            if new.startswith(f"{old}/"):
+                raise ToolError(f"{taken} is in {command.old_path}")
             for path, file in files.items():
                 copy = await self._add(new + path[len(old) :], _text(file), taken)
                 is_gone = await self._delete(_unchanged(file))
@@ -92,7 +96,7 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
         return "All memory cleared"
 
     async def _call(self, verb: str, *arguments: Any, **options: Any) -> Any:
-        called = getattr(self._memory, verb)(*arguments, user_id=self._user_id, **options)
+        called = getattr(self.memory, verb)(*arguments, user_id=self.user_id, **options)
         return await called if isawaitable(called) else called
 
     async def _at(self, path: str, shown: str = "") -> dict[str, MemoryEntry]:
@@ -111,13 +115,15 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
         above = {"source": {"in": [str(parent) for parent in PurePosixPath(path).parents]}}
         if await self._call("count", filters=above):
             raise ToolError(f"The path {path} is below a file.")
-        key = uuid5(_IDS, f"{self._memory.scope.project_id or ''}\n{path}")
-        try:
-            if path != _ROOT and not await self._call("count", filters=_under(path)):
-                new = {"id": key, "content": f"{path}\n{text}", "source": path}
+        key = uuid5(_IDS, f"{self.memory.scope.project_id or ''}\n{path}")
+        if path != _ROOT and not await self._at(path):
+            new = {"id": key, "content": f"{path}\n{text}", "source": path}
+            try:
                 return await self._call("add", new)  # type: ignore[no-any-return]
-        except DuplicateEntryError:
-            pass  # made in between
+            except DuplicateEntryError:  # made meanwhile, or deleted by other means
+                if await self._call("restore", key):
+                    await self._edit(path, lambda _: (text, ""))
+                    return (await self._at(path))[path]
         raise ToolError(f"{taken} already exists")
 
     async def _edit(self, shown: str, change: Callable[[str], tuple[str, str]]) -> str:
@@ -141,17 +147,18 @@ def _plain(name: str) -> Callable[..., str]:
             getattr(tool.awaited, name)(*command).send(None)
         except StopIteration as end:
             return str(end.value)
-        raise TypeError("this memory is awaited, and AsyncMnemicMemoryTool takes it")
+        raise AssertionError("a plain memory had to be waited for")
 
     return call
 
 
 class MnemicMemoryTool(BetaAbstractMemoryTool):
-    """The memory tool with plain calls, over a plain memory; else as `AsyncMnemicMemoryTool`."""
+    """The memory tool with plain calls; else as `AsyncMnemicMemoryTool`."""
 
-    def __init__(self, memory: ScopedMemory, *, user_id: str | None = None, **options: Any) -> None:
+    def __init__(self, memory: _AnyMemory, *, user_id: str | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.awaited = AsyncMnemicMemoryTool(memory, user_id=user_id)
+        self.awaited.memory = memory if isinstance(memory, ScopedMemory) else memory.sync
 
     view, create, str_replace = _plain("view"), _plain("create"), _plain("str_replace")
     insert, delete, rename = _plain("insert"), _plain("delete"), _plain("rename")

@@ -96,7 +96,7 @@ class MnemicSession:
 
     async def _pop(self) -> TResponseInputItem | None:
         while (last := await anext(self._newest(1), None)) is not None:
-            if await self.memory.delete(last.id, permanent=True, **self._scope):
+            if await self.memory.delete_many([last.id], permanent=True, **self._scope):
                 return _item(last)
         return None
 

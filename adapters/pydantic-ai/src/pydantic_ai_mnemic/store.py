@@ -15,6 +15,7 @@ _Metadata: TypeAlias = Mapping[str, str] | None
 _IDS: Final = UUID("3d2c8e51-6c0f-4f2a-8b8e-90a1d5f7c3b2")
 _KEY: Final = "memory_file"
 _SEGMENT: Final = re.compile(r"(?!\.?$)(?!.*\.\.)[A-Za-z0-9_.-]{1,200}")
+_MOST_PATHS: Final = 10_000
 _MOST_RECEIPTS: Final = 100
 _PAGE: Final = 1000
 
@@ -61,7 +62,7 @@ class MnemicMemoryStore:
         self, path: str, content: str, *, expected_version: str | None, operation: _Operation = None
     ) -> harness.MemoryMutation:
         """Create or replace a file whose version is the expected one; None is no file."""
-        return await self._change(path, expected_version, operation, content, None)
+        return await self._change(path, expected_version, operation, {"content": content})
 
     async def write_with_metadata(
         self,
@@ -75,13 +76,14 @@ class MnemicMemoryStore:
         """Create or replace a file, with what is known of this write in place of the last one's."""
         if not all(isinstance(each, str) for pair in (metadata or {}).items() for each in pair):
             raise TypeError("memory metadata keys and values must be strings")
-        return await self._change(path, expected_version, operation, content, metadata)
+        new = {"content": content, "metadata": dict(metadata or {}) or None}
+        return await self._change(path, expected_version, operation, new)
 
     async def delete(
         self, path: str, *, expected_version: str | None, operation: _Operation = None
     ) -> harness.MemoryMutation:
         """Delete a file of the expected version for good."""
-        return await self._change(path, expected_version, operation, None, None)
+        return await self._change(path, expected_version, operation, None)
 
     async def list_paths(self, prefix: str = "", *, limit: int) -> list[str]:
         """Return the paths that begin with a prefix, in order."""
@@ -89,7 +91,11 @@ class MnemicMemoryStore:
         if limit <= 0:
             raise ValueError("limit must be positive")
         field = "metadata", _KEY, "path"
-        wanted: dict[str, Any] = {"prefix": prefix, "limit": limit, "all_users": True}
+        wanted: dict[str, Any] = {
+            "prefix": prefix,
+            "limit": min(limit, _MOST_PATHS),
+            "all_users": True,
+        }
         return [each.value for each in await self._memory.distinct(field, **wanted)]
 
     async def search(
@@ -103,15 +109,15 @@ class MnemicMemoryStore:
         max_file_chars: int,
     ) -> harness.MemorySearchResult:
         """Find files of a directory by meaning and words, best first; all of them are ranked."""
-        _folder(prefix.removesuffix("/") or "x")
+        within: dict[str, Any] = {
+            "filters": _file(path={"prefix": prefix}),
+            **_folder(prefix + "x"),
+        }
         if not query.split() or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return harness.MemorySearchResult([], scanned=0, truncated=False)
-        filters, user_id = _file(path={"prefix": prefix}), prefix.rpartition("/")[0] or None
-        within: dict[str, Any] = {"filters": filters, "user_id": user_id}
-        hits = await self._memory.search(
-            query[:10_000], limit=min(limit + 1, _PAGE), min_score="relative", **within
-        )
-        matches: list[harness.MemorySearchMatch] = []
+        most: dict[str, Any] = {"limit": min(limit + 1, _PAGE), "min_score": "relative"}
+        hits = await self._memory.search(query[:10_000], **most, **within)
+        matches = []
         for hit in hits[:limit]:
             path = hit.entry.metadata[_KEY]["path"]
             max_chars -= len(path) - len(prefix)
@@ -123,35 +129,26 @@ class MnemicMemoryStore:
         return harness.MemorySearchResult(matches, scanned, truncated=len(matches) < len(hits))
 
     async def _change(
-        self,
-        path: str,
-        expected: str | None,
-        operation: _Operation,
-        text: str | None,
-        metadata: _Metadata,
+        self, path: str, expected: str | None, operation: _Operation, new: dict[str, Any] | None
     ) -> harness.MemoryMutation:
         entry = await self._entry(path)
         if operation and (known := await self.get_operation(operation)):
             return known
         old = entry.metadata[_KEY] if entry else {"shown": None, "receipts": []}
-        existed, state = old["shown"] is not None, uuid4().hex
-        version = None if text is None else state
+        existed, state, content = old["shown"] is not None, uuid4().hex, ""
+        version = None if new is None else state
         file: dict[str, Any] = {"state": state, "shown": None, "receipts": list(old["receipts"])}
         key = operation.id if operation else None
         if operation:
             file["receipts"].append([key, operation.fingerprint, version, existed])
             del file["receipts"][:-_MOST_RECEIPTS]
         file["operations"] = [receipt[0] for receipt in file["receipts"]]
-        if text is not None:
-            shown = {
-                "version": version,
-                "operation_id": key,
-                "metadata": dict(metadata or {}) or None,
-            }
+        if new is not None:
+            content = f"{path.rpartition('/')[2]}\n{new['content']}"
+            shown = {"version": version, "operation_id": key, "metadata": new.get("metadata")}
             file |= {"path": path, "shown": shown}
-            text = f"{path.rpartition('/')[2]}\n{text}"
         is_expected = (old["shown"]["version"] if existed else None) == expected
-        if is_expected and await self._replace(path, entry, text or "", file):
+        if is_expected and await self._replace(path, entry, content, file):
             return harness.MemoryMutation(version, replayed=False, existed=existed)
         if operation and (known := await self.get_operation(operation)):
             return known  # applied by another call meanwhile
@@ -161,24 +158,20 @@ class MnemicMemoryStore:
         self, path: str, entry: MemoryEntry | None, content: str, file: dict[str, Any]
     ) -> bool:
         """Store what a path has from now on, unless it has changed since it was read."""
-        key, user = self._key(path), _folder(path)
+        key, user, is_nothing = self._key(path), _folder(path), not (content or file["receipts"])
         if entry is not None:
             same: dict[str, Any] = {"filters": _file(state=entry.metadata[_KEY]["state"]), **user}
-            if not content and not file["receipts"]:
+            if is_nothing:
                 return bool(await self._memory.delete_many([key], permanent=True, **same))
-            new = {"content": content, "replace_metadata": {_KEY: file}}
-            return bool(await self._memory.update_many([key], **new, **same))
+            same |= {"content": content, "replace_metadata": {_KEY: file}}
+            return bool(await self._memory.update_many([key], **same))
         new = {"id": key, "content": content, "metadata": {_KEY: file}}
         try:
-            if content or file["receipts"]:
+            if not is_nothing:
                 await self._memory.add(new if content else new | {"embed": ()}, **user)
-        except DuplicateEntryError:
-            hidden = await self._memory.list(filters={"id": key}, include_deleted=True, **user)
-            if not hidden or hidden[0].forgotten_at is None:
-                return False  # made meanwhile
-            same = {"filters": {"version": hidden[0].version}, **user}  # deleted by other means
-            await self._memory.delete_many([key], permanent=True, **same)
-            return await self._replace(path, entry, content, file)
+        except DuplicateEntryError:  # made meanwhile, or deleted by other means
+            restored = await self._memory.restore(key, **user)
+            return restored and await self._replace(path, await self._entry(path), content, file)
         return True
 
     async def _entry(self, path: str) -> MemoryEntry | None:
