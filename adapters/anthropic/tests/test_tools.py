@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 
+import anthropic
 import pytest
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
@@ -98,6 +99,10 @@ def prune(root):
             folder.rmdir()
 
 
+@pytest.mark.skipif(
+    tuple(map(int, anthropic.__version__.split(".")[:2])) < (2, 6),
+    reason="the SDK's own tool said other things of the root before",
+)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", ["plain", "awaited"])
 def test_random_commands_say_what_the_sdk_s_tool_says(tmp_path, memory, seed, kind):

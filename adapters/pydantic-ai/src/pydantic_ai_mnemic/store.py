@@ -10,8 +10,8 @@ from pydantic_ai_harness import memory as harness
 from mnemic import AsyncScopedMemory, MemoryEntry, ScopedMemory
 from mnemic.errors import DuplicateEntryError
 
+_Mutation: TypeAlias = harness.MemoryMutation
 _Operation: TypeAlias = harness.MemoryOperation | None
-_Metadata: TypeAlias = Mapping[str, str] | None
 _IDS: Final = UUID("3d2c8e51-6c0f-4f2a-8b8e-90a1d5f7c3b2")
 _KEY: Final = "memory_file"
 _SEGMENT: Final = re.compile(r"(?!\.?$)(?!.*\.\.)[A-Za-z0-9_.-]{1,200}")
@@ -44,23 +44,19 @@ class MnemicMemoryStore:
         text = _text(entry)
         return harness.MemoryFile(text[:max_chars], truncated=len(text) > max_chars, **shown)
 
-    async def get_operation(
-        self, operation: harness.MemoryOperation
-    ) -> harness.MemoryMutation | None:
+    async def get_operation(self, operation: harness.MemoryOperation) -> _Mutation | None:
         """Return the result of an operation that was applied, or None."""
         known = _file(operations={"contains": operation.id})
         for entry in await self._memory.list(limit=1, filters=known, all_users=True):
             for key, fingerprint, version, existed in entry.metadata[_KEY]["receipts"]:
                 if (key, fingerprint) == (operation.id, operation.fingerprint):
-                    return harness.MemoryMutation(version, replayed=True, existed=existed)
-            raise harness.MemoryOperationConflictError(
-                f"operation id {operation.id!r} was reused with different arguments"
-            )
+                    return _Mutation(version, replayed=True, existed=existed)
+            raise harness.MemoryOperationConflictError(f"{operation.id!r} had other arguments")
         return None
 
     async def write(
         self, path: str, content: str, *, expected_version: str | None, operation: _Operation = None
-    ) -> harness.MemoryMutation:
+    ) -> _Mutation:
         """Create or replace a file whose version is the expected one; None is no file."""
         return await self._change(path, expected_version, operation, {"content": content})
 
@@ -70,9 +66,9 @@ class MnemicMemoryStore:
         content: str,
         *,
         expected_version: str | None,
-        metadata: _Metadata,
+        metadata: Mapping[str, str] | None,
         operation: _Operation = None,
-    ) -> harness.MemoryMutation:
+    ) -> _Mutation:
         """Create or replace a file, with what is known of this write in place of the last one's."""
         if not all(isinstance(each, str) for pair in (metadata or {}).items() for each in pair):
             raise TypeError("memory metadata keys and values must be strings")
@@ -81,7 +77,7 @@ class MnemicMemoryStore:
 
     async def delete(
         self, path: str, *, expected_version: str | None, operation: _Operation = None
-    ) -> harness.MemoryMutation:
+    ) -> _Mutation:
         """Delete a file of the expected version for good."""
         return await self._change(path, expected_version, operation, None)
 
@@ -130,26 +126,26 @@ class MnemicMemoryStore:
 
     async def _change(
         self, path: str, expected: str | None, operation: _Operation, new: dict[str, Any] | None
-    ) -> harness.MemoryMutation:
+    ) -> _Mutation:
         entry = await self._entry(path)
         if operation and (known := await self.get_operation(operation)):
             return known
         old = entry.metadata[_KEY] if entry else {"shown": None, "receipts": []}
         existed, state, content = old["shown"] is not None, uuid4().hex, ""
+        key, receipts = operation and operation.id, old["receipts"]
         version = None if new is None else state
-        file: dict[str, Any] = {"state": state, "shown": None, "receipts": list(old["receipts"])}
-        key = operation.id if operation else None
         if operation:
-            file["receipts"].append([key, operation.fingerprint, version, existed])
-            del file["receipts"][:-_MOST_RECEIPTS]
-        file["operations"] = [receipt[0] for receipt in file["receipts"]]
+            new_receipt = [key, operation.fingerprint, version, existed]
+            receipts = [*receipts, new_receipt][-_MOST_RECEIPTS:]
+        file: dict[str, Any] = {"state": state, "shown": None, "receipts": receipts}
+        file["operations"] = [receipt[0] for receipt in receipts]
         if new is not None:
             content = f"{path.rpartition('/')[2]}\n{new['content']}"
             shown = {"version": version, "operation_id": key, "metadata": new.get("metadata")}
             file |= {"path": path, "shown": shown}
         is_expected = (old["shown"]["version"] if existed else None) == expected
         if is_expected and await self._replace(path, entry, content, file):
-            return harness.MemoryMutation(version, replayed=False, existed=existed)
+            return _Mutation(version, replayed=False, existed=existed)
         if operation and (known := await self.get_operation(operation)):
             return known  # applied by another call meanwhile
         raise harness.MemoryConflictError(f"memory path {path!r} has not version {expected!r}")
@@ -175,8 +171,8 @@ class MnemicMemoryStore:
         return True
 
     async def _entry(self, path: str) -> MemoryEntry | None:
-        user = _folder(path)
-        return next(iter(await self._memory.get_many([self._key(path)], **user)), None)
+        found = await self._memory.get_many([self._key(path)], **_folder(path))
+        return next(iter(found), None)
 
     def _key(self, path: str) -> UUID:
         return uuid5(_IDS, f"{self._memory.scope.project_id or ''}\n{path}")
