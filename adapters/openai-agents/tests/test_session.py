@@ -51,6 +51,21 @@ def memory(tmp_path):
         yield opened
 
 
+def set_clock(monkeypatch, step):
+    """Let each look at the clock find it so much further."""
+
+    class Clock(datetime):
+        now_is = datetime(2030, 1, 1, tzinfo=UTC)
+
+        @classmethod
+        def now(cls, tz=None):
+            del tz
+            cls.now_is += step
+            return cls.now_is
+
+    monkeypatch.setattr("openai_agents_mnemic.session.datetime", Clock)
+
+
 def said(*texts):
     return [{"role": "user", "content": text} for text in texts]
 
@@ -110,7 +125,9 @@ def test_more_items_than_a_page_are_read(memory):
     asyncio.run(run())
 
 
-def test_tasks_that_add_at_once_keep_their_items_together(memory):
+def test_tasks_that_add_at_the_same_moment_keep_their_items_together(memory, monkeypatch):
+    set_clock(monkeypatch, timedelta(0))
+
     async def run():
         sessions = [MnemicSession("s", memory.aio) for _ in range(8)]
         await asyncio.gather(
@@ -180,16 +197,7 @@ def test_those_that_pop_at_once_get_each_item_once(memory):
 
 
 def test_a_clock_that_is_set_back_changes_no_order(memory, monkeypatch):
-    class Clock(datetime):
-        now_is = datetime(2030, 1, 1, tzinfo=UTC)
-
-        @classmethod
-        def now(cls, tz=None):
-            del tz
-            cls.now_is -= timedelta(hours=1)
-            return cls.now_is
-
-    monkeypatch.setattr("openai_agents_mnemic.session.datetime", Clock)
+    set_clock(monkeypatch, timedelta(hours=-1))
 
     async def run():
         session = MnemicSession("s", memory)
