@@ -172,8 +172,7 @@ class Memory(PlainHandle, ScopedMemory):
         embeddings: Return memories with their vectors in `embedding`, shape (d,) or (chunks, d).
         on_embed_error: "raise", or "pending": store it, and embed it once the embedder answers.
         timeout: The seconds that the call may take; None is no limit.
-        on_timeout: What a call does that is late: "raise", or return what is complete, marked as
-            `partial` ("partial"): better memories may be missing.
+        on_timeout: If late, "raise", or return what is complete, marked as `partial` ("partial").
         name: Of a document, the only one of it within the scope, such as a path or a URL.
         time_zone: Of named days, naive times and dates in prompts: a zone, or its name.
         progress: Called with the numbers done and of all, or True for a bar.

@@ -227,7 +227,9 @@ class Interface:
     async def put_many(self, random, user):
         ids = [random.choice(IDS) for _ in range(4)]
         given = [{"content": said_by(random, user), "id": entry_id} for entry_id in ids]
-        return await self.memory.scoped(user_id=user).add_many(given, on_conflict="replace")
+        gone = [random.choice(IDS) for _ in range(random.randint(0, 2))]
+        view = self.memory.scoped(user_id=user)
+        return await view.add_many(given, on_conflict="replace", instead_of=gone)
 
     async def put_document(self, random, user):
         parts = [f"# {random.choice(SHARED)}\n\n{said_by(random, user)}" for _ in range(3)]

@@ -137,6 +137,54 @@ def test_raise_is_the_default_and_other_words_are_refused(memory):
         memory.add_many([MemoryEntry("x", id=uid(1))], on_conflict="overwrite")
 
 
+def test_memories_take_the_place_of_others(memory):
+    memory.add_many([{"content": f"text {n}", "id": uid(n)} for n in range(4)])
+    memory.delete(uid(3))
+    given = [{"content": "new 4", "id": uid(4)}, {"content": "new 1", "id": uid(1)}]
+    gone = [uid(0), uid(1), uid(3), uid(9)]
+    memory.add_many(given, on_conflict="replace", instead_of=gone)
+    assert contents(memory.list(include_deleted=True)) == ["new 4", "text 2", "new 1"]
+    assert len(memory.search("text 0", search_type="keyword")) == 1
+    memory.add_many([], instead_of=iter([str(uid(1))]))
+    assert contents(memory.list(include_deleted=True)) == ["new 4", "text 2"]
+
+
+def test_what_others_take_the_place_of_is_within_the_scope_of_the_call(memory):
+    put(memory, 1, "a red sofa", user_id="ann")
+    put(memory, 1, "a green chair", user_id="bob")
+    memory.add_many(["new"], instead_of=[uid(1)])
+    memory.add_many(["new"], instead_of=[uid(1)], user_id="ann")
+    assert contents(memory.list(user_id="bob")) == ["a green chair"]
+    assert contents(memory.list(user_id="ann")) == ["new"]
+    with pytest.raises(InvalidArgumentError, match="all_users"):
+        memory.add_many(["new"], instead_of=[uid(1)], user_id="ann", all_users=True)
+    memory.add_many([{"content": "new", "user_id": "ann"}], instead_of=[uid(1)], all_users=True)
+    assert contents(memory.list(user_id="bob")) == []
+    with pytest.raises(InvalidArgumentError, match="not a UUID"):
+        memory.add_many(["new"], instead_of=["no id"])
+
+
+def test_what_others_take_the_place_of_stays_where_they_are_not_stored():
+    with opened(embedder=Failing()) as failing:
+        put(failing, 1, "a red sofa", on_embed_error="pending")
+        with pytest.raises(EmbeddingError):
+            failing.add_many(["a green chair"], instead_of=[uid(1)])
+        assert contents(failing.list()) == ["a red sofa"]
+
+
+def test_calls_at_once_each_delete_what_their_own_memories_take_the_place_of(tmp_path):
+    async def replace_all(memory):
+        return await asyncio.gather(
+            *(memory.add_many([f"new {n}"], instead_of=[uid(n)]) for n in range(20))
+        )
+
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        memory.add_many([{"content": f"old {n}", "id": uid(n)} for n in range(20)])
+        asyncio.run(replace_all(memory.aio))
+        assert set(contents(memory.list())) == {f"new {n}" for n in range(20)}
+        assert memory.verify().ok
+
+
 def test_accesses_are_anew_for_every_opening(tmp_path):
     with opened(tmp_path / "a.db") as one, opened(tmp_path / "a.db") as other:
         for content in ("a red sofa", "a green chair"):

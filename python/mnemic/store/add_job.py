@@ -30,7 +30,8 @@ class AddJob:
         self.rows = rows
         self.rules = rules
         is_plain = rules.on_conflict == "raise" and are_independent(rows, rules)
-        is_plain = is_plain and not rules.quotas.entry_limits.evicts  # what goes is one call's
+        # What a call deletes is its own.
+        is_plain = is_plain and not (rules.instead_of or rules.quotas.entry_limits.evicts)
         self.kind = (agent_id, rules.model, rules.quotas, rules.key) if is_plain else None
 
     def __call__(self, connection: Any) -> AddedRows:

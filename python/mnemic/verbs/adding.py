@@ -17,10 +17,12 @@ from mnemic.model import (
     OnEmbedError,
     ScoredMemory,
 )
+from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry, checked_embeddings
 from mnemic.model.validation import items, word
 from mnemic.model.written import written
 from mnemic.reporting.progress import Progress
+from mnemic.repository import required_uuids
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase
 
@@ -168,7 +170,9 @@ class AsyncAddVerbs(ScopedBase):
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
+        instead_of: Iterable[UUID | str] | None = None,
         progress: Progress | None = None,
+        all_users: bool = False,
     ) -> AddedMemories:
         """Store several memories, all or none, and return them in their order.
 
@@ -177,10 +181,15 @@ class AsyncAddVerbs(ScopedBase):
             embeddings: Each one's vector, or vectors of its chunks; None in it embeds that memory.
             on_conflict: What becomes of an id that the user has already: "raise", "skip" the new,
                 or "replace" the old, of which `created_at` and links from other memories stay.
+            instead_of: Ids of memories that the same write deletes for good, unless it stores them.
         """
         if isinstance(memories, str | Mapping | MemoryEntry):
             raise InvalidEntryError("add_many takes a list of memories; add takes a single one")
+        from mnemic.store.values import Selection  # noqa: PLC0415 - opened memories have loaded it
+
         scope = self._scope.narrowed(user_id, session_id=session_id)
+        others = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
+        gone = Criteria(required_uuids("instead_of", () if instead_of is None else instead_of))
         now = self._repository.now()
         given = items("memories", memories)
 
@@ -193,6 +202,8 @@ class AsyncAddVerbs(ScopedBase):
                 for at, (memory, time, embedding) in enumerate(rows)
             ]
 
+        if gone.ids and not given:
+            await self._repository.deleter.delete_all(others, gone, permanent=True)
         are_few = len(given) <= _FEW_MEMORIES
         entries = checked() if are_few else await run_blocking(checked, self._repository)
         return await self._repository.add(
@@ -201,6 +212,7 @@ class AsyncAddVerbs(ScopedBase):
             on_duplicate=on_duplicate,
             on_embed_error=on_embed_error,
             progress=progress,
+            instead_of=Selection(others, gone) if gone.ids else None,
         )
 
 
