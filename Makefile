@@ -124,10 +124,6 @@ torture-postgres: $(TOOLS) ## kills, cuts at COMMIT, halts and shutdowns of Post
 postgres: $(TOOLS) ## start a PostgreSQL server for trying things out, and print its URL
 	$(BIN)/python -m tests.support.postgres_server
 
-.PHONY: outside
-outside: $(TOOLS) ## run the store tests of LangGraph over mnemic; fetches them, part of no other target
-	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m tests.outside
-
 .PHONY: adapters
 adapters: prerequisites ## install each adapter beside its framework, run both their tests, print a table; fetches much
 	$(PYTHON) adapters/run.py --times

@@ -1,1 +1,0 @@
-"""Adapters for other frameworks, tested by those frameworks' own suites (`make outside`)."""
