@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 from mnemic import Memory, as_embedder
@@ -52,6 +53,29 @@ def test_a_soft_deleted_memory_keeps_its_model(path):
         assert Memory.model_of(path) == SMALL
     with pytest.raises(EmbeddingModelMismatchError):
         Memory(path, embedder=large())
+
+
+@pytest.mark.parametrize("is_searched", [False, True])
+def test_an_open_memory_whose_last_vector_is_gone_takes_vectors_of_another_length(
+    path, is_searched
+):
+    with Memory(path, embedder=None) as memory, Memory(path, embedder=None) as other:
+        for length in (3, 2, 5, 3):
+            own = np.eye(length)
+            memory.add_many(["red sofa"], embeddings=own[:1])
+            other.add_many(["blue chair", "oak table"], embeddings=[own[1], None])
+            if is_searched:
+                for each in (memory, other):
+                    found = each.search(vector=own[1], limit=3)
+                    assert (found[0].content, found[0].score) == ("blue chair", 1.0)
+            with pytest.raises(EmbeddingModelMismatchError):
+                memory.add_many(["stool"], embeddings=np.eye(9)[:1])
+            memory.delete_all()
+            with pytest.raises(EmbeddingModelMismatchError):
+                memory.add_many(["stool"], embeddings=np.eye(9)[:1])
+            memory.delete_all(permanent=True)
+            assert len(memory.search(vector=own[0])) == 0
+        assert Memory.model_of(path) is None
 
 
 def test_two_open_memories_of_two_models_cannot_both_bring_vectors(path):

@@ -303,8 +303,7 @@ class IndexSync:
     def load(self) -> None:
         """Load the index without embedding; a search repeats it or raises if that fails."""
         with suppress(MnemicError, MemoryError):
-            if self.model is None:
-                self._learn_model()
+            self._learn_model()
             self._apply_changes()
 
     async def refresh(self) -> None:
@@ -323,7 +322,8 @@ class IndexSync:
         if batch is not None and batch.linked and self._index.seq is not None:
             self._push_accesses()  # rows stored again have none of the old ones
         # While the model changes, a batch may have vectors of another one than the index.
-        if batch is None or self._is_switching or not self._index.apply(batch):
+        is_switching = self._is_switching or (self.model is not None and self._lacks_model)
+        if batch is None or is_switching or not self._index.apply(batch):
             await self.refresh()
         seq = self._index.seq
         grown = 0 if seq is None else seq - (self._measured_seq or 0)
@@ -356,8 +356,7 @@ class IndexSync:
         if self._is_all_there_is():
             self._push_accesses()
             return position
-        if self.model is None:
-            self._learn_model()
+        self._learn_model()
         if position.seq != self._index.seq:
             self._apply_changes(deadline)
         if self._missing is not None and not self._is_switching and self._missing.due():
@@ -442,15 +441,23 @@ class IndexSync:
         self._index.close()
 
     def _learn_model(self) -> None:
-        """Take the vectors in once there are some: the index was made without their dimension."""
-        model = self._vector_model.known
-        if model is None:
+        """Take the vectors in once there are some of a model that the index was not made for."""
+        if not self._lacks_model:
             return
         with self._learning:
-            if self.model is None:
-                self._build(model)
-                self.model = model
-                self._snapshots = self._new_snapshots(model)
+            model = self._vector_model.known
+            if model is not None and model != self.model:
+                self._build(model, self._coverage, take=partial(self._take_model, model))
+
+    def _take_model(self, model: Model) -> None:
+        self.model = model
+        self._snapshots = self._new_snapshots(model)
+
+    @property
+    def _lacks_model(self) -> bool:
+        """Whether there are vectors of another model: the first, or after the last were deleted."""
+        model = self._vector_model.known
+        return model is not None and model != self.model
 
     @property
     def lacks_dimension(self) -> bool:

@@ -61,6 +61,15 @@ class VectorModel:
                     self._embedder.learn(recorded[1])
         return self._known
 
+    def _known_for(self, dimensions: int) -> Model | None:
+        """Return name and dimension, read again before given vectors of another are refused.
+
+        Without an embedder, an agent whose last vector is gone takes vectors of any dimension.
+        """
+        if self._embedder is None and self._known is not None and self._known[1] != dimensions:
+            self._known = None
+        return self.known
+
     def learn(self, dimensions: int) -> None:
         """Take the dimension of an embedder of this model, unless one is known."""
         if self.known is None:
@@ -108,7 +117,7 @@ class VectorModel:
             DimensionMismatchError: If they have another dimension than the agent's vectors.
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
         """
-        known = self.known
+        known = self._known_for(vectors.shape[-1])
         if known is None:
             self._check_recorded()
             return False
@@ -128,12 +137,11 @@ class VectorModel:
             EmbeddingModelMismatchError: If one is of another model or dimension than the agent's
                 vectors or those before it.
         """
-        known = self.known
+        given = [new for new in entries if new.entry.embedding is not None]
+        known = self._known_for(given[0].shape[-1]) if given else self.known
         dimensions = None if known is None else known[1]
-        for new in entries:
-            if new.entry.embedding is None:
-                continue
-            model, size = new.entry.embedding_model or self.name, new.entry.embedding.size
+        for new in given:
+            model, size = new.entry.embedding_model or self.name, new.shape[-1]
             if model != self.name and not self._is_chosen:
                 continue  # a record's own model, which the store compares with the agent's
             if dimensions is None:
