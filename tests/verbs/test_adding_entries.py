@@ -193,6 +193,13 @@ def test_a_long_term_memory_takes_new_entries_too():
             memory.store({"content": "d"})
 
 
+def test_a_dict_has_every_text_that_an_entry_has(memory):
+    given = {name: name.upper() for name in ("category", "scope", "source", "role", "speaker")}
+    (stored,) = memory.add_many([{"content": "tea", **given}])
+    assert {name: getattr(memory.get(stored.id), name) for name in given} == given
+    assert memory.count(filters={"scope": "SCOPE"}) == 1
+
+
 def test_an_entry_is_checked_for_contradictions_in_its_own_scope():
     with Memory(":memory:", embedder=None) as memory:
         memory.add(MemoryEntry("I live in Oslo", user_id="ann"))

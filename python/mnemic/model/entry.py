@@ -185,7 +185,7 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=Content
         None
     )
     category: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
-    scope: Annotated[str | None, MemoryField(Kind.NAME, FILTERED | HIDDEN)] = None
+    scope: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
     version: Annotated[int, MemoryField(Kind.WHOLE, CHANGED | FILTERED, minimum=1)] = 1
     supersedes: Annotated[UUID | None, MemoryField(Kind.UUID, GIVEN)] = None
     sensitive: Annotated[bool, MemoryField(Kind.FLAG, GIVEN | FILTERED, column="is_sensitive")] = (

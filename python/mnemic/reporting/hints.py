@@ -34,7 +34,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
 _SCOPE = "bind it, memory = Memory(path).scoped({name}=…), or name it in each call"
 _LENGTH = "the embedder has the length of its vectors; a map of vectors alone is VectorMap(dim)"
 
-_FIELDS = "message_id", "position", "category", "source", "embedding", "expires_at"
+_FIELDS = "message_id", "position", "category", "scope", "source", "embedding", "expires_at"
 _FIELD = "it is a field of an entry: memory.add(MemoryEntry(…, {name}=…))"
 _OF_MANY = "add_many takes it: memory.add_many([…], {name}=…)[0]"
 _FALLS_BACK = (
