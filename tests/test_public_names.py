@@ -4,13 +4,14 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal, get_origin
 
 import msgspec
 import pytest
 
 import mnemic
 import mnemic_files
-from mnemic import errors, events
+from mnemic import annotations, errors, events, model
 from mnemic.threads.conditions import Event
 from tests.support.public_names import SHELVES, classes, names_in_signatures
 from tests.support.signatures import parameters
@@ -102,6 +103,17 @@ def test_every_type_of_a_public_signature_is_public():
     missing = {name: sorted(at) for name, at in found.items() if name not in public_names()}
     assert {name: at for name, at in missing.items() if name not in INTERNAL_TYPES} == {}
     assert set(missing) == INTERNAL_TYPES
+
+
+def test_the_values_of_arguments_are_with_the_annotations():
+    words = {
+        name
+        for module in (model, annotations)
+        for name in module.__all__
+        if get_origin(getattr(module, name)) is Literal
+    }
+    assert words >= {"OnConflict", "SearchType"}
+    assert words <= set(annotations.__all__)
 
 
 def functions_of(thing):
