@@ -116,6 +116,33 @@ def test_accesses_are_no_changes_and_no_index_follows_them(tmp_path):
         assert one.get(kept.id).access_count == 4
 
 
+def test_a_memory_read_by_its_id_shows_what_is_not_written_yet(tmp_path):
+    clock = Clock()
+    with Memory(tmp_path / "a.db", embedder=None, clock=clock) as memory:
+        kept, other = memory.add_many(["tea", "coffee"])
+        for read in (memory.get, lambda entry_id: memory.get_many([entry_id])[0]):
+            before = memory.list(filters={"id": kept.id})[0].access_count
+            clock.now += HOUR
+            memory.touch([kept.id, kept.id, other.id])
+            memory.touch([kept.id])
+            found = read(kept.id)
+            assert (found.access_count, found.last_accessed_at) == (before + 2, clock.now)
+        assert memory.list(filters={"id": kept.id})[0].access_count == before + 3
+        assert memory.get(kept.id).access_count == before + 3
+        assert memory.get(other.id).access_count == 2
+
+
+def test_reads_by_id_and_lists_show_one_count_whenever_accesses_are_written(tmp_path):
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        kept, counts = memory.add("tea"), []
+        for at in range(40):
+            memory.search("tea", limit=at % 2)
+            counts.append(memory.get(kept.id).access_count)
+            if at % 7 == 0:
+                assert memory.list()[0].access_count == at + 1
+        assert counts == list(range(40))
+
+
 def test_accesses_are_on_disk_within_about_a_second_and_at_the_latest_when_closed(tmp_path):
     path = tmp_path / "a.db"
     with Memory(path, embedder=None) as reader:

@@ -133,3 +133,15 @@ def test_accesses_are_noted_until_they_are_on_disk(store):
     assert not store.has_pending_accesses("b", rows)
     store.write_accesses().result()
     assert not store.has_pending_accesses("a", rows)
+
+
+def test_accesses_that_no_write_has_taken_are_told_by_row(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    first, second = rows_of(store).values()
+    touch(store, "a", [1], NOON)
+    touch(store, "a", [1], NOON - HOUR)
+    wanted = store.pending_accesses("a", [first, second])
+    assert wanted == {first: (2, to_microseconds(NOON))}
+    assert store.pending_accesses("b", [first, second]) == {}
+    store.write_accesses().result()
+    assert store.pending_accesses("a", [first, second]) == {}

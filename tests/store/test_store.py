@@ -168,6 +168,13 @@ def noting(store, agent):
     return before, has_pending_accesses, store.has_pending_accesses(agent, [1])
 
 
+def pending(store, agent):
+    store.touch(agent, [1, 1], NOON)
+    found = [store.pending_accesses(of, [1, 2]) for of in (agent, "none")]
+    store.write_accesses().result()
+    return found, store.pending_accesses(agent, [1, 2])
+
+
 def vectors_by_id(store, agent):
     found = store.vectors_of(agent, {("alice", uid(1)), ("alice", uid(2))}, "m")
     return {
@@ -218,6 +225,7 @@ AGENT_WRITES = {
     ),
     "touch": touching,
     "has_pending_accesses": noting,
+    "pending_accesses": pending,
     "add_shadow_vectors": adding_shadow_vectors,
     "drop_shadow_vectors": lambda store, agent: store.drop_shadow_vectors(agent, "other"),
     "switch_model": lambda store, agent: store.switch_model(

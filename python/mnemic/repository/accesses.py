@@ -88,6 +88,14 @@ class AccessCounter:
             sync.record_accesses(rows, to_microseconds(now))
         self._store.touch(self._agent_id, rows, now)
 
+    def show_pending(self, entries: Mapping[int, MemoryEntry]) -> None:
+        """Add accesses that the store has not begun to write to memories that no caller holds."""
+        pending = self._store.pending_accesses(self._agent_id, entries)
+        for row, (number, last) in pending.items():
+            entry, at = entries[row], from_microseconds(last)
+            latest = max(at, entry.last_accessed_at or at)
+            entry.record_accesses(latest, entry.access_count + number)
+
     async def write(self) -> None:
         """Write accesses that are still in memory to the store, unless its disk is full."""
         if self._can_write:

@@ -370,6 +370,7 @@ class Repository:
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self._telemetry.record(READ, latency_ms=milliseconds_since(started))
+        self.accesses.show_pending(dict(found.values()))
         if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}

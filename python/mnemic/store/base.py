@@ -36,6 +36,7 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.reembedding import Reembedding
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.values import (
+    AccessCount,
     AccessedRows,
     EntryRow,
     EntryVectors,
@@ -698,6 +699,10 @@ class Store(
 
     def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
         """Return whether accesses of any of these rows may not be written yet."""
+        ...
+
+    def pending_accesses(self, agent_id: str, rows: Collection[int]) -> Mapping[int, AccessCount]:
+        """Return the accesses of rows that no write has begun to store."""
         ...
 
     def write_accesses(self) -> Future[None]:

@@ -3,13 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
+from mnemic.store.values import AccessCount
 from mnemic.threads.locks import InnerLock
 
 MAX_UNMERGED = 1024
 """Calls after which recorded accesses are merged by row."""
-
-AccessCount: TypeAlias = tuple[int, int]
-"""Number of accesses, and time of the last one in microseconds since 1970 in UTC."""
 
 RowAccesses: TypeAlias = Mapping[tuple[str, int], AccessCount]
 """Accesses by agent and row."""
@@ -46,6 +44,13 @@ class PendingAccesses:
         with self._lock:
             self._merge_calls()
             return bool(self._in_flight) or any((agent_id, row) in self._pending for row in rows)
+
+    def of(self, agent_id: str, rows: Iterable[int]) -> dict[int, AccessCount]:
+        """Return the accesses of an agent's rows that no write has taken yet."""
+        with self._lock:
+            self._merge_calls()
+            found = ((row, self._pending.get((agent_id, row))) for row in rows)
+            return {row: count for row, count in found if count is not None}
 
     def _is_anything_pending(self) -> bool:
         return bool(self._calls or self._pending)

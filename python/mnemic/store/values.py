@@ -12,6 +12,9 @@ from mnemic.model.rows import Access, RowBatch
 Model: TypeAlias = tuple[str, int]
 """Name and dimension of an embedding model."""
 
+AccessCount: TypeAlias = tuple[int, int]
+"""Number of accesses, and time of the last one in microseconds since 1970 in UTC."""
+
 
 class LogPosition(NamedTuple):
     """Position in an agent's change log and access log.

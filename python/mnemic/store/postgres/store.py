@@ -1,7 +1,7 @@
 """The store in PostgreSQL: one database for the agents of many processes and machines."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -51,6 +51,7 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.values import (
+    AccessCount,
     AccessedRows,
     LogPosition,
     Model,
@@ -256,6 +257,10 @@ class PostgresStore(
     def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
         """Return whether accesses of any of these rows may not be written yet."""
         return self._database.accesses.has(agent_id, rows)
+
+    def pending_accesses(self, agent_id: str, rows: Collection[int]) -> Mapping[int, AccessCount]:
+        """Return the accesses of rows that no write has begun to store."""
+        return self._database.accesses.of(agent_id, rows)
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""

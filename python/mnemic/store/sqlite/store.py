@@ -58,6 +58,7 @@ from mnemic.store.sqlite.updates import SqliteUpdates
 from mnemic.store.sqlite.usage import SqliteUsageReads
 from mnemic.store.url import path_of
 from mnemic.store.values import (
+    AccessCount,
     AccessedRows,
     ChangeMark,
     EntryVectors,
@@ -229,6 +230,10 @@ class SqliteStore(
     def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
         """Return whether accesses of any of these rows may not be written yet."""
         return self._accesses.has(agent_id, rows)
+
+    def pending_accesses(self, agent_id: str, rows: Collection[int]) -> Mapping[int, AccessCount]:
+        """Return the accesses of rows that no write has begun to store."""
+        return self._accesses.of(agent_id, rows)
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
