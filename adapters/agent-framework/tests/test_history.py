@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message
+from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message, _sessions
 from agent_framework_mnemic import MnemicContextProvider, MnemicHistoryProvider
 from agents import agent, run, session
 
@@ -97,6 +97,10 @@ def test_what_is_stored_follows_the_options_of_the_framework(memory):
     run(play())
 
 
+@pytest.mark.skipif(
+    not hasattr(_sessions, "filter_new_messages"),
+    reason="this version of the framework stores a conversation that is given again twice",
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_it_has_the_history_that_the_framework_has_in_memory(memory, seed):
     async def play():

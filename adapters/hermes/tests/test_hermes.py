@@ -28,9 +28,10 @@ def test_the_loader_finds_the_plugin_and_that_it_is_available(manager):
 
 
 def test_a_turn_goes_through_the_manager(manager):
-    manager.sync_all("I'm allergic to peanuts", "Noted.", session_id="one", messages=[])
+    manager.sync_all("I'm allergic to peanuts", "Noted.", session_id="one")
     manager.queue_prefetch_all("I'm allergic to peanuts", session_id="one")
-    assert manager.flush_pending(timeout=60)
+    if hasattr(manager, "flush_pending"):  # others store before they return
+        assert manager.flush_pending(timeout=60)
     manager.on_session_end([])
     manager.on_session_switch("two", parent_session_id="one", reset=True)
     assert "peanuts" in manager.prefetch_all("Which foods must she avoid?")
