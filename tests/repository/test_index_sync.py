@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import StoreError
 from mnemic.index import native
 from mnemic.model import Ranking, Weights
@@ -178,3 +178,30 @@ def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog
     wait_until(lambda: "the disk is gone" in caplog.text)
     wait_until(lambda: not sync_of(memory)._rebuilding.is_running)
     assert contents(memory.search("tea")) == found == {f"tea number {3 * FEW - 1}"}
+
+
+@pytest.mark.parametrize("way", ["add_many", "update"])
+def test_another_memory_finds_a_content_that_is_back_by_its_new_vector(tmp_path, way):
+    own = {"embedder": None, "embedding_model": "own"}
+    with Memory(tmp_path / "a.db", **own) as writer, Memory(tmp_path / "a.db", **own) as reader:
+        first = writer.add(MemoryEntry("Tea", embedding=[1.0, 0.0]))
+        assert reader.search(vector=[1.0, 0.0])[0].similarity == 1
+        for content, vector in (("Rain", [1.0, 1.0]), ("Tea", [0.0, 1.0])):
+            if way == "update":
+                writer.update(first.id, content=content, embedding=vector)
+            else:
+                new = MemoryEntry(content, id=first.id, embedding=vector)
+                writer.add_many([new], on_conflict="replace")
+        assert reader.search(vector=[0.0, 1.0])[0].similarity == 1
+
+
+def test_the_last_of_an_id_that_comes_twice_is_found_by_its_vector():
+    with Memory(":memory:", embedder=None, embedding_model="own") as memory:
+        first = memory.add(MemoryEntry("Tea", embedding=[1.0, 0.0]))
+        memory.search(vector=[1.0, 0.0])
+        twice = [
+            MemoryEntry("Rain", id=first.id, embedding=[1.0, 1.0]),
+            MemoryEntry("Tea", id=first.id, embedding=[0.0, 1.0]),
+        ]
+        memory.add_many(twice, on_conflict="replace")
+        assert memory.search(vector=[0.0, 1.0])[0].similarity == 1

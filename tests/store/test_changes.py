@@ -1,5 +1,8 @@
 """What every store promises to whoever follows its changes."""
 
+from functools import partial
+
+import msgspec
 import numpy as np
 import pytest
 
@@ -112,6 +115,28 @@ def test_an_update_replaces_vectors_of_the_same_content(store):
         assert store.verify().ok
     store.update(Scope("a"), uid(1), raised, ("m", other), now=NOON).result()
     assert store.vectors("a", rows_of(store)[1], "m").shape == (0, 0)
+
+
+@pytest.mark.parametrize("way", ["add", "update"])
+def test_a_content_that_is_back_with_other_vectors_is_read_with_them(store, way):
+    """An index that saw nothing between keeps vectors of the same content otherwise."""
+    added(store, "a", [embedded(1)])
+    rows_since(store, None)
+    seq, first = store.position("a").seq, embedded(1)
+    for content, vector in (("Another one", [1, 1]), (first.content, [0, 1])):
+        own = np.array([vector], dtype=np.float32)
+        new = msgspec.structs.replace(first, content=content, embedding=own[0])
+        if way == "add":
+            store.add("a", [NewEntry(new)], now=NOON, on_conflict="replace").result()
+        else:
+            given = {"now": NOON, "replace_vectors": True}
+            change = MemoryEntryUpdate(content=content)
+            applied = partial(MemoryEntryUpdate.applied_to, change, now=NOON)
+            store.update(Scope("a"), uid(1), applied, ("m", own), **given).result()
+    batch = store.rows_since("a", ("m", 2), seq)
+    assert vectors_in(batch) == [[0, 1]]
+    assert batch.removed == [rows_of(store)[1]]
+    assert store.verify().ok
 
 
 LAST_TWO = Criteria([uid(3), uid(4)])

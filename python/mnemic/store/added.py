@@ -70,7 +70,7 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
         is_active, own = _is_active(new.entry), [(row, *new.plain)]
         if replacement is not None:
             linked.append(row)
-            removed += [] if is_active else [row]
+            removed += [row] if new.vectors or not is_active else []
             own = codec.records([(row, *replacement.columns)])
         if is_active:
             records += own

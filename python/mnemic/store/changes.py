@@ -29,7 +29,8 @@ ChangeKind: TypeAlias = Literal[
 """Kind of a change, as stored. A link changes the entry it leads from.
 
 An index keeps the accesses of a changed row, and its vectors if its content is the same; after
-"replace" it must not, and drops the row before it reads it again. After "switch", logged once for
+"replace" it must not, and drops the row before it reads it again: vectors were given, and a content
+that was another one meanwhile may be the same again. After "switch", logged once for
 each user, the agent's vectors are those of another model: all rows are read again.
 """
 

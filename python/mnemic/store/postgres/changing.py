@@ -333,7 +333,7 @@ def _write_update(
             upsert_vectors(session, after.agent_id, model, [new])
     elif after.is_encrypted and not before.is_encrypted:
         seal_vectors(session, codec, row, after)
-    kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
+    kind: ChangeKind = "replace" if replace_vectors else "update"
     return _EntryUpdate(after, Change(row, after.id.bytes, kind, after.user_id, size), model)
 
 

@@ -450,7 +450,7 @@ def _replace(
     )
     shown = ReplacedEntry(entry, changes_content, entry.is_encrypted and not old.is_sealed)
     replacement = Replacement(shown, row.columns, clears_index)
-    kind: ChangeKind = "replace" if clears_index else "update"
+    kind: ChangeKind = "replace" if clears_index or new.vectors else "update"
     entry_id = new.columns[_AT["id"]]
     size = rules.codec.stored_content_size(row.columns[_AT["content"]]) - old.size
     return _WrittenRows(

@@ -409,7 +409,8 @@ def _outcome(overwrite: _Overwrite) -> Outcome:
 
 
 def _change(overwrite: _Overwrite) -> Change:
-    kind: ChangeKind = "replace" if overwrite.clears_index else "update"
+    drops_row = overwrite.clears_index or overwrite.new.vectors
+    kind: ChangeKind = "replace" if drops_row else "update"
     size = overwrite.size - overwrite.old.size
     return Change(
         overwrite.old.row, overwrite.new.columns[_ID], kind, overwrite.entry.user_id, size

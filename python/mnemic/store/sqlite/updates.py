@@ -266,7 +266,7 @@ def _write_update(
     elif is_sealed_now:
         sums = sums.plus(_seal_vectors(connection, codec, found, after))
     sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
-    kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
+    kind: ChangeKind = "replace" if replace_vectors else "update"
     logged = Change(row, after.id.bytes, kind, after.user_id, added_size)
     return _EntryUpdate(after, logged, model, sums)
 
