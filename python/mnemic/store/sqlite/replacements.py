@@ -409,8 +409,7 @@ def _outcome(overwrite: _Overwrite) -> Outcome:
 
 
 def _change(overwrite: _Overwrite) -> Change:
-    drops_row = overwrite.clears_index or overwrite.new.vectors
-    kind: ChangeKind = "replace" if drops_row else "update"
+    kind: ChangeKind = "replace" if overwrite.clears_index or overwrite.new.vectors else "update"
     size = overwrite.size - overwrite.old.size
     return Change(
         overwrite.old.row, overwrite.new.columns[_ID], kind, overwrite.entry.user_id, size
