@@ -154,8 +154,9 @@ class MnemicDocumentStore:
     async def _in_memory(self, filters: Filters = None) -> InMemoryDocumentStore:
         """Return the metadata in Haystack's store in memory, which has what is asked of them."""
         store = InMemoryDocumentStore(shared=False)
-        found = await self.filter_documents_async(filters)
-        store.write_documents([Document(id=each.id, meta=each.meta) for each in found])
+        hits = await verbs_of(self.memory).recent(filters=of.filters_of(filters), limit=2**31)
+        metas = [of.document_of(hit.entry).meta for hit in reversed(hits)]
+        store.write_documents([Document(id=str(at), meta=meta) for at, meta in enumerate(metas)])
         return store
 
     count_documents = plain(count_documents_async)
