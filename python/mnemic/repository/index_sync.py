@@ -446,12 +446,12 @@ class IndexSync:
             return
         with self._learning:
             model = self._vector_model.known
-            if model is not None and model != self.model:
-                self._build(model, self._coverage, take=partial(self._take_model, model))
 
-    def _take_model(self, model: Model) -> None:
-        self.model = model
-        self._snapshots = self._new_snapshots(model)
+            def take() -> None:
+                self.model, self._snapshots = model, self._new_snapshots(model)
+
+            if model is not None and model != self.model:
+                self._build(model, self._coverage, take=take)
 
     @property
     def _lacks_model(self) -> bool:
