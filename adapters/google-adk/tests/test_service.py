@@ -10,7 +10,7 @@ from google.genai.types import Blob, Content, FunctionCall, Part
 from google_adk_mnemic import MnemicMemoryService
 
 from mnemic import AsyncMemory, Memory
-from mnemic.errors import InvalidEntryError, MnemicError
+from mnemic.errors import InvalidEntryError
 
 SAID = event("e1", "I am allergic to peanuts", seconds=1_700_000_000.25)
 NOTED = event("e2", "Noted: no peanuts", "waiter")
@@ -149,8 +149,6 @@ def test_what_cannot_be_stored_raises_errors_of_mnemic_and_stores_nothing(servic
     for given, error in bad:
         with pytest.raises(error):
             run(service.add_session_to_memory(given))
-    with pytest.raises(MnemicError):
-        run(texts(service, "half \ud800"))
     assert run(service.memory.count(all_users=True)) == 0
 
 
@@ -193,3 +191,9 @@ def test_the_event_loop_turns_while_a_session_is_stored_and_the_file_is_opened(t
         return turns
 
     assert run(both()) > 20
+
+
+def test_half_of_a_surrogate_pair_is_replaced_in_events_and_queries(service):
+    run(service.add_session_to_memory(session(event("1", "peanuts \ud83d"), event("2", "I ski"))))
+    assert run(texts(service, "peanuts \ud83d"))[0] == "peanuts ?"
+    assert run(texts(service, "ski"))[0] == "I ski"

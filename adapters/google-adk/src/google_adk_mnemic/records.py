@@ -61,16 +61,16 @@ def _new(
 ) -> dict[str, Any]:
     content = content or Content()
     texts = [part.text for part in content.parts or () if part.text and not part.thought]
-    text = "\n".join(texts).replace("\0", " ")
+    text = "\n".join(texts).replace("\0", " ").encode(errors="replace").decode()
     if not text.strip():
         return {}
     custom = {key: value for each in metadata for key, value in (each or {}).items()}
     role, speaker = content.role or None, author or None
     kept: dict[str, Any] = {"custom": custom}
     if content != _content(text, role):
-        kept["content"] = content.model_dump_json(exclude_none=True, exclude=_BLOBS)
-    fields = {"content": text, "role": role, "speaker": speaker}
-    return fields | {"message_id": key, "metadata": kept}
+        with suppress(ValueError):  # of halves of surrogate pairs, which no file can hold
+            kept["content"] = content.model_dump_json(exclude_none=True, exclude=_BLOBS)
+    return {"content": text, "role": role, "speaker": speaker, "message_id": key, "metadata": kept}
 
 
 def _content(text: str, role: str | None, whole: str | None = None) -> Content:

@@ -104,7 +104,7 @@ class MnemicMemoryService(BaseMemoryService):
 
         A query without letters and digits finds nothing.
         """
-        asked = query.replace("\0", " ").strip()[:_LONGEST_QUERY]
+        asked = query.replace("\0", " ").encode(errors="replace").decode().strip()[:_LONGEST_QUERY]
         if not any(map(str.isalnum, asked)):
             return SearchMemoryResponse()
         user = _user(app_name, user_id)
