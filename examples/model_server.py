@@ -101,7 +101,8 @@ class Fault:
         drop: The connection is closed: "before" the response, or "midway" in its body.
         trickle: Seconds between the bytes of the body.
         status: Status of the response, with `body`.
-        body: Its body; by default an error in the form of such services.
+        body: Its body; by default an error in the form of such services. Half a character
+            from U+DC80 on is sent as the byte it stands for (`surrogateescape`).
         headers: Its further headers.
         echo: The body quotes the request's headers.
         rate_limit: Status 429, with this `Retry-After`: seconds or a date.
@@ -357,7 +358,8 @@ class Handler(BaseHTTPRequestHandler):
         if fault.drop == "before":
             self.close_connection = True
             return
-        data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        text = content if isinstance(content, str) else json.dumps(content)
+        data = text.encode(errors="surrogateescape")
         if fault.malformed:
             data = data[: len(data) // 2]
         data = b" " * fault.padding + data

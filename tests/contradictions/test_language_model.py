@@ -59,6 +59,7 @@ def test_the_model_is_understood_whatever_stands_around_the_json(answer, caplog)
         '{"confidence": 1}',
         "[1, 2]",
         "][",
+        "[\ud800]",
     ]
     + [json.dumps([{"id": 0, "confidence": value}]) for value in (7, -1, "high", None, True)],
 )

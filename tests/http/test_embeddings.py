@@ -5,7 +5,7 @@ import pytest
 
 from mnemic import HttpEmbedder
 from mnemic.errors import EmbedderResultError
-from tests.support.model_server import KEY
+from tests.support.model_server import KEY, NOT_UTF8
 
 
 @pytest.fixture
@@ -60,6 +60,7 @@ def test_a_service_may_leave_out_an_index_of_0_or_all_indexes(embedder, server, 
         {"body": ""},
         {"body": "<html>"},
         {"body": "null"},
+        {"body": NOT_UTF8},
         {"body": "[" * 100_000},
         {"reply": []},
         {"reply": {"data": {}}},

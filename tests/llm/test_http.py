@@ -13,7 +13,7 @@ from mnemic.errors import (
     LanguageModelTimeoutError,
 )
 from mnemic.llm import HttpLanguageModel
-from tests.support.model_server import KEY
+from tests.support.model_server import KEY, NOT_UTF8
 
 
 def complete(server, prompt="user: which port?", system=None, **options):
@@ -55,6 +55,7 @@ def test_options_are_sent_where_they_are_given(server):
     [
         {"malformed": True},
         {"body": "data: {}\n\n"},
+        {"body": NOT_UTF8},
         {"reply": {}},
         {"reply": {"choices": None}},
         {"reply": {"choices": [{}]}},

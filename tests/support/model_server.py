@@ -15,6 +15,11 @@ from tests.support.processes import ENVIRONMENT
 PROGRAM = EXAMPLES / "model_server.py"
 KEY = "sk-test-0123456789abcdefSECRET"
 """A key that nothing may show."""
+NOT_UTF8 = (
+    '{"choices": [{"message": {"content": "\udcff"}}],'
+    ' "data": [{"index": 0, "embedding": "\udcff"}]}'
+)
+"""A body that the server sends with a byte 255 for each half of a character."""
 
 _opener = build_opener(ProxyHandler({}))
 

@@ -98,6 +98,6 @@ def _items(answer: str) -> list[Any]:
         return []
     try:
         found = msgspec.json.decode(answer[start : end + 1])
-    except (msgspec.DecodeError, RecursionError):  # the second where it is nested too deeply
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):  # half a character; too deep
         return []
     return found if isinstance(found, list) else []

@@ -46,7 +46,7 @@ def decoded_text(body: bytes) -> str:
     """
     try:
         choices = msgspec.json.decode(body, type=_Response).choices
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidResponse(f"decode response: {error}") from None
     if not choices:
         raise InvalidResponse("the response has no choice")

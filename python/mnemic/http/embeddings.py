@@ -39,7 +39,7 @@ def decoded_vectors(body: bytes, count: int, dimensions: int | None) -> NDArray[
     """
     try:
         items = msgspec.json.decode(body, type=_Response).data
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidResponse(f"decode response: {error}") from None
     if len(items) != count:
         raise InvalidResponse(f"the response has {len(items)} vectors for {count} texts")

@@ -46,10 +46,8 @@ def decoded(decode: Callable[[bytes], Line], number: int, line: bytes) -> Line:
         return decode(line)
     except msgspec.ValidationError as error:
         problem = _wanted(_QUOTED.sub(_quoted_if_word, str(error)))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = _broken(line, error)
-    except UnicodeDecodeError as error:
-        problem = f"the line is not UTF-8: {error}"
     except RecursionError:
         problem = f"nested too deep; metadata has at most {validation.MAX_METADATA_DEPTH} levels"
     # Raised out here, for an error that is chained to it may carry the line.
@@ -67,7 +65,11 @@ def _wanted(problem: str) -> str:
     return problem
 
 
-def _broken(line: bytes, error: msgspec.DecodeError) -> str:
+def _broken(line: bytes, error: Exception) -> str:
+    try:
+        line.decode()
+    except UnicodeDecodeError as not_text:  # which only some versions of msgspec raise
+        return f"the line is not UTF-8: {not_text}"
     if not line.strip():
         return f"the line is blank; wanted a memory, a link or the last line, {LAST_LINE}"
     half = _HALF_PAIR.search(line)
