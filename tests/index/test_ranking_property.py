@@ -40,7 +40,7 @@ NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 NOW = to_microseconds(NOON)
 EVERYTHING = 1000
 CLOSE = 1e-6
-SAME = 1e-9
+SAME = float(np.finfo(np.float32).eps)  # similarities are rounded to it
 
 # Few values, so that rows tie. No word here is changed by the English stemmer.
 
