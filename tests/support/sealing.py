@@ -10,7 +10,7 @@ import numpy as np
 from mnemic._core import row_sums, vector_sums
 from mnemic.crypto import Encryption
 from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, SET_VECTOR_SUM
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY
 from mnemic.store.sqlite.verification import repair_agents
 from tests.support import keys
 from tests.support.embedders import WordEmbedder
@@ -99,5 +99,7 @@ def _make_sums_right(connection):
     for row, parts in groupby(vectors, itemgetter(0)):
         of_row = list(parts)
         (own,) = vector_sums(of_row[0][1], [[blob for *_, blob in of_row]])
-        connection.execute(SET_VECTOR_SUM, (own, row))
+        connection.execute(
+            "UPDATE agent_memory_entries SET vector_sum = ? WHERE row = ?", (own, row)
+        )
     repair_agents(connection, PlainRowCodec())

@@ -15,7 +15,7 @@ from mnemic.memory import Memory
 from mnemic.model.fields import Kind
 from mnemic.store.row_codec import FIELDS
 from mnemic.store.sqlite import migration_functions
-from mnemic.store.sqlite.checksums import rows_with_sums_where
+from mnemic.store.sqlite.checksums import SUM_COLUMNS
 from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.schema import MIGRATIONS, _added_column
 from tests.support.clock import NOON
@@ -89,6 +89,8 @@ def test_every_step_leads_back_to_where_it_came_from(tmp_path):
     assert tables(path) == ([], 0)
 
 
+_PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries"  # noqa: S608 - of names
+
 SQL_TYPES = {
     Kind.UUID: "BLOB",
     Kind.TIME: "INTEGER",
@@ -128,7 +130,7 @@ def test_a_column_that_goes_takes_its_part_of_the_sums_along(tmp_path):
     connection.execute(step.down)
     connection.execute(step.up)
     after = connection.execute(sums).fetchall()
-    placed = rows_with_sums_where(connection, "agent_id = ?", ("aide",))
+    placed = connection.execute(_PLACED).fetchall()
     of_agent = connection.execute("SELECT summed_rows, rows_sum FROM agent_memory_agents").get
     connection.close()
     assert [row_sum for _, row_sum in after] == [(own - of_role) % 2**62 for of_role, own in before]

@@ -8,6 +8,7 @@ import apsw
 from mnemic.errors import MnemicError
 from mnemic.store.pending_accesses import AccessFlush, RowAccesses
 from mnemic.store.sqlite.change_log import position
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import fetch
 from mnemic.store.values import AccessedRows
 
@@ -75,18 +76,17 @@ class AfterAccesses:
         self._job = job
         self._finish = finish
 
-    def __call__(self, connection: apsw.Connection) -> Any:
+    def __call__(self, connection: GuardedConnection) -> Any:
         """Write the accesses and run the job."""
         write_accesses(connection, self._flush.taken())
-        connection.execute("SAVEPOINT after_accesses")
+        connection.savepoint()
         try:
-            return self._job(connection)
+            result = self._job(connection)
         except MnemicError as error:
-            connection.execute("ROLLBACK TO after_accesses")
+            connection.undo()
             return _FailedJob(error)
-        finally:
-            if connection.in_transaction:  # a failing disk may have ended it
-                connection.execute("RELEASE after_accesses")
+        connection.release()
+        return result
 
     def finish(self, result: Any) -> Any:
         """Return the future's result, or raise the job's error."""

@@ -12,6 +12,7 @@ from mnemic._core import VectorSums
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
+from mnemic.licensing import Quota
 from mnemic.model import LinkType, Scope
 from mnemic.model.rows import RowBatch, State
 from mnemic.protocols import UserLimit
@@ -28,7 +29,6 @@ from mnemic.store.embedding_model import check_model
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import (
-    MASK,
     NO_SUMS,
     SUM_COLUMNS,
     Sums,
@@ -55,21 +55,6 @@ from mnemic.store.sqlite.sql import (
 )
 from mnemic.store.values import LogPosition, Model
 
-
-class Charge(NamedTuple):
-    """Effect of a write on its agent's totals, beside the sizes of its changes.
-
-    Attributes:
-        quotas: Maximum bytes of contents after the write.
-        sums: Change of the sums of the agent's rows.
-    """
-
-    quotas: Quotas = NO_QUOTAS
-    sums: Sums = NO_SUMS
-
-
-NO_CHARGE = Charge()
-
 _INSERT = (
     "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind, user_id, nonce) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -77,18 +62,12 @@ _INSERT = (
 # Two statements: an upsert that returns its row takes nearly three times as long.
 _ADVANCE = (
     "UPDATE agent_memory_agents SET seq = seq + ?, used_bytes = used_bytes + ?, "
-    f"summed_rows = summed_rows + ?, rows_sum = (rows_sum + ?) & {MASK}, "
     "model = ifnull(model, ?), dimensions = ifnull(dimensions, ?), "
     "time_zone = ifnull(time_zone, ?) WHERE agent_id = ?"
 )
 _BEGIN = (
     "INSERT INTO agent_memory_agents "
-    "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, time_zone, agent_id) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_ADD_SUMS = (
-    "UPDATE agent_memory_agents SET summed_rows = summed_rows + ?, "
-    f"rows_sum = (rows_sum + ?) & {MASK} WHERE agent_id = ?"
+    "(seq, used_bytes, model, dimensions, time_zone, agent_id) VALUES (?, ?, ?, ?, ?, ?)"
 )
 _CHANGE_MODEL = "UPDATE agent_memory_agents SET model = ?, dimensions = ? WHERE agent_id = ?"
 _HAS_VECTORS = (
@@ -534,7 +513,7 @@ def log_changes(
     agent_id: str,
     changes: Sequence[Change],
     model: Model | None = None,
-    charge: Charge = NO_CHARGE,
+    quotas: Quotas = NO_QUOTAS,
     *,
     time_zone: str | None = None,
 ) -> int:
@@ -550,8 +529,8 @@ def log_changes(
     users = totals_by_user(changes)
     if isinstance(connection, GuardedConnection):  # for the listeners, after the commit
         connection.changed_users.update((agent_id, user.user_id) for user in users)
-    _advance_users(connection, agent_id, users, charge.quotas.user)
-    last = _advance(connection, agent_id, users, model, charge, time_zone=time_zone)
+    _advance_users(connection, agent_id, users, quotas.user)
+    last = _advance(connection, agent_id, users, model, quotas.agent, time_zone=time_zone)
     first = last - len(changes) + 1
     nonce = _drawn_nonce()
     execute_all(
@@ -562,12 +541,9 @@ def log_changes(
     mark = last_dropped(first, last)
     if mark is not None:
         _prune(connection, agent_id, mark)
+    if isinstance(connection, GuardedConnection):
+        connection.summed_rows.settle(connection)
     return last
-
-
-def add_to_sums(connection: apsw.Connection, agent_id: str, sums: Sums) -> None:
-    """Add to the sums of an agent's rows where no entry changes."""
-    connection.execute(_ADD_SUMS, (*sums, agent_id))
 
 
 def _drawn_nonce() -> int:
@@ -580,12 +556,12 @@ def _advance(
     agent_id: str,
     users: Sequence[UserTotals],
     model: Model | None,
-    charge: Charge,
+    quota: Quota | None,
     *,
     time_zone: str | None,
 ) -> int:
     steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
-    values = (steps, size, *charge.sums, *(model or (None, None)), time_zone, agent_id)
+    values = (steps, size, *(model or (None, None)), time_zone, agent_id)
     connection.execute(_ADVANCE, values)
     if connection.changes() == 0:
         connection.execute(_BEGIN, values)
@@ -594,7 +570,7 @@ def _advance(
         raise _damaged_agent(agent_id)
     if model is not None and _check_model(connection, agent_id, known, model):
         connection.execute(_CHANGE_MODEL, (*model, agent_id))
-    check_quota(charge.quotas.agent, used - size, size)
+    check_quota(quota, used - size, size)
     return last
 
 

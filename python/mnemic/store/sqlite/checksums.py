@@ -1,12 +1,13 @@
-"""Checksums of rows and, for each agent, of all its rows; the core computes and compares them.
+"""Checksums of rows and, for each agent, of all its rows: compared with what is read.
 
 `row_sum` covers a row's columns except its number and its accesses, `vector_sum` its vectors and
 `link_sum` the links from it; the latter two are NULL where there are none. An agent's `rows_sum`
 adds up its rows' numbers, sums and states, so that a lost row is detected. Rows written by earlier
-versions have no sums until they are rewritten, and the agent's sum leaves them out.
+versions have no sums until they are rewritten, and the agent's sum leaves them out. The core
+computes the sums; `summed_rows` keeps them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import apsw
@@ -16,11 +17,7 @@ from mnemic._core import (
     SUMMED_COLUMNS,
     VectorSums,
     check_rows,
-    column_sum,
-    link_sums,
     placed_sums,
-    row_sums,
-    vector_sums,
 )
 from mnemic._core import check_links as links_differing
 from mnemic._core import check_vectors as vectors_differing
@@ -62,34 +59,17 @@ CHECKED_COLUMNS: Final = checked_columns()
 KEY: Final = 2 + len(COLUMN_NAMES)
 """Index of the idempotency key among the columns of `CHECKED_COLUMNS`."""
 
-_SUMMED = slice(1, 1 + len(SUMMED_COLUMNS))
+SUMMED: Final = slice(1, 1 + len(SUMMED_COLUMNS))
+"""Where the columns that `row_sum` covers are among those of `CHECKED_COLUMNS`."""
 _RECORD = slice(1, len(RECORD_COLUMNS))
 _ID = RECORD_COLUMNS.index("id")
-_ROW_SUM = 1 + len(SUMMED_COLUMNS)
 
-ADD_TO_ROW: Final = f"row_sum = (row_sum + ?) & {MASK}"
-_ADD_TO_LINKS = (
-    f"UPDATE agent_memory_entries SET link_sum = (ifnull(link_sum, 0) + ?) & {MASK} "
-    "WHERE row = ? AND row_sum IS NOT NULL"
-)
-SET_VECTOR_SUM: Final = (
-    "UPDATE agent_memory_entries SET vector_sum = ? WHERE row = ? AND row_sum IS NOT NULL"
-)
 SUM_COLUMNS: Final = "row, row_sum, vector_sum, link_sum, status, forgotten_at"
 """The columns of a row that count in its agent's sum."""
 
 _PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries"
-_VECTORS = (
-    "SELECT entry_row, model, embedding FROM agent_memory_embeddings "
-    "WHERE {among} AND substr(model, 1, 1) <> char(31) "  # see `shadow_vectors`
-    "ORDER BY entry_row, model, part"
-)
 _LINKS = (
     "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links WHERE from_row = ?"
-)
-_SET_SUMS = (
-    "UPDATE agent_memory_entries SET row_sum = ?, vector_sum = ?, link_sum = ? "
-    "WHERE row = ? AND row_sum IS NULL"
 )
 
 
@@ -173,51 +153,16 @@ def encoded_row(row: Columns) -> EncodedRow:
     return EncodedRow(row[1 : KEY - 1], row[KEY - 1 : KEY + 2])
 
 
-def rewritten(row: Columns, new: EncodedRow) -> int | None:
-    """Return the sum of a row that is rewritten; None if the row had no sum."""
-    return None if row[_ROW_SUM] is None else row_sums([(*new.columns, *new.more)])[0]
-
-
-def column_change(column: str, old: object, new: object) -> int:
-    """Return the increase of a row's sum when a column changes."""
-    return (column_sum(column, new) - column_sum(column, old)) & MASK
-
-
 def rows_with_sums(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:
     """Return the `SUM_COLUMNS` of rows."""
     where, values = among(rows)
     return fetch(connection, f"{_PLACED} {BY_ROW} WHERE {where}", values)
 
 
-def rows_with_sums_where(
-    connection: apsw.Connection, where: str, values: Sequence[object]
-) -> list[Columns]:
-    """Return the `SUM_COLUMNS` of rows that meet a condition."""
-    return fetch(connection, f"{_PLACED} WHERE {where}", values)
-
-
 def added(rows: Sequence[Columns]) -> Sums:
     """Return the part of rows, each the `SUM_COLUMNS`, in their agent's sum."""
     with reading_stored("a memory's checksum"):
         return Sums(*placed_sums(list(rows)))
-
-
-def difference(before: Sequence[Columns], after: Sequence[Columns]) -> Sums:
-    """Return the change of the agent's sum by a write, from its rows before and after."""
-    old, new = added(before), added(after)
-    return Sums(new.rows - old.rows, (new.total - old.total) & MASK)
-
-
-def link_sum(link: Columns) -> int:
-    """Return the sum of a link: target, type, strength and time."""
-    with reading_stored("a link"):
-        return link_sums([link])[0]
-
-
-def add_to_links(connection: apsw.Connection, changes: Iterable[tuple[int, int]]) -> None:
-    """Raise the link sums of rows, given as (row, increase); rows without sums are skipped."""
-    for row, change in changes:
-        connection.execute(_ADD_TO_LINKS, (change & MASK, row))
 
 
 def check_links_of(connection: apsw.Connection, rows: Sequence[int]) -> None:
@@ -315,30 +260,3 @@ def check_no_vector_is_lost(known: VectorSums, found: int) -> None:
     """
     if found < known.rows:
         raise StoreCorruptError(f"{known.rows - found} memories have lost their vectors; {DAMAGED}")
-
-
-def add_missing_sums(connection: apsw.Connection, rows: Sequence[int]) -> Sums:
-    """Add sums to those of these rows that have none; return the change of the agent's sum."""
-    where, values = among(rows)
-    sql = (
-        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
-        f"WHERE {where} AND row_sum IS NULL"
-    )
-    found = fetch(connection, sql, values)
-    if not found:
-        return NO_SUMS
-    with reading_stored("a memory"):
-        of_columns = row_sums([row[_SUMMED] for row in found])
-        for row, of_row in zip(found, of_columns, strict=True):
-            connection.execute(_SET_SUMS, (of_row, *_sums_of_parts(connection, row[0]), row[0]))
-    return added(rows_with_sums(connection, [row[0] for row in found]))
-
-
-def _sums_of_parts(connection: apsw.Connection, row: int) -> tuple[int | None, int | None]:
-    """Return the vector sum and the link sum of a row, None where it has no vectors or links."""
-    vectors = fetch(connection, _VECTORS.format(among="entry_row = ?"), (row,))
-    of_vectors = None
-    if vectors:
-        of_vectors = vector_sums(vectors[0][1], [[blob for *_, blob in vectors]])[0]
-    links = [link[1:] for link in fetch(connection, _LINKS, (row,))]
-    return of_vectors, sum(link_sums(links)) & MASK if links else None

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import apsw
@@ -18,18 +18,9 @@ from mnemic.store.changes import Change
 from mnemic.store.duplicates import single
 from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sqlite.change_log import Charge, log_changes
-from mnemic.store.sqlite.checksums import (
-    ADD_TO_ROW,
-    Sums,
-    column_change,
-    difference,
-    rows_with_sums,
-    rows_with_sums_where,
-)
+from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.file import SqliteFile
-from mnemic.store.sqlite.links import links_leading_to
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, json_array, with_id
 
@@ -38,18 +29,6 @@ PART = 64
 
 Deletion: TypeAlias = Callable[[int | None, apsw.Connection], list[UUID]]
 """Deletes at most so many entries, in a transaction; returns their ids."""
-
-
-class RemovedEntries(NamedTuple):
-    """Deleted entries, not logged yet.
-
-    Attributes:
-        changes: For the change log.
-        sums: Change of the agent's sums.
-    """
-
-    changes: list[Change]
-    sums: Sums
 
 
 class SqliteDeletes(SqliteFile):
@@ -68,15 +47,11 @@ class SqliteDeletes(SqliteFile):
             row, user_id, forgotten_at = found
             if forgotten_at is not None:
                 return False
-            before = rows_with_sums(on, [row])
             on.execute(
-                f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
-                f"WHERE {where} AND row = ?",
-                (time, column_change("forgotten_at", None, time), *values, row),
+                f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} AND row = ?",
+                (time, *values, row),
             )
-            sums = difference(before, rows_with_sums(on, [row]))
-            changes = [Change(row, entry_id.bytes, "forget", user_id)]
-            log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+            log_changes(on, scope.agent_id, [Change(row, entry_id.bytes, "forget", user_id)])
             return True
 
         return self._write(work)
@@ -87,7 +62,7 @@ class SqliteDeletes(SqliteFile):
         """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
         where, values = with_id(scope, entry_id)
         sql = (
-            f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where} "
+            f"SELECT row, user_id FROM agent_memory_entries WHERE {where} "
             "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
         )
         times = to_microseconds(oldest), to_microseconds(now)
@@ -96,15 +71,9 @@ class SqliteDeletes(SqliteFile):
             found = single(fetch(on, sql, (*values, *times)), scope, entry_id)
             if found is None:
                 return False
-            row, user_id, forgotten_at = found
-            before = rows_with_sums(on, [row])
-            on.execute(
-                f"UPDATE agent_memory_entries SET forgotten_at = NULL, {ADD_TO_ROW} WHERE row = ?",
-                (column_change("forgotten_at", forgotten_at, None), row),
-            )
-            sums = difference(before, rows_with_sums(on, [row]))
-            change = Change(row, entry_id.bytes, "restore", user_id)
-            log_changes(on, scope.agent_id, [change], charge=Charge(sums=sums))
+            row, user_id = found
+            on.execute("UPDATE agent_memory_entries SET forgotten_at = NULL WHERE row = ?", (row,))
+            log_changes(on, scope.agent_id, [Change(row, entry_id.bytes, "restore", user_id)])
             return True
 
         return self._write(work)
@@ -129,19 +98,17 @@ class SqliteDeletes(SqliteFile):
         def work(on: apsw.Connection) -> list[UUID]:
             present = "forgotten_at IS NULL", list[Any]()
             where, values = selected(on, self._codec, scope, criteria, present)
-            before = rows_with_sums_where(on, where, values)
             forgotten = fetch(
                 on,
-                f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
-                f"WHERE {where} RETURNING row, id, user_id",
-                (time, column_change("forgotten_at", None, time), *values),
+                f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} "
+                "RETURNING row, id, user_id",
+                (time, *values),
             )
             if forgotten:
-                sums = difference(before, rows_with_sums(on, [row for row, *_ in forgotten]))
                 changes = [
                     Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten
                 ]
-                log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+                log_changes(on, scope.agent_id, changes)
             return uuids_of(entry_id for _, entry_id, _ in forgotten)
 
         return self._write(work)
@@ -224,23 +191,20 @@ def _delete(
     values: Sequence[Any],
 ) -> list[UUID]:
     deleted = remove(connection, codec, where, values)
-    if deleted.changes:
-        log_changes(connection, agent_id, deleted.changes, charge=Charge(sums=deleted.sums))
-    return uuids_of(change.entry_id for change in deleted.changes)
+    if deleted:
+        log_changes(connection, agent_id, deleted)
+    return uuids_of(change.entry_id for change in deleted)
 
 
 def remove(
     connection: apsw.Connection, codec: RowCodec, where: str, values: Sequence[Any]
-) -> RemovedEntries:
+) -> list[Change]:
     """Delete the entries that meet a condition, with vectors and links; the caller logs that."""
     sql = (
         f"DELETE FROM agent_memory_entries WHERE {where} "
         f"RETURNING row, id, user_id, {codec.content_size_sql}"
     )
-    before = rows_with_sums_where(connection, where, values)
-    sums = links_leading_to(connection, before, where, values)
-    changes = [
+    return [
         Change(row, entry_id, "delete", user_id, -size)
         for row, entry_id, user_id, size in fetch(connection, sql, values)
     ]
-    return RemovedEntries(changes, sums.plus(difference(before, [])))

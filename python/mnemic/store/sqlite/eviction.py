@@ -1,26 +1,24 @@
 """Deletes entries to make space for a write, in its transaction."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any
 
 import apsw
 
 from mnemic.model import Scope
+from mnemic.store.changes import Change
 from mnemic.store.eviction import SqlEvictionReads, Write, in_order, rows_to_evict
 from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import used_by_user
-from mnemic.store.sqlite.checksums import NO_SUMS
-from mnemic.store.sqlite.deletes import RemovedEntries, remove
+from mnemic.store.sqlite.deletes import remove
 from mnemic.store.sqlite.reads import used_bytes
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, integers, json_array
 from mnemic.store.values import Selection
 
-NOTHING: Final = RemovedEntries([], NO_SUMS)
 
-
-def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) -> RemovedEntries:
+def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) -> list[Change]:
     """Delete entries so that a write keeps to its quotas; the caller logs that with the write.
 
     Raises:
@@ -28,13 +26,12 @@ def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) ->
     """
     reads = SqlEvictionReads(_Sql(connection), codec, write)
     rows = rows_to_evict(reads, write)
-    removed = _remove_rows(connection, codec, write.agent_id, rows)
-    return RemovedEntries(in_order(removed.changes, rows), removed.sums)
+    return in_order(_remove_rows(connection, codec, write.agent_id, rows), rows)
 
 
 def remove_others(
     connection: apsw.Connection, codec: RowCodec, which: Selection, kept: Collection[int]
-) -> RemovedEntries:
+) -> list[Change]:
     """Delete the selected entries but those of some rows; the caller logs that."""
     where, values = selected(connection, codec, *which)
     found = fetch(connection, f"SELECT row FROM agent_memory_entries WHERE {where}", values)
@@ -44,9 +41,9 @@ def remove_others(
 
 def _remove_rows(
     connection: apsw.Connection, codec: RowCodec, agent_id: str, rows: Sequence[int]
-) -> RemovedEntries:
+) -> list[Change]:
     if not rows:
-        return NOTHING
+        return []
     # The sign keeps the planner from the indexes of the agent, which would read all of its rows.
     return remove(connection, codec, f"{AMONG} AND +agent_id = ?", (json_array(rows), agent_id))
 

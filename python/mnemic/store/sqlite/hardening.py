@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from mnemic.model.deadline import check_deadline
+from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
     from mnemic.store.change_listeners import ChangedUser
@@ -67,17 +68,34 @@ class GuardedConnection(apsw.Connection):
 
     Attributes:
         changed_users: Agents and users whose entries the current write has changed.
+        summed_rows: Keeps the checksums, on a connection that writes.
     """
 
     def __init__(self, path: str, flags: int) -> None:
         super().__init__(path, flags=flags)
         self.changed_users: set[ChangedUser] = set()
+        self.summed_rows = SummedRows()
         for switch, value in _SWITCHES:
             self.config(switch, value)
         self.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         self.execute("PRAGMA cell_size_check = ON")
         self._work = _Work(self.filename)
         self.set_progress_handler(self._work, STEPS_PER_CHECK)
+
+    def savepoint(self) -> None:
+        """Begin a part of the transaction that can be undone alone."""
+        self.summed_rows.settle(self)
+        self.execute("SAVEPOINT part")
+
+    def release(self) -> None:
+        """End that part."""
+        self.execute("RELEASE part")
+
+    def undo(self) -> None:
+        """Undo that part, and end it."""
+        self.execute("ROLLBACK TO part")
+        self.execute("RELEASE part")
+        self.summed_rows.begin(self)
 
     def renew(self) -> None:
         """Reset the count of steps."""

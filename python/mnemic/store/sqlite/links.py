@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from operator import attrgetter
-from typing import Any
 from uuid import UUID
 
 import apsw
@@ -18,25 +17,13 @@ from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.filter_sql import Condition
 from mnemic.store.links import LinkedEntry, ReadLink, ends_of
 from mnemic.store.row_codec import RowCodec, next_version
-from mnemic.store.sqlite.change_log import Charge, log_changes
-from mnemic.store.sqlite.checksums import (
-    ADD_TO_ROW,
-    MASK,
-    NO_SUMS,
-    Sums,
-    add_to_links,
-    check_links_of,
-    column_change,
-    difference,
-    link_sum,
-    rows_with_sums,
-)
+from mnemic.store.sqlite.change_log import log_changes
+from mnemic.store.sqlite.checksums import check_links_of
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.reads import entries_of_rows
 from mnemic.store.sqlite.sql import (
     IS_PRESENT,
-    Columns,
     fetch,
     integers,
     json_array,
@@ -61,24 +48,15 @@ _COPY = (
     "INSERT OR IGNORE INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
     "VALUES (?, ?, ?, ?, ?)"
 )
-_SUPERSEDE = (
-    "UPDATE agent_memory_entries SET status = ?, updated_at = ?, version = ?, "
-    f"{ADD_TO_ROW} WHERE row = ?"
-)
+_SUPERSEDE = "UPDATE agent_memory_entries SET status = ?, updated_at = ?, version = ? WHERE row = ?"
 _SUPERSEDING = (
-    "SELECT row, id, user_id, supersedes, updated_at, version, l.created_at, strength "
-    "FROM agent_memory_links AS l JOIN agent_memory_entries ON row = from_row "
-    "WHERE to_row = ? AND type = ?"
+    "SELECT row, id, user_id, updated_at, version FROM agent_memory_links "
+    "JOIN agent_memory_entries ON row = from_row WHERE to_row = ? AND type = ?"
 )
 _END_SUPERSESSION = (
-    "UPDATE agent_memory_entries SET supersedes = NULL, updated_at = ?, version = ?, "
-    f"{ADD_TO_ROW} WHERE row = ?"
+    "UPDATE agent_memory_entries SET supersedes = NULL, updated_at = ?, version = ? WHERE row = ?"
 )
 _UNLINK = "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? AND type = ?"
-_KNOWN = (
-    "SELECT to_row, type, strength, created_at FROM agent_memory_links "
-    "WHERE from_row = ? AND to_row = ? AND type = ?"
-)
 
 
 class SqliteLinks(SqliteFile):
@@ -94,13 +72,12 @@ class SqliteLinks(SqliteFile):
                 for entry_id in (wanted.from_id, wanted.to_id)
             )
             check_one_user(source.user_id, target.user_id)
-            before = rows_with_sums(on, [source.row])
             link = (source.row, target.row, int(wanted.type), wanted.strength, made_at)
             with reading_stored("a link"):
-                created_at = from_microseconds(_put(on, link))
-            sums = difference(before, rows_with_sums(on, [source.row]))
+                ((created_at,),) = fetch(on, _WRITE, link)
+                created_at = from_microseconds(created_at)
             changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
-            log_changes(on, scope.agent_id, [changed], charge=Charge(sums=sums))
+            log_changes(on, scope.agent_id, [changed])
             return MemoryLink(
                 wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at
             )
@@ -114,7 +91,7 @@ class SqliteLinks(SqliteFile):
         types, bound = _among_types(None if kind is None else [kind])
         sql = (
             "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? "
-            f"AND type <> ? {types} RETURNING to_row, type, strength, created_at"
+            f"AND type <> ? {types}"
         )
 
         def work(on: apsw.Connection) -> int:
@@ -122,14 +99,12 @@ class SqliteLinks(SqliteFile):
             if source is None or target is None:
                 return 0
             values = (source.row, target.row, int(LinkType.SUPERSEDES), *bound)
-            deleted = fetch(on, sql, values)
+            on.execute(sql, values)
+            deleted = on.changes()
             if deleted:
-                before = rows_with_sums(on, [source.row])
-                add_to_links(on, [(source.row, -link_sum(link)) for link in deleted])
-                sums = difference(before, rows_with_sums(on, [source.row]))
                 changed = Change(source.row, from_id.bytes, "link", source.user_id)
-                log_changes(on, scope.agent_id, [changed], charge=Charge(sums=sums))
-            return len(deleted)
+                log_changes(on, scope.agent_id, [changed])
+            return deleted
 
         return self._write(work)
 
@@ -207,16 +182,19 @@ class SqliteLinks(SqliteFile):
         """Write links of any type between entries of a scope; return how many are new."""
 
         def work(on: apsw.Connection) -> int:
-            changes: list[Change] = []
-            sums = NO_SUMS
-            for wanted, user_id in new:
-                if scope.all_users or scope.user_id == user_id:
-                    own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
-                    added, difference = _add_link(on, self._codec, own, wanted)
-                    changes += added
-                    sums = sums.plus(difference)
+            changes = [
+                change
+                for wanted, user_id in new
+                if scope.all_users or scope.user_id == user_id
+                for change in _add_link(
+                    on,
+                    self._codec,
+                    Scope(scope.agent_id, user_id, scope.project_id, scope.session_id),
+                    wanted,
+                )
+            ]
             if changes:
-                log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+                log_changes(on, scope.agent_id, changes)
             return len(changes)
 
         return self._write(work)
@@ -224,7 +202,7 @@ class SqliteLinks(SqliteFile):
 
 def supersede(
     connection: apsw.Connection, codec: RowCodec, entry: MemoryEntry, row: int, at: int
-) -> tuple[Change, Sums] | None:
+) -> Change | None:
     """Mark the entry that a stored entry supersedes, and link the two.
 
     Args:
@@ -235,7 +213,7 @@ def supersede(
         at: When it was stored, in microseconds since 1970 in UTC.
 
     Returns:
-        The change and what it adds to the agent's sums; None if there is no such entry.
+        The change; None if there is no such entry.
     """
     if entry.supersedes is None:
         return None
@@ -246,18 +224,15 @@ def supersede(
     if not found:
         return None
     superseded, status, updated_at, version = integers(found[0])
-    before = rows_with_sums(connection, [row, superseded])
     if status != MemoryStatus.SUPERSEDED:
         version = next_version(version)
     new = int(MemoryStatus.SUPERSEDED), max(updated_at, at), version
-    change = _change(("status", "updated_at", "version"), found[0][1:], new)
-    connection.execute(_SUPERSEDE, (*new, change, superseded))
-    _put(connection, (row, superseded, int(LinkType.SUPERSEDES), 1.0, at))
-    sums = difference(before, rows_with_sums(connection, [row, superseded]))
-    return Change(superseded, entry.supersedes.bytes, "supersede", entry.user_id), sums
+    connection.execute(_SUPERSEDE, (*new, superseded))
+    fetch(connection, _WRITE, (row, superseded, int(LinkType.SUPERSEDES), 1.0, at))
+    return Change(superseded, entry.supersedes.bytes, "supersede", entry.user_id)
 
 
-def end_supersession(connection: apsw.Connection, row: int, at: int) -> tuple[list[Change], Sums]:
+def end_supersession(connection: apsw.Connection, row: int, at: int) -> list[Change]:
     """Let the entries that superseded a row do so no more, before the row is stored again.
 
     They superseded its old content. Otherwise an import, or a later reader, would take the new one
@@ -269,68 +244,17 @@ def end_supersession(connection: apsw.Connection, row: int, at: int) -> tuple[li
         at: The time now, in microseconds since 1970 in UTC.
 
     Returns:
-        The changes and what they add to the agent's sums.
+        The changes.
     """
     kind = int(LinkType.SUPERSEDES)
-    changes, sums = [], NO_SUMS
-    for source, entry_id, user_id, *old, created_at, strength in fetch(
-        connection, _SUPERSEDING, (row, kind)
-    ):
-        before = rows_with_sums(connection, [source])
-        updated_at, version = integers(old[1:])
-        new = None, max(updated_at, at), next_version(version)
-        change = _change(("supersedes", "updated_at", "version"), old, new)
-        connection.execute(_END_SUPERSESSION, (*new[1:], change, source))
+    changes: list[Change] = []
+    for source, entry_id, user_id, *old in fetch(connection, _SUPERSEDING, (row, kind)):
+        updated_at, version = integers(old)
+        new = max(updated_at, at), next_version(version)
+        connection.execute(_END_SUPERSESSION, (*new, source))
         connection.execute(_UNLINK, (source, row, kind))
-        add_to_links(connection, [(source, -link_sum((row, kind, strength, created_at)))])
-        sums = sums.plus(difference(before, rows_with_sums(connection, [source])))
         changes.append(Change(source, entry_id, "update", user_id))
-    return changes, sums
-
-
-def _change(names: Sequence[str], old: Sequence[object], new: Sequence[object]) -> int:
-    """Return the increase of a row's sum when columns change."""
-    changes = zip(names, old, new, strict=True)
-    return sum(column_change(name, before, after) for name, before, after in changes) & MASK
-
-
-def _put(connection: apsw.Connection, link: Columns) -> Any:
-    """Write a link, or its strength if it is there; return when it was made."""
-    known = fetch(connection, _KNOWN, link[:3])
-    ((created_at,),) = fetch(connection, _WRITE, link)
-    change = link_sum((*link[1:4], created_at)) - sum(map(link_sum, known))
-    add_to_links(connection, [(link[0], change)])
-    return created_at
-
-
-def links_leading_to(
-    connection: apsw.Connection, rows: Sequence[Columns], where: str, values: Sequence[object]
-) -> Sums:
-    """Take links that go with their targets out of the sums of the rows that they come from.
-
-    Args:
-        connection: In the transaction that deletes the targets, before it does.
-        rows: The targets.
-        where: Their condition.
-        values: Its values.
-
-    Returns:
-        What the agent's rows add up to more, the targets left out.
-    """
-    found = fetch(
-        connection,
-        "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links "
-        f"WHERE to_row IN (SELECT row FROM agent_memory_entries WHERE {where})",
-        values,
-    )
-    going = {row[0] for row in rows}
-    changes = [(link[0], -link_sum(link[1:])) for link in found if link[0] not in going]
-    if not changes:
-        return NO_SUMS
-    staying = sorted({row for row, _ in changes})
-    before = rows_with_sums(connection, staying)
-    add_to_links(connection, changes)
-    return difference(before, rows_with_sums(connection, staying))
+    return changes
 
 
 def _links_at(
@@ -361,24 +285,21 @@ def _links_at(
 
 def _add_link(
     connection: apsw.Connection, codec: RowCodec, scope: Scope, wanted: MemoryLink
-) -> tuple[list[Change], Sums]:
+) -> list[Change]:
     source, target = (
         _end(connection, codec, scope, wanted.from_id),
         _end(connection, codec, scope, wanted.to_id),
     )
     if source is None or target is None:
-        return [], NO_SUMS
+        return []
     if wanted.type is LinkType.SUPERSEDES and source.supersedes != wanted.to_id.bytes:
-        return [], NO_SUMS
+        return []
     time = to_microseconds(wanted.created_at)
     values = (source.row, target.row, int(wanted.type), wanted.strength, time)
-    before = rows_with_sums(connection, [source.row])
     connection.execute(_COPY, values)
     if connection.changes() == 0:
-        return [], NO_SUMS
-    add_to_links(connection, [(source.row, link_sum(values[1:]))])
-    sums = difference(before, rows_with_sums(connection, [source.row]))
-    return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)], sums
+        return []
+    return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)]
 
 
 def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[ReadLink]:

@@ -11,7 +11,6 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.store.changes import Change
 from mnemic.store.new_rows import NewRow, Outcome, encoded
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sqlite.checksums import NO_SUMS, Sums
 from mnemic.store.sqlite.sql import INSERT_VECTOR, execute_all
 from mnemic.store.values import Model
 
@@ -81,21 +80,17 @@ class WrittenRows(NamedTuple):
     Attributes:
         outcomes: One for each entry.
         changes: For the change log.
-        sums: Change of the sums of the agent's rows.
     """
 
     outcomes: list[Outcome]
     changes: list[Change]
-    sums: Sums = NO_SUMS
 
     @classmethod
     def joined(cls, parts: Iterable["WrittenRows"]) -> "WrittenRows":
         """Return what all parts wrote, in their order."""
         outcomes: list[Outcome] = []
         changes: list[Change] = []
-        sums = NO_SUMS
         for part in parts:
             outcomes += part.outcomes
             changes += part.changes
-            sums = sums.plus(part.sums)
-        return cls(outcomes, changes, sums)
+        return cls(outcomes, changes)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from mnemic._core import VectorSums, vector_sums
+from mnemic._core import VectorSums
 from mnemic.arrays import Float32Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
@@ -17,16 +17,9 @@ from mnemic.model import MemoryEntry
 from mnemic.store.added import vector_blobs
 from mnemic.store.changes import Change
 from mnemic.store.reembedding import ReembeddingProgress, reembedded_without_key
-from mnemic.store.sqlite.change_log import Charge, log_changes
+from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.change_marks import sealed_rows
-from mnemic.store.sqlite.checksums import (
-    NO_SUMS,
-    SET_VECTOR_SUM,
-    Sums,
-    check_vectors,
-    difference,
-    rows_with_sums,
-)
+from mnemic.store.sqlite.checksums import check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.shadow_vectors import (
@@ -135,13 +128,12 @@ def switch_model(
     missing = rows_to_embed(connection, agent_id, model, 0, limit)
     if len(set(missing) - skipped) > max_missing:
         return False
-    sums = NO_SUMS
     for page in _pages(connection, agent_id):
-        sums = sums.plus(_switch_page(connection, agent_id, model, page, skipped))
+        _switch_page(connection, agent_id, model, page, skipped)
     users = fetch(connection, _USERS, (agent_id,))
     if users:
         changes = [Change(row, entry_id, "switch", user) for row, entry_id, user in users]
-        log_changes(connection, agent_id, changes, model, Charge(sums=sums))
+        log_changes(connection, agent_id, changes, model)
     return True
 
 
@@ -158,10 +150,9 @@ def _switch_page(
     model: Model,
     page: list[Columns],
     skipped: Collection[int],
-) -> Sums:
-    """Switch the vectors of some rows; return what that adds to the agent's sums."""
+) -> None:
+    """Switch the vectors of some rows."""
     rows = [row for row, *_ in page]
-    before = rows_with_sums(connection, rows)
     own = _own_vectors(connection, page)
     fresh = shadow_vectors(connection, agent_id, model, rows)
     sealed = _sealed_vectors(connection, agent_id, model, rows)
@@ -173,9 +164,6 @@ def _switch_page(
     _move_to_shadow(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
     _take_over(connection, model, fresh, {row: updated_at for row, *_, updated_at in page})
     connection.executemany(_RENAME, [(model[0], row, MARK + model[0]) for row in sealed])
-    stored = {row: [vector.tobytes() for vector in own] for row, own in fresh.items()}
-    _set_sums(connection, model, rows, stored | sealed)
-    return difference(before, rows_with_sums(connection, rows))
 
 
 def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, _OwnVectors]:
@@ -260,19 +248,6 @@ def _take_over(
         [(row, name, 0, times[row], vector_blobs(fresh[row])[0]) for row in zero],
     )
     connection.executemany(_OWN_NOW, [(name, row, MARK + name) for row in fresh.keys() - set(zero)])
-
-
-def _set_sums(
-    connection: apsw.Connection,
-    model: Model,
-    rows: Sequence[int],
-    stored: Mapping[int, Sequence[bytes]],
-) -> None:
-    """Set the checksums of the vectors of rows."""
-    with_vectors = [row for row in rows if row in stored]
-    sums = vector_sums(model[0], [list(stored[row]) for row in with_vectors])
-    of_vectors = dict(zip(with_vectors, sums, strict=True))
-    connection.executemany(SET_VECTOR_SUM, [(of_vectors.get(row), row) for row in rows])
 
 
 class SqliteReembedding(SqliteFile):

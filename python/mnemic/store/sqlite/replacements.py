@@ -9,7 +9,6 @@ from typing import Final, NamedTuple, TypeAlias
 import apsw
 from msgspec.structs import force_setattr
 
-from mnemic._core import row_sums
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, OnConflict
 from mnemic.model.timestamps import from_microseconds, to_microseconds
@@ -23,13 +22,7 @@ from mnemic.store.row_codec import (
     UsedKey,
     next_version,
 )
-from mnemic.store.sqlite.checksums import (
-    CHECKED_COLUMNS,
-    KEY,
-    add_missing_sums,
-    check,
-    difference,
-)
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
 from mnemic.store.sqlite.new_rows import WrittenRows, upsert_vectors
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
@@ -91,7 +84,6 @@ class StoredRow(NamedTuple):
         row: Its number.
         columns: Its columns, in the order of `COLUMNS`.
         more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
-        sums: Sum of its columns, of its vectors, and of its links.
         plain: The columns in plain text.
         size: Bytes of the content that count in the quota.
     """
@@ -99,7 +91,6 @@ class StoredRow(NamedTuple):
     row: int
     columns: Columns
     more: Columns
-    sums: Columns
     plain: Columns
     size: int
 
@@ -129,11 +120,6 @@ class StoredRow(NamedTuple):
         """Whether accesses of it are stored."""
         return bool(self.columns[_ACCESSES])
 
-    @property
-    def summed(self) -> Columns:
-        """The columns that count in the agent's sum."""
-        return (self.row, *self.sums, self.columns[_STATUS], self.columns[_FORGOTTEN_AT])
-
 
 def place_of(new: NewRow) -> Place:
     """Return user and id of an entry."""
@@ -161,7 +147,6 @@ def stored_rows(
             row=row[0],
             columns=row[1 : KEY - 1],
             more=row[KEY - 1 : KEY + 2],
-            sums=row[KEY + 2 :],
             plain=record[1:],
             size=codec.stored_content_size(row[1 + _CONTENT]),
         )
@@ -279,21 +264,12 @@ def replace(
     that a late repetition of the first call still finds what it stored.
     """
     overwrites = [_overwrite(codec, new, old, now) for new, old in pairs]
-    of_rows = row_sums([(*overwrite.columns, *overwrite.more) for overwrite in overwrites])
-    sums = [_sums(overwrite, of_row) for overwrite, of_row in zip(overwrites, of_rows, strict=True)]
-    _update_rows(connection, zip(overwrites, sums, strict=True))
     execute_all(connection, _DELETE_LINKS, [(overwrite.old.row,) for overwrite in overwrites])
+    _update_rows(connection, overwrites)
     _replace_vectors(connection, overwrites, model)
-    before = [overwrite.old.summed for overwrite in overwrites]
-    after = [_summed(overwrite, own) for overwrite, own in zip(overwrites, sums, strict=True)]
-    change = difference(before, after)
-    unsummed = [overwrite.old.row for overwrite in overwrites if overwrite.old.sums[0] is None]
-    if unsummed:  # of an earlier version
-        change = change.plus(add_missing_sums(connection, unsummed))
     return WrittenRows(
         [_outcome(overwrite) for overwrite in overwrites],
         [_change(overwrite) for overwrite in overwrites],
-        change,
     )
 
 
@@ -325,26 +301,16 @@ def _columns(codec: RowCodec, new: NewRow, entry: MemoryEntry) -> Columns:
     return tuple(columns)
 
 
-def _sums(overwrite: _Overwrite, of_row: int) -> tuple[int | None, int | None]:
-    """Return the sums of a row and its vectors; None where the old row had none."""
-    if overwrite.old.sums[0] is None:
-        return None, None
-    return of_row, overwrite.old.sums[1] if overwrite.keeps_vectors else overwrite.new.sums[1]
-
-
-def _update_rows(
-    connection: apsw.Connection,
-    overwrites: Iterable[tuple[_Overwrite, tuple[int | None, int | None]]],
-) -> None:
+def _update_rows(connection: apsw.Connection, overwrites: Iterable[_Overwrite]) -> None:
     """Write the rows, each by a statement that names no indexed column that stays as it is."""
     groups: dict[frozenset[str], list[Columns]] = {}
-    for overwrite, sums in overwrites:
+    for overwrite in overwrites:
         old, new = (
             (*overwrite.old.columns, *overwrite.old.more),
             (*overwrite.columns, *overwrite.more),
         )
         same = frozenset([name for name, at in _INDEXED.items() if old[at] == new[at]])
-        groups.setdefault(same, []).append((*_statement(same).pick(new), *sums, overwrite.old.row))
+        groups.setdefault(same, []).append((*_statement(same).pick(new), overwrite.old.row))
     for same, values in groups.items():
         execute_all(connection, _statement(same).sql, values)
 
@@ -359,21 +325,9 @@ class _Statement(NamedTuple):
 @cache
 def _statement(same: frozenset[str]) -> _Statement:
     names = [name for name in _WRITTEN if name not in _KEPT | same]
-    sql = (
-        f"UPDATE agent_memory_entries SET {assigned(names)}, row_sum = ?, vector_sum = ?, "
-        "link_sum = NULL WHERE row = ?"
-    )
+    # No link leads from the row any more, whatever was damaged among those that did.
+    sql = f"UPDATE agent_memory_entries SET {assigned(names)}, link_sum = NULL WHERE row = ?"
     return _Statement(sql, itemgetter(*map(_WRITTEN.index, names)))
-
-
-def _summed(overwrite: _Overwrite, sums: tuple[int | None, int | None]) -> Columns:
-    return (
-        overwrite.old.row,
-        *sums,
-        None,
-        overwrite.columns[_STATUS],
-        overwrite.columns[_FORGOTTEN_AT],
-    )
 
 
 def _replace_vectors(

@@ -7,21 +7,13 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from mnemic._core import VectorSums, vector_sums
+from mnemic._core import VectorSums
 from mnemic.errors import SealBrokenError
 from mnemic.store.row_codec import COLUMN_NAMES, sealed_ids
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, log_broken, sealed_prefix
 from mnemic.store.sqlite.agent_keys import check_key, delete_other_keys
-from mnemic.store.sqlite.change_log import add_to_sums
-from mnemic.store.sqlite.checksums import (
-    CHECKED_COLUMNS,
-    KEY,
-    NO_SUMS,
-    check,
-    difference,
-    rewritten,
-)
-from mnemic.store.sqlite.sealed_rows import VectorOpener, placed
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check
+from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import Columns, execute_all, fetch, json_array
 from mnemic.store.values import StoredKey
@@ -38,7 +30,7 @@ _UNDER_OTHERS: Final = (
 _COUNT: Final = f"SELECT count(*) FROM {_INDEXED} WHERE {_IS_UNDER_OTHERS}"
 _UPDATE: Final = (  # names few indexed columns: SQLite rewrites their indexes
     "UPDATE agent_memory_entries SET content = CAST(? AS TEXT), fingerprint = ?, "
-    "idempotency_key = ?, key_fingerprint = ?, row_sum = ?, vector_sum = ? WHERE row = ?"
+    "idempotency_key = ?, key_fingerprint = ? WHERE row = ?"
 )
 _VECTORS: Final = (
     "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
@@ -71,9 +63,7 @@ def reseal(
     if not found:
         return 0, 0
     resealed = _Resealer(connection, codec, agent_id).reseal(found)
-    sums = difference(*map(list, zip(*resealed, strict=True))) if resealed else NO_SUMS
-    add_to_sums(connection, agent_id, sums)
-    return len(resealed), found[-1][0]
+    return resealed, found[-1][0]
 
 
 class _Resealer(NamedTuple):
@@ -89,49 +79,38 @@ class _Resealer(NamedTuple):
     codec: SealingRowCodec
     agent_id: str
 
-    def reseal(self, found: list[Columns]) -> list[tuple[Columns, Columns]]:
-        """Reseal rows; return what counts in the agent's sum of each, before and after.
-
-        Those that do not open are logged, and stay as they are.
-        """
+    def reseal(self, found: list[Columns]) -> int:
+        """Reseal rows; return how many. Those that do not open are logged, and stay as they are."""
         try:
             return self._resealed(found)
         except SealBrokenError as error:
             if len(found) > 1:
-                return [changed for row in found for changed in self.reseal([row])]
+                return sum(self.reseal([row]) for row in found)
             log_broken(error)
-            return []
+            return 0
 
-    def _resealed(self, found: list[Columns]) -> list[tuple[Columns, Columns]]:
+    def _resealed(self, found: list[Columns]) -> int:
         known = check(found).vectors
         sealed = self.codec.resealed([row[1 : KEY - 1] for row in found])
-        of_vectors = self._seal_vectors(sealed_ids(found), known)
-        changed, values = [], []
-        for old, new in zip(found, sealed, strict=True):
-            of_row = rewritten(old, new)
-            vector_sum = None if of_row is None else of_vectors.get(old[0])
-            values.append((new.columns[_CONTENT], *new.more, of_row, vector_sum, old[0]))
-            before = placed(old)
-            changed.append((before, (old[0], of_row, vector_sum, *before[3:])))
+        self._seal_vectors(sealed_ids(found), known)
+        values = [
+            (new.columns[_CONTENT], *new.more, old[0])
+            for old, new in zip(found, sealed, strict=True)
+        ]
         execute_all(self.connection, _UPDATE, values)
         rows = [(row[0],) for row in found]
         execute_all(self.connection, DELETE_OF_ROW, rows)  # rebuilt
-        return changed
+        return len(found)
 
-    def _seal_vectors(self, ids: Mapping[int, bytes], known: VectorSums) -> dict[int, int]:
-        """Seal the vectors of rows again; return the sum of each row's."""
+    def _seal_vectors(self, ids: Mapping[int, bytes], known: VectorSums) -> None:
+        """Seal the vectors of rows again."""
         stored = fetch(self.connection, _VECTORS, (json_array(list(ids)),))
-        sums: dict[int, int] = {}
         for model, of_model in groupby(sorted(stored, key=itemgetter(2)), itemgetter(2)):
             vectors = [vector[:2] for vector in of_model]
             opened = VectorOpener(self.codec, self.agent_id, model, ids).checked(vectors, known)
-            sums |= self._write_vectors(model, opened, ids)
-        return sums
+            self._write_vectors(model, opened, ids)
 
-    def _write_vectors(
-        self, model: str, opened: list[Columns], ids: Mapping[int, bytes]
-    ) -> dict[int, int]:
-        by_row: dict[int, list[bytes]] = {}
+    def _write_vectors(self, model: str, opened: list[Columns], ids: Mapping[int, bytes]) -> None:
         places: dict[int, list[Columns]] = {}
         for _, parts in groupby(opened, itemgetter(0)):
             for part, vector in enumerate(parts):
@@ -140,15 +119,8 @@ class _Resealer(NamedTuple):
             numbers, plain = zip(*vectors, strict=True)
             owners = [ids[row] for row in numbers]
             sealed = self.codec.sealed_vectors(self.agent_id, owners, model, part, plain)
-            for row, blob in zip(numbers, sealed, strict=True):
-                by_row.setdefault(row, []).append(blob)
-        values = [
-            (blob, row, model, part)
-            for row, blobs in by_row.items()
-            for part, blob in enumerate(blobs)
-        ]
-        execute_all(self.connection, _UPDATE_VECTOR, values)
-        return dict(zip(by_row, vector_sums(model, list(by_row.values())), strict=True))
+            values = [(blob, row, model, part) for row, blob in zip(numbers, sealed, strict=True)]
+            execute_all(self.connection, _UPDATE_VECTOR, values)
 
 
 def end_rotation(connection: apsw.Connection, agent_id: str, key: StoredKey) -> bool:

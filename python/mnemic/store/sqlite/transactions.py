@@ -82,8 +82,10 @@ class FileTransactions:
                 connection.execute("ROLLBACK")
             before = connection.total_changes()
             connection.execute("BEGIN IMMEDIATE")
+            connection.summed_rows.begin(connection)
             pages = connection.pragma("page_count")
             result = work(connection)
+            connection.summed_rows.settle(connection)
             if connection.total_changes() != before:
                 connection.execute(FIRST_PAGE)
                 if connection.pragma("page_count") > pages:
@@ -95,18 +97,17 @@ class FileTransactions:
             raise
         return result
 
-    def savepoint(self, connection: apsw.Connection) -> None:
+    def savepoint(self, connection: GuardedConnection) -> None:
         """Begin a part of the transaction that can be undone alone."""
-        connection.execute("SAVEPOINT job")
+        connection.savepoint()
 
-    def release(self, connection: apsw.Connection) -> None:
+    def release(self, connection: GuardedConnection) -> None:
         """End that part."""
-        connection.execute("RELEASE job")
+        connection.release()
 
-    def undo(self, connection: apsw.Connection) -> None:
+    def undo(self, connection: GuardedConnection) -> None:
         """Undo that part, and end it."""
-        connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
+        connection.undo()
 
     def is_lost(self, connection: apsw.Connection, error: BaseException) -> bool:
         """Return whether a full or failing disk has undone the whole transaction."""

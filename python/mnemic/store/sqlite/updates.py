@@ -8,7 +8,6 @@ from uuid import UUID
 
 import apsw
 
-from mnemic._core import vector_sums
 from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
@@ -29,22 +28,13 @@ from mnemic.store.row_codec import (
     with_changed,
 )
 from mnemic.store.sqlite.agent_keys import current_key
-from mnemic.store.sqlite.change_log import Charge, log_changes
+from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import (
-    ADD_TO_ROW,
     CHECKED_COLUMNS,
-    NO_SUMS,
-    SET_VECTOR_SUM,
-    Sums,
-    add_missing_sums,
     check,
     check_vectors,
-    column_change,
-    difference,
     encoded_row,
     entries_of,
-    rewritten,
-    rows_with_sums,
 )
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.eviction import evict_entries
@@ -69,7 +59,7 @@ from mnemic.store.sqlite.sql import (
 from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
 _CONTENT = COLUMN_NAMES.index("content")
-_SET_EXPIRY = f"UPDATE agent_memory_entries SET expires_at = ?, {ADD_TO_ROW} WHERE row = ?"
+_SET_EXPIRY = "UPDATE agent_memory_entries SET expires_at = ? WHERE row = ?"
 
 _AT_ONCE = 256
 """Entries that are read together; contents of more could take much memory."""
@@ -120,10 +110,8 @@ class SqliteUpdates(SqliteFile):
                 on, codec, found, change, vectors, replace_vectors=replace_vectors
             )
             evicted = evict_entries(on, codec, Write(agent_id, [changed.change], quotas, time))
-            charge = Charge(quotas, changed.sums.plus(evicted.sums))
-            logged = [changed.change, *evicted.changes]
-            log_changes(on, agent_id, logged, changed.model, charge)
-            return written(changed.entry, uuids_of(change.entry_id for change in evicted.changes))
+            log_changes(on, agent_id, [changed.change, *evicted], changed.model, quotas)
+            return written(changed.entry, uuids_of(change.entry_id for change in evicted))
 
         self._connections.check_writable()
         codec.prepare(agent_id)
@@ -151,20 +139,19 @@ class SqliteUpdates(SqliteFile):
         def work(on: apsw.Connection) -> UpdatedEntries:
             changes: list[Change] = []
             updated: list[UpdatedEntry] = []
-            model, sums = None, NO_SUMS
+            model = None
             for found in _selected_entries(
                 on, scope, selected(on, codec, scope, criteria, (state, [time]))
             ):
                 done = _write_update(on, codec, found, change, vectors)
                 changes.append(done.change)
                 updated.append(UpdatedEntry(done.entry.id, done.entry.type))
-                model, sums = done.model or model, sums.plus(done.sums)
+                model = done.model or model
             if not changes:
                 return UpdatedEntries([])
             evicted = evict_entries(on, codec, Write(agent_id, changes, quotas, time))
-            charge = Charge(quotas, sums.plus(evicted.sums))
-            log_changes(on, agent_id, [*changes, *evicted.changes], model, charge)
-            return UpdatedEntries(updated, uuids_of(change.entry_id for change in evicted.changes))
+            log_changes(on, agent_id, [*changes, *evicted], model, quotas)
+            return UpdatedEntries(updated, uuids_of(change.entry_id for change in evicted))
 
         codec.prepare(agent_id)
         return self._write_with_eviction(entry_limits, work)
@@ -185,17 +172,11 @@ class SqliteUpdates(SqliteFile):
             ]
             if not found:
                 return 0
-            rows = [row for row, *_ in found]
-            before = rows_with_sums(on, rows)
-            on.executemany(
-                _SET_EXPIRY,
-                [(expiry, column_change("expires_at", old, expiry), row) for row, *_, old in found],
-            )
-            sums = difference(before, rows_with_sums(on, rows))
+            on.executemany(_SET_EXPIRY, [(expiry, row) for row, *_ in found])
             changes = [
                 Change(row, entry_id, "update", user_id) for row, entry_id, user_id, _ in found
             ]
-            log_changes(on, scope.agent_id, changes, charge=Charge(sums=sums))
+            log_changes(on, scope.agent_id, changes)
             return len(found)
 
         return self._write(work)
@@ -229,13 +210,11 @@ class _EntryUpdate(NamedTuple):
         entry: The entry after the update.
         change: For the change log.
         model: Model of its new vectors; None if it got none.
-        sums: Change of the agent's sums.
     """
 
     entry: MemoryEntry
     change: Change
     model: Model | None
-    sums: Sums
 
 
 def _write_update(
@@ -255,20 +234,19 @@ def _write_update(
     row, (before,) = found[0], entries_of(codec, [found])
     after = with_changed(before, change(before))
     is_sealed_now = after.is_encrypted and not before.is_encrypted
-    sums, added_size = write_changed(connection, codec, found, after)
+    added_size = write_changed(connection, codec, found, after)
     model = None
     changes_content = after.content != before.content
     if changes_content or replace_vectors:
         model = None if vectors is None else vectors[0]
         # Shadow vectors go with the content alone.
         delete = _DELETE_VECTORS if changes_content else _DELETE_OWN_VECTORS
-        sums = sums.plus(_replace_vectors(connection, codec, (row, after), vectors, delete))
+        _replace_vectors(connection, codec, (row, after), vectors, delete)
     elif is_sealed_now:
-        sums = sums.plus(_seal_vectors(connection, codec, found, after))
-    sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
+        _seal_vectors(connection, codec, found, after)
     kind: ChangeKind = "replace" if replace_vectors else "update"
     logged = Change(row, after.id.bytes, kind, after.user_id, added_size)
-    return _EntryUpdate(after, logged, model, sums)
+    return _EntryUpdate(after, logged, model)
 
 
 def _replace_vectors(
@@ -277,30 +255,21 @@ def _replace_vectors(
     changed: tuple[int, MemoryEntry],
     vectors: tuple[Model, Sequence[bytes]] | None,
     delete: str,
-) -> Sums:
-    """Write the vectors of a row's entry, after a statement has deleted others.
-
-    Returns:
-        What that adds to the agent's sums.
-    """
+) -> None:
+    """Write the vectors of a row's entry, after a statement has deleted others."""
     row, entry = changed
-    before = rows_with_sums(connection, [row])
     connection.execute(delete, (row,))
-    of_vectors = None
     if vectors is not None:
         (name, _), plain = vectors
         blobs = [codec.seal_vector(entry, name, part, blob) for part, blob in enumerate(plain)]
         changed_at = to_microseconds(entry.updated_at)
         values = [(row, name, part, changed_at, blob) for part, blob in enumerate(blobs)]
         execute_all(connection, INSERT_VECTOR, values)
-        of_vectors = vector_sums(name, [blobs])[0]
-    connection.execute(SET_VECTOR_SUM, (of_vectors, row))
-    return difference(before, rows_with_sums(connection, [row]))
 
 
 def _seal_vectors(
     connection: apsw.Connection, codec: RowCodec, found: Columns, entry: MemoryEntry
-) -> Sums:
+) -> None:
     """Seal the vectors of a row that was not sealed; shadow vectors are deleted."""
     own = fetch(connection, _OWN_VECTORS, (found[0],))
     plain = None
@@ -308,21 +277,13 @@ def _seal_vectors(
         model = own[0][0]
         check_vectors(model, [(found[0], blob) for _, blob in own], check([found]).vectors)
         plain = (model, 0), [blob for _, blob in own]
-    return _replace_vectors(connection, codec, (found[0], entry), plain, _DELETE_VECTORS)
-
-
-class UsageDelta(NamedTuple):
-    """What the write of another state adds to the agent's sums, and to the bytes of contents."""
-
-    sums: Sums
-    size: int
+    _replace_vectors(connection, codec, (found[0], entry), plain, _DELETE_VECTORS)
 
 
 def write_changed(
     connection: apsw.Connection, codec: RowCodec, row: Columns, entry: MemoryEntry
-) -> UsageDelta:
-    """Write another state of a row that was read whole."""
-    before = rows_with_sums(connection, [row[0]])
+) -> int:
+    """Write another state of a row that was read whole; return the bytes that it adds."""
     old = encoded_row(row)
     if entry.is_encrypted:
         current_key(connection, codec, entry.agent_id)
@@ -332,9 +293,8 @@ def write_changed(
     else:
         statement, values = CHANGEABLE, (*changed_columns(new.columns), new.more[0])
     connection.execute(
-        f"UPDATE agent_memory_entries SET {statement}, row_sum = ? WHERE agent_id = ? AND row = ?",
-        (*values, rewritten(row, new), entry.agent_id, row[0]),
+        f"UPDATE agent_memory_entries SET {statement} WHERE agent_id = ? AND row = ?",
+        (*values, entry.agent_id, row[0]),
     )
-    sums = difference(before, rows_with_sums(connection, [row[0]]))
     size = codec.stored_content_size
-    return UsageDelta(sums, size(new.columns[_CONTENT]) - size(old.columns[_CONTENT]))
+    return size(new.columns[_CONTENT]) - size(old.columns[_CONTENT])

@@ -21,13 +21,11 @@ from mnemic.errors import (
 from mnemic.model import VerifyProblem, VerifyReport
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids, uuid_of, vector_of
-from mnemic.store.sqlite.change_log import add_to_sums
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
     NO_SUMS,
     SUM_COLUMNS,
     Sums,
-    add_missing_sums,
     added,
     check,
     check_links,
@@ -36,9 +34,11 @@ from mnemic.store.sqlite.checksums import (
     entries_of,
 )
 from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.shadow_vectors import MARK, check_shadow_vectors
 from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
+from mnemic.store.sqlite.summed_rows import add_missing_sums
 
 PAGE = 1000
 MAX_PROBLEMS = 1000
@@ -338,17 +338,16 @@ def add_missing_checksums(connection: apsw.Connection, codec: RowCodec, rows: li
         try:
             if codec.seals or not any(row[ENCRYPTED] for row in found):
                 entries_of(codec, found)
-            sums = add_missing_sums(connection, [row])
+            checksums_added += add_missing_sums(connection, [row])
         except StoreCorruptError:  # which the report has named
             continue
-        if found:
-            add_to_sums(connection, found[0][_AGENT_ID], sums)
-            checksums_added += sums.rows
     return checksums_added
 
 
 def repair_agents(connection: apsw.Connection, codec: RowCodec) -> list[str]:
     """Correct wrong numbers, sums and bytes of memories of agents; return the agents' ids."""
+    if isinstance(connection, GuardedConnection):  # what earlier writes of its transaction left
+        connection.summed_rows.settle(connection)
     repaired = []
     for agent_id, *known in fetch(connection, _AGENTS, ()):
         sizes = dict(_pairs(connection, _OWN_SIZES.format(size=codec.content_size_sql), agent_id))

@@ -5,7 +5,6 @@ from functools import partial
 
 import apsw
 
-from mnemic._core import vector_sums
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.add_job import are_independent
@@ -21,18 +20,10 @@ from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, ENTRY_ID, RowCodec, with_changed
 from mnemic.store.sqlite.agent_keys import check_no_key, current_key, is_stored
-from mnemic.store.sqlite.change_log import Charge, log_changes
-from mnemic.store.sqlite.checksums import (
-    CHECKED_COLUMNS,
-    SET_VECTOR_SUM,
-    added,
-    difference,
-    encoded_row,
-    entries_of,
-    rows_with_sums,
-)
+from mnemic.store.sqlite.change_log import log_changes
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, encoded_row, entries_of
 from mnemic.store.sqlite.damage import reading_stored, uuids_of
-from mnemic.store.sqlite.eviction import NOTHING, evict_entries, remove_others
+from mnemic.store.sqlite.eviction import evict_entries, remove_others
 from mnemic.store.sqlite.links import end_supersession, supersede
 from mnemic.store.sqlite.new_rows import WrittenRows, insert_vectors, new_rows
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
@@ -52,9 +43,7 @@ from mnemic.store.sqlite.updates import write_changed
 from mnemic.store.values import Model
 
 _PLACES = ", ".join([*map(mark_of, COLUMN_NAMES), *"?????"])
-_ID, _STATUS, _FORGOTTEN_AT, _CREATED_AT = map(
-    COLUMN_NAMES.index, ("id", "status", "forgotten_at", "created_at")
-)
+_ID, _CREATED_AT = map(COLUMN_NAMES.index, ("id", "created_at"))
 
 _INSERT_ENTRY = (
     f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
@@ -84,22 +73,21 @@ def add(
         written = _insert_many(connection, agent_id, rows, rules)
     else:
         written = _insert_each(connection, agent_id, rows, rules)
-    outcomes, changes, sums = written
+    outcomes, changes = written
     has_vectors = any(
         new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
     )
     model = rules.model if has_vectors else None
     stored = [outcome.row for outcome in outcomes]
-    removed = NOTHING
+    removed = list[Change]()
     if rules.instead_of is not None:
         removed = remove_others(connection, rules.codec, rules.instead_of, set(stored))
-    changes, sums = [*changes, *removed.changes], sums.plus(removed.sums)
+    changes = [*changes, *removed]
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
     evicted = evict_entries(connection, rules.codec, write)
-    logged, charge = [*changes, *evicted.changes], Charge(rules.quotas, sums.plus(evicted.sums))
-    zone = rules.time_zone
-    seq = log_changes(connection, agent_id, logged, model, charge, time_zone=zone) if logged else 0
-    gone, others = ([each.entry_id for each in some.changes] for some in (evicted, removed))
+    logged, quotas, zone = [*changes, *evicted], rules.quotas, rules.time_zone
+    seq = log_changes(connection, agent_id, logged, model, quotas, time_zone=zone) if logged else 0
+    gone, others = ([each.entry_id for each in some] for some in (evicted, removed))
     return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone, others)
 
 
@@ -165,12 +153,7 @@ def _inserted(
             Change(row, new.columns[_ID], "add", new.entry.user_id, new.size)
             for row, new in numbered
         ],
-        added([_row_with_sums(row, new) for row, new in numbered]),
     )
-
-
-def _row_with_sums(row: int, new: NewRow) -> Columns:
-    return (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
 
 
 def _insert_each(
@@ -217,7 +200,7 @@ def _superseding(
         if rules.is_import:
             return written
         raise superseded_missing(entry, entry.agent_id)
-    return WrittenRows.joined([written, WrittenRows([], [superseded[0]], superseded[1])])
+    return WrittenRows.joined([written, WrittenRows([], [superseded])])
 
 
 def _found_by_key(
@@ -258,8 +241,8 @@ def _found_by_text(
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
         return WrittenRows(outcomes, [])
-    sums, size = write_changed(connection, rules.codec, row, with_changed(old, changed))
-    return WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)], sums)
+    size = write_changed(connection, rules.codec, row, with_changed(old, changed))
+    return WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)])
 
 
 def _store_all(
@@ -332,7 +315,7 @@ def _store_one(
     else:
         ended = end_supersession(connection, old.row, rules.now)
         written = _replace_or_skip(connection, [(new, old)], rules)
-        written = WrittenRows.joined([written, WrittenRows([], *ended)])
+        written = WrittenRows.joined([written, WrittenRows([], ended)])
     replacement = written.outcomes[0].replacement
     if replacement is None:
         return written
@@ -363,8 +346,6 @@ def add_embeddings(
     ]
     if not found:
         return
-    rows = [row for row, _ in found]
-    before = rows_with_sums(connection, rows)
     blobs = [
         [
             codec.seal_vector(entry, model[0], part, each)
@@ -372,8 +353,6 @@ def add_embeddings(
         ]
         for row, entry in found
     ]
-    of_vectors = vector_sums(model[0], blobs)
-    connection.executemany(SET_VECTOR_SUM, list(zip(of_vectors, rows, strict=True)))
     connection.executemany(
         INSERT_VECTOR,
         [
@@ -383,5 +362,4 @@ def add_embeddings(
         ],
     )
     changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
-    sums = difference(before, rows_with_sums(connection, rows))
-    log_changes(connection, agent_id, changes, model, Charge(sums=sums))
+    log_changes(connection, agent_id, changes, model)
