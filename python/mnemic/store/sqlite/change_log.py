@@ -29,6 +29,7 @@ from mnemic.store.embedding_model import check_model
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import (
+    MASK,
     NO_SUMS,
     SUM_COLUMNS,
     Sums,
@@ -62,12 +63,14 @@ _INSERT = (
 # Two statements: an upsert that returns its row takes nearly three times as long.
 _ADVANCE = (
     "UPDATE agent_memory_agents SET seq = seq + ?, used_bytes = used_bytes + ?, "
+    f"summed_rows = summed_rows + ?, rows_sum = (rows_sum + ?) & {MASK}, "
     "model = ifnull(model, ?), dimensions = ifnull(dimensions, ?), "
     "time_zone = ifnull(time_zone, ?) WHERE agent_id = ?"
 )
 _BEGIN = (
     "INSERT INTO agent_memory_agents "
-    "(seq, used_bytes, model, dimensions, time_zone, agent_id) VALUES (?, ?, ?, ?, ?, ?)"
+    "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, time_zone, agent_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _CHANGE_MODEL = "UPDATE agent_memory_agents SET model = ?, dimensions = ? WHERE agent_id = ?"
 _HAS_VECTORS = (
@@ -541,8 +544,6 @@ def log_changes(
     mark = last_dropped(first, last)
     if mark is not None:
         _prune(connection, agent_id, mark)
-    if isinstance(connection, GuardedConnection):
-        connection.summed_rows.settle(connection)
     return last
 
 
@@ -560,8 +561,11 @@ def _advance(
     *,
     time_zone: str | None,
 ) -> int:
+    sums = NO_SUMS
+    if isinstance(connection, GuardedConnection):
+        sums = connection.summed_rows.settle(connection, agent_id)
     steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
-    values = (steps, size, *(model or (None, None)), time_zone, agent_id)
+    values = (steps, size, *sums, *(model or (None, None)), time_zone, agent_id)
     connection.execute(_ADVANCE, values)
     if connection.changes() == 0:
         connection.execute(_BEGIN, values)

@@ -95,7 +95,7 @@ class GuardedConnection(apsw.Connection):
         """Undo that part, and end it."""
         self.execute("ROLLBACK TO part")
         self.execute("RELEASE part")
-        self.summed_rows.begin(self)
+        self.summed_rows.forget()
 
     def renew(self) -> None:
         """Reset the count of steps."""

@@ -1,6 +1,7 @@
 """What storing entries in SQLite takes and gives: checksums, vectors, and what was written."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import apsw
@@ -10,8 +11,9 @@ from mnemic.arrays import Float32Array
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.changes import Change
 from mnemic.store.new_rows import NewRow, Outcome, encoded
-from mnemic.store.row_codec import RowCodec
-from mnemic.store.sqlite.sql import INSERT_VECTOR, execute_all
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
+from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.sql import COLUMNS, INSERT_VECTOR, Columns, execute_all, mark_of
 from mnemic.store.values import Model
 
 
@@ -34,6 +36,32 @@ def new_rows(
         new._replace(sums=own)
         for new, own in zip(plain, zip(of_rows, of_vectors, strict=True), strict=True)
     ]
+
+
+_PLACES = ", ".join([*map(mark_of, COLUMN_NAMES), *"?????"])
+_INSERT_ENTRY = (
+    f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
+    f"idempotency_key, key_fingerprint, row_sum, vector_sum) "
+    f"VALUES ({_PLACES})"
+)
+_STATUS, _FORGOTTEN_AT = map(COLUMN_NAMES.index, ("status", "forgotten_at"))
+
+
+def insert_rows(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow]) -> int:
+    """Insert entries of an agent, their vectors left out; return the first one's row.
+
+    Raises:
+        ConstraintError: If an id is in use; those before it are inserted.
+    """
+    execute_all(connection, _INSERT_ENTRY, [(*new.columns, *new.more, *new.sums) for new in rows])
+    first = connection.last_insert_rowid() - len(rows) + 1  # AUTOINCREMENT leaves no gaps
+    if isinstance(connection, GuardedConnection):
+        summed = [
+            (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
+            for row, new in enumerate(rows, start=first)
+        ]
+        connection.summed_rows.insert(agent_id, summed)
+    return first
 
 
 _UPSERT_VECTOR = (
@@ -71,7 +99,16 @@ def _write_vectors(
             for row, time, new in rows
             for part, vector in enumerate(new.stored_vectors)
         ]
-        execute_all(connection, statement, vectors)
+        write_vectors(connection, vectors, statement)
+
+
+def write_vectors(
+    connection: apsw.Connection, vectors: Sequence[Columns], statement: str = INSERT_VECTOR
+) -> None:
+    """Insert vectors, each the values of the statement; its row is the first."""
+    execute_all(connection, statement, vectors)
+    if isinstance(connection, GuardedConnection):
+        connection.summed_rows.insert_vectors(map(itemgetter(0), vectors))
 
 
 class WrittenRows(NamedTuple):

@@ -22,6 +22,7 @@ from mnemic.store.sqlite.change_marks import sealed_rows
 from mnemic.store.sqlite.checksums import check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.new_rows import write_vectors
 from mnemic.store.sqlite.shadow_vectors import (
     IS_OWN,
     MARK,
@@ -31,7 +32,7 @@ from mnemic.store.sqlite.shadow_vectors import (
     drop_shadow_vectors,
     shadow_vectors,
 )
-from mnemic.store.sqlite.sql import INSERT_VECTOR, Columns, fetch, integers, json_array, one_moment
+from mnemic.store.sqlite.sql import Columns, fetch, integers, json_array, one_moment
 from mnemic.store.values import Model
 
 _PAGE: Final = 256
@@ -243,8 +244,8 @@ def _take_over(
     """Make shadow vectors of rows their own; those of zeros are rewritten."""
     name, zero = model[0], [row for row in fresh if not fresh[row].any()]
     connection.executemany(_DROP, [(row, MARK + name) for row in zero])
-    connection.executemany(
-        INSERT_VECTOR,
+    write_vectors(
+        connection,
         [(row, name, 0, times[row], vector_blobs(fresh[row])[0]) for row in zero],
     )
     connection.executemany(_OWN_NOW, [(name, row, MARK + name) for row in fresh.keys() - set(zero)])

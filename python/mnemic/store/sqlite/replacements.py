@@ -264,8 +264,8 @@ def replace(
     that a late repetition of the first call still finds what it stored.
     """
     overwrites = [_overwrite(codec, new, old, now) for new, old in pairs]
-    execute_all(connection, _DELETE_LINKS, [(overwrite.old.row,) for overwrite in overwrites])
     _update_rows(connection, overwrites)
+    execute_all(connection, _DELETE_LINKS, [(overwrite.old.row,) for overwrite in overwrites])
     _replace_vectors(connection, overwrites, model)
     return WrittenRows(
         [_outcome(overwrite) for overwrite in overwrites],
@@ -325,8 +325,7 @@ class _Statement(NamedTuple):
 @cache
 def _statement(same: frozenset[str]) -> _Statement:
     names = [name for name in _WRITTEN if name not in _KEPT | same]
-    # No link leads from the row any more, whatever was damaged among those that did.
-    sql = f"UPDATE agent_memory_entries SET {assigned(names)}, link_sum = NULL WHERE row = ?"
+    sql = f"UPDATE agent_memory_entries SET {assigned(names)} WHERE row = ?"
     return _Statement(sql, itemgetter(*map(_WRITTEN.index, names)))
 
 

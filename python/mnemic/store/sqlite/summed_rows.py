@@ -1,135 +1,103 @@
 """Keeps the checksums right, whatever statement of the writing connection changes a row.
 
-TEMP triggers of that connection see each change of a row, a vector or a link; TEMP ones run though
-those of a file never do (`hardening`). A trigger adds the change to the sum rather than taking it
-anew: damage stays as visible as it was. They change `row_sum` and `link_sum` at once. `settle` does
-the rest at the end of a write: the sums of vectors that were replaced, sums for rows of an earlier
-version that were rewritten, and those of the agents.
+TEMP triggers of that connection report each change of a row, a link or a vector; TEMP ones run
+though those of a file never do (`hardening`). `settle` then writes the sums of the changed rows and
+of their agents, at the end of each write. Changes are added to the sums: damage stays as visible as
+it was. Of vectors alone the sum is taken anew, for a write replaces all those of a row.
 
-New rows come with the sums of their columns and vectors. No trigger sees them be inserted, for it
-would cost an insertion a third: they are those above the last row that there was before.
+Rows and vectors that are inserted are reported by `new_rows`, which inserts all of them: any
+trigger has SQLite keep what it needs to undo each insertion, which takes a third as long again.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import apsw
 
-from mnemic._core import SUMMED_COLUMNS, column_sum, link_sums, row_sums, vector_sums
-from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, SUM_COLUMNS, SUMMED, added
+from mnemic._core import (
+    SUMMED_COLUMNS,
+    column_sum,
+    link_sums,
+    placed_sums,
+    row_sums,
+    vector_sums,
+)
+from mnemic.store.sqlite.checksums import (
+    CHECKED_COLUMNS,
+    MASK,
+    NO_SUMS,
+    SUM_COLUMNS,
+    SUMMED,
+    Sums,
+)
 from mnemic.store.sqlite.damage import reading_stored
-from mnemic.store.sqlite.sql import AMONG, BY_ROW, Columns, fetch, json_array, read_column
+from mnemic.store.sqlite.sql import (
+    AMONG,
+    BY_ROW,
+    Columns,
+    among,
+    execute_all,
+    fetch,
+    json_array,
+    read_column,
+)
 
-_PART: Final = 256
-"""Rows whose vectors are read together."""
+_ACCESSES: Final = frozenset({"last_accessed_at", "access_count"})
+_STATE: Final = ("status", "updated_at", "forgotten_at", "expires_at", "version", "supersedes")
+"""Columns that statements change without others."""
 
-_SUMS: Final = ("row_sum", "vector_sum", "link_sum", "status", "forgotten_at")
-_ACCESSES: Final = ("last_accessed_at", "access_count")
-_NAMES: Final = [name for name in SUMMED_COLUMNS if name not in _ACCESSES]
-
-
-def _columns(table: str) -> str:
-    return ", ".join(f"{table}{name}" for name in _SUMS)
-
-
-def _changed(names: Sequence[str]) -> str:
-    return " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in names)
-
-
-def _with_column(total: str, name: str) -> str:
-    """Return a sum to which the change of a column is added."""
-    old, new = read_column(name, "OLD."), read_column(name, "NEW.")
-    change = f"mnemic_column_change('{name}', {old}, {new})"
-    return f"(({total} + CASE WHEN {old} IS NOT {new} THEN {change} ELSE 0 END) & {MASK})"
+_OTHERS: Final = [name for name in SUMMED_COLUMNS if name not in _ACCESSES.union(_STATE)]
 
 
-def _new_row_sum() -> str:
-    total = "row_sum"
-    for name in _NAMES:
-        total = _with_column(total, name)
-    return total
-
-
-def _trigger(name: str, event: str, what: str, when: str = "TRUE") -> str:
-    return (
-        f"CREATE TEMP TRIGGER mnemic_{name} AFTER {event} WHEN {when} BEGIN {what}; END"
-    ).replace(" ON ", " ON main.agent_memory_", 1)
-
-
-def _add_link(sign: str, of: str) -> str:
-    link = ", ".join(f"{of}.{name}" for name in ("to_row", "type", "strength", "created_at"))
-    return (
-        f"UPDATE agent_memory_entries SET link_sum = (ifnull(link_sum, 0) {sign} "
-        f"mnemic_link_sum({link})) & {MASK} WHERE row = {of}.from_row AND row_sum IS NOT NULL"
+def _columns_changed(names: Iterable[str]) -> str:
+    return " ".join(
+        f"SELECT mnemic_column_changed(OLD.row, '{name}', {old}, {new}) WHERE {old} IS NOT {new};"
+        for name in names
+        for old, new in [(read_column(name, "OLD."), read_column(name, "NEW."))]
     )
 
 
+def _link_changed(sign: int, of: str) -> str:
+    link = ", ".join(f"{of}.{name}" for name in ("to_row", "type", "strength", "created_at"))
+    return f"SELECT mnemic_link_changed({of}.from_row, {sign}, {link});"
+
+
 def _is_own(of: str) -> str:
-    return f"substr({of}.model, 1, 1) <> char(31)"  # see `shadow_vectors`
+    return f"substr({of}model, 1, 1) <> char(31)"  # see `shadow_vectors`
 
 
 _TRIGGERS: Final = (
-    _trigger(
-        "row_changed",
-        f"UPDATE OF {', '.join(_SUMS)} ON entries",
-        f"SELECT mnemic_row_changed(OLD.agent_id, OLD.row, {_columns('OLD.')}, {_columns('NEW.')})",
-        _changed(_SUMS),
+    (f"UPDATE OF {', '.join(_STATE)} ON entries", _columns_changed(_STATE)),
+    (f"UPDATE OF {', '.join(_OTHERS)} ON entries", _columns_changed(_OTHERS)),
+    (
+        "UPDATE OF content ON entries WHEN NEW.row_sum IS NULL",
+        "SELECT mnemic_row_rewritten(NEW.row);",
     ),
-    _trigger(
-        "row_deleted",
+    (
         "DELETE ON entries",
-        f"SELECT mnemic_row_deleted(OLD.agent_id, OLD.row, {_columns('OLD.')})",
+        f"SELECT mnemic_row_deleted(OLD.agent_id, OLD.{SUM_COLUMNS.replace(', ', ', OLD.')});",
     ),
-    _trigger(
-        "columns_changed",
-        f"UPDATE OF {', '.join(_NAMES)} ON entries",
-        f"UPDATE agent_memory_entries SET row_sum = {_new_row_sum()} WHERE row = NEW.row",
-        "NEW.row_sum IS NOT NULL",
+    ("INSERT ON links", _link_changed(1, "NEW")),
+    ("UPDATE ON links", _link_changed(-1, "OLD") + _link_changed(1, "NEW")),
+    ("DELETE ON links", _link_changed(-1, "OLD")),
+    (
+        f"UPDATE ON embeddings WHEN {_is_own('OLD.')} OR {_is_own('NEW.')}",
+        "SELECT mnemic_vector_changed(NEW.entry_row);",
     ),
-    _trigger(
-        "row_rewritten",
-        "UPDATE OF content ON entries",
-        "SELECT mnemic_row_rewritten(NEW.row)",
-        "NEW.row_sum IS NULL",
-    ),
-    _trigger("link_added", "INSERT ON links", _add_link("+", "NEW")),
-    _trigger("link_deleted", "DELETE ON links", _add_link("-", "OLD")),
-    _trigger(
-        "link_changed",
-        "UPDATE ON links",
-        f"{_add_link('-', 'OLD')}; {_add_link('+', 'NEW')}",
-    ),
-    _trigger(
-        "vector_added",
-        "INSERT ON embeddings",
-        "SELECT mnemic_vector_added(NEW.entry_row, "
-        "(SELECT vector_sum FROM agent_memory_entries WHERE row = NEW.entry_row))",
-        _is_own("NEW"),
-    ),
-    _trigger(
-        "vector_deleted",
-        "DELETE ON embeddings",
-        "SELECT mnemic_vector_changed(OLD.entry_row)",
-        _is_own("OLD"),
-    ),
-    _trigger(
-        "vector_changed",
-        "UPDATE OF model, embedding ON embeddings",
-        "SELECT mnemic_vector_changed(NEW.entry_row)",
-        f"{_is_own('OLD')} OR {_is_own('NEW')}",
+    (
+        f"DELETE ON embeddings WHEN {_is_own('OLD.')}",
+        "SELECT mnemic_vector_changed(OLD.entry_row);",
     ),
 )
+"""What each trigger runs after, and what it runs."""
 
-_LAST_ROW: Final = "SELECT max(row) FROM agent_memory_entries"
-_NEW_ROWS: Final = (
-    f"SELECT agent_id, {SUM_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE row > ? ORDER BY row"
-)
+_CHANGED: Final = f"SELECT agent_id, {SUM_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE "
 _OWN_VECTORS: Final = (
     "SELECT entry_row, model, embedding FROM agent_memory_embeddings "
-    f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND {_is_own('agent_memory_embeddings')} "
+    f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND {_is_own('')} "
     "ORDER BY entry_row, model, part"
 )
 _LINKS: Final = (
@@ -138,137 +106,194 @@ _LINKS: Final = (
 _WITHOUT_SUMS: Final = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE {AMONG} AND row_sum IS NULL"
 )
-_SET_VECTOR_SUM: Final = (
-    "UPDATE agent_memory_entries SET vector_sum = ? WHERE row = ? AND row_sum IS NOT NULL"
-)
 _SET_SUMS: Final = (
-    "UPDATE agent_memory_entries SET row_sum = ?, vector_sum = ?, link_sum = ? "
-    "WHERE row = ? AND row_sum IS NULL"
+    "UPDATE agent_memory_entries SET row_sum = ?, vector_sum = ?, link_sum = ? WHERE row = ?"
 )
 _ADD_TO_AGENT: Final = (
     "UPDATE agent_memory_agents SET summed_rows = summed_rows + ?, "
     f"rows_sum = (rows_sum + ?) & {MASK} WHERE agent_id = ?"
 )
+_PART: Final = 256
+"""Rows whose vectors are read together."""
 
-_BeforeAndAfter: TypeAlias = tuple[list[Columns], list[Columns]]
-"""The `SUM_COLUMNS` of an agent's changed rows."""
+
+class _ChangedRow:
+    """The changes of a row that is there.
+
+    Attributes:
+        columns: What they add to the sum of its columns.
+        links: What they add to the sum of its links.
+        state: Its former status and time of deletion, of those that changed.
+    """
+
+    __slots__ = ("columns", "links", "state")
+
+    def __init__(self) -> None:
+        self.columns = 0
+        self.links = 0
+        self.state: dict[str, Any] = {}
+
+    def before(self, row: Columns) -> Columns:
+        """Return the `SUM_COLUMNS` of the row as they were, but for its sums as they are stored."""
+        if not self.state:
+            return row
+        *sums, status, forgotten_at = row
+        former = self.state
+        return (*sums, former.get("status", status), former.get("forgotten_at", forgotten_at))
+
+
+_UNCHANGED: Final = _ChangedRow()
 
 
 class SummedRows:
     """The changes of rows on a connection since the last `settle`, as its triggers report them."""
 
     def __init__(self) -> None:
-        self._last_row = 0
-        self._changes_settled = 0
-        self._changed: dict[str, _BeforeAndAfter] = defaultdict(lambda: ([], []))
+        self._before: defaultdict[str, list[Columns]] = defaultdict(list)
+        self._after: defaultdict[str, list[Columns]] = defaultdict(list)
+        self._first_new: int | None = None
+        self._changed: defaultdict[int, _ChangedRow] = defaultdict(_ChangedRow)
         self._with_new_vectors: set[int] = set()
         self._rewritten: set[int] = set()
 
     def watch(self, connection: apsw.Connection) -> None:
         """Create the triggers and their functions on a connection, once its tables are there."""
-        functions: tuple[tuple[str, Any, int, bool], ...] = (
-            ("mnemic_column_change", _column_change, 3, True),
-            ("mnemic_link_sum", _link_sum, 4, True),
-            ("mnemic_row_changed", self._row_changed, 2 + 2 * len(_SUMS), False),
-            ("mnemic_row_deleted", self._row_deleted, 2 + len(_SUMS), False),
-            ("mnemic_row_rewritten", self._rewritten.add, 1, False),
-            ("mnemic_vector_added", self._vector_added, 2, False),
-            ("mnemic_vector_changed", self._with_new_vectors.add, 1, False),
+        functions: tuple[tuple[str, Any, int], ...] = (
+            ("mnemic_column_changed", self._column_changed, 4),
+            ("mnemic_row_rewritten", self._rewritten.add, 1),
+            ("mnemic_row_deleted", self._row_deleted, 7),
+            ("mnemic_link_changed", self._link_changed, 6),
+            ("mnemic_vector_changed", self._with_new_vectors.add, 1),
         )
-        for name, function, arguments, is_pure in functions:
-            connection.create_scalar_function(name, function, arguments, deterministic=is_pure)
-        for trigger in _TRIGGERS:
-            connection.execute(trigger)
+        for name, function, arguments in functions:
+            connection.create_scalar_function(name, function, arguments)
+        for number, (event, what) in enumerate(_TRIGGERS):
+            after = event.replace(" ON ", " ON main.agent_memory_")
+            connection.execute(
+                f"CREATE TEMP TRIGGER mnemic_{number} AFTER {after} BEGIN {what} END"
+            )
 
-    def begin(self, connection: apsw.Connection) -> None:
-        """Begin with the state of a connection, whose earlier changes are settled or undone."""
-        self.forget()
-        self._last_row = connection.execute(_LAST_ROW).get or 0
-        self._changes_settled = connection.total_changes()
+    def insert(self, agent_id: str, rows: Sequence[Columns]) -> None:
+        """Take in new rows, each the `SUM_COLUMNS`, before their vectors are inserted."""
+        self._after[agent_id] += rows
+        if self._first_new is None:
+            self._first_new = rows[0][0]
+
+    def insert_vectors(self, rows: Iterable[int]) -> None:
+        """Take in the rows of vectors that were inserted."""
+        first_new = self._first_new
+        self._with_new_vectors.update(
+            rows if first_new is None else [row for row in rows if row < first_new]
+        )
 
     def forget(self) -> None:
         """Forget the changes since the last `settle`, which were undone."""
+        self._before.clear()
+        self._after.clear()
+        self._first_new = None
         self._changed.clear()
         self._with_new_vectors.clear()
         self._rewritten.clear()
 
-    def settle(self, connection: apsw.Connection) -> None:
-        """Bring all sums up to the changes since the last time.
+    def settle(self, connection: apsw.Connection, agent_id: str | None = None) -> Sums:
+        """Write the sums of the rows that changed since the last time, and of their agents.
+
+        Args:
+            connection: In the transaction that changed them.
+            agent_id: An agent to which the caller adds what is returned.
 
         Raises:
             StoreCorruptError: If what is stored cannot be read.
         """
-        if connection.total_changes() == self._changes_settled:
-            return
-        if self._with_new_vectors:
-            self._sum_vectors(connection)
-        if self._rewritten:
-            add_missing_sums(connection, sorted(self._rewritten))
-        for agent_id, *row in fetch(connection, _NEW_ROWS, (self._last_row,)):
-            self._changed[agent_id][1].append(tuple(row))
-            self._last_row = row[0]
-        for agent_id, (before, after) in self._changed.items():
-            old, new = added(before), added(after)
-            change = (new.rows - old.rows, (new.total - old.total) & MASK)
-            connection.execute(_ADD_TO_AGENT, (*change, agent_id))
+        if not (self._changed or self._after or self._before or self._with_new_vectors):
+            return NO_SUMS
+        with reading_stored("a memory's checksum"):
+            if self._changed or self._with_new_vectors:
+                self._settle_rows(connection)
+            if self._rewritten:
+                self.add_missing(connection, sorted(self._rewritten))
+            own = NO_SUMS
+            for agent in self._before.keys() | self._after.keys():
+                change = self._change_of(agent)
+                if agent == agent_id:
+                    own = change
+                else:
+                    connection.execute(_ADD_TO_AGENT, (*change, agent))
         self.forget()
-        self._changes_settled = connection.total_changes()
+        return own
 
-    def _row_changed(self, agent_id: str, row: int, *sums: Any) -> None:
-        if row <= self._last_row:  # others are read when they are settled
-            before, after = self._changed[agent_id]
-            before.append((row, *sums[: len(_SUMS)]))
-            after.append((row, *sums[len(_SUMS) :]))
+    def _change_of(self, agent_id: str) -> Sums:
+        """Return what the changed rows of an agent add to its sum."""
+        old_rows, old = placed_sums(self._before[agent_id])
+        rows, new = placed_sums(self._after[agent_id])
+        return Sums(rows - old_rows, (new - old) & MASK)
 
-    def _row_deleted(self, agent_id: str, row: int, *sums: Any) -> None:
-        if row <= self._last_row:
-            self._changed[agent_id][0].append((row, *sums))
+    def _settle_rows(self, connection: apsw.Connection) -> None:
+        new_vectors = self._with_new_vectors
+        vectors = dict(_vector_sums(connection, sorted(new_vectors))) if new_vectors else {}
+        where, values = among(sorted(new_vectors.union(self._changed)))
+        written = [
+            self._summed(columns[0], columns[1:], vectors)
+            for columns in fetch(connection, _CHANGED + where, values)
+            if columns[2] is not None
+        ]
+        if written:
+            execute_all(connection, _SET_SUMS, written)
 
-    def _vector_added(self, row: int, vector_sum: int | None) -> None:
-        if row <= self._last_row or vector_sum is None:
-            self._with_new_vectors.add(row)
+    def _summed(self, agent_id: str, old: Columns, vectors: dict[int, int]) -> Columns:
+        """Return the new sums of a row with its number; note what that changes of its agent's."""
+        row, row_sum, vector_sum, link_sum, status, forgotten_at = old
+        changed = self._changed.get(row, _UNCHANGED)
+        row_sum = (row_sum + changed.columns) & MASK
+        if changed.links:
+            link_sum = ((link_sum or 0) + changed.links) & MASK
+        if row in self._with_new_vectors:
+            vector_sum = vectors.get(row)
+        self._before[agent_id].append(changed.before(old))
+        self._after[agent_id].append((row, row_sum, vector_sum, link_sum, status, forgotten_at))
+        return row_sum, vector_sum, link_sum, row
 
-    def _sum_vectors(self, connection: apsw.Connection) -> None:
-        rows = sorted(self._with_new_vectors)
-        for first in range(0, len(rows), _PART):
-            part = rows[first : first + _PART]
-            found = dict(_vector_sums(connection, part))
-            connection.executemany(_SET_VECTOR_SUM, [(found.get(row), row) for row in part])
+    def add_missing(self, connection: apsw.Connection, rows: Sequence[int]) -> int:
+        """Add sums to those of these rows that have none; return to how many."""
+        found = fetch(connection, _WITHOUT_SUMS, (json_array(rows),))
+        with reading_stored("a memory"):
+            vectors = dict(_vector_sums(connection, [row[0] for row in found]))
+            of_rows = row_sums([row[SUMMED] for row in found])
+            values = [
+                (of_row, vectors.get(row[0]), _sum_of_links(connection, row[0]), row[0])
+                for row, of_row in zip(found, of_rows, strict=True)
+            ]
+        connection.executemany(_SET_SUMS, values)
+        where, numbers = among([row[0] for row in found])
+        for agent_id, *row in fetch(connection, _CHANGED + where, numbers):
+            self._after[agent_id].append(tuple(row))
+        return len(found)
 
+    def _column_changed(self, *change: Any) -> None:
+        row, name, old, new = change
+        changed = self._changed[row]
+        changed.columns += column_sum(name, new) - column_sum(name, old)
+        if name in ("status", "forgotten_at"):
+            changed.state.setdefault(name, old)
 
-def _column_change(*change: Any) -> int:
-    column, old, new = change
-    return (column_sum(column, new) - column_sum(column, old)) & MASK
+    def _row_deleted(self, agent_id: str, *row: Any) -> None:
+        changed = self._changed.pop(row[0], _UNCHANGED)
+        self._before[agent_id].append(changed.before(row))
 
-
-def _link_sum(*link: Any) -> int:
-    return link_sums([link])[0]
+    def _link_changed(self, row: int, sign: int, *link: Any) -> None:
+        self._changed[row].links += sign * link_sums([link])[0]
 
 
 def _vector_sums(connection: apsw.Connection, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield rows that have vectors, and the sum of these."""
-    found = fetch(connection, _OWN_VECTORS, (json_array(rows),))
-    of_models: dict[str, dict[int, list[Any]]] = defaultdict(dict)
-    for row, parts in groupby(found, itemgetter(0)):
-        (_, model, blob), *more = parts
-        of_models[model][row] = [blob, *(blob for *_, blob in more)]
-    with reading_stored("a vector"):
-        for model, vectors in of_models.items():
-            yield from zip(vectors, vector_sums(model, list(vectors.values())), strict=True)
-
-
-def add_missing_sums(connection: apsw.Connection, rows: Sequence[int]) -> int:
-    """Add sums to those of these rows that have none; return to how many."""
-    found = fetch(connection, _WITHOUT_SUMS, (json_array(rows),))
-    of_vectors = dict(_vector_sums(connection, [row[0] for row in found]))
-    with reading_stored("a memory"):
-        of_rows = row_sums([row[SUMMED] for row in found])
-        values = [
-            (of_row, of_vectors.get(row[0]), _sum_of_links(connection, row[0]), row[0])
-            for row, of_row in zip(found, of_rows, strict=True)
-        ]
-    connection.executemany(_SET_SUMS, values)
-    return len(found)
+    for first in range(0, len(rows), _PART):
+        found = fetch(connection, _OWN_VECTORS, (json_array(rows[first : first + _PART]),))
+        of_models: dict[str, dict[int, list[Any]]] = defaultdict(dict)
+        for row, parts in groupby(found, itemgetter(0)):
+            vectors = list(parts)
+            of_models[vectors[0][1]][row] = [blob for *_, blob in vectors]
+        for model, of_rows in of_models.items():
+            yield from zip(of_rows, vector_sums(model, list(of_rows.values())), strict=True)
 
 
 def _sum_of_links(connection: apsw.Connection, row: int) -> int | None:

@@ -82,7 +82,7 @@ class FileTransactions:
                 connection.execute("ROLLBACK")
             before = connection.total_changes()
             connection.execute("BEGIN IMMEDIATE")
-            connection.summed_rows.begin(connection)
+            connection.summed_rows.forget()
             pages = connection.pragma("page_count")
             result = work(connection)
             connection.summed_rows.settle(connection)

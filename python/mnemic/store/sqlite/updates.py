@@ -39,18 +39,17 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.new_rows import write_vectors
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
     CHANGEABLE,
-    INSERT_VECTOR,
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
     SEALED,
     Columns,
-    execute_all,
     fetch,
     integers,
     json_array,
@@ -264,7 +263,7 @@ def _replace_vectors(
         blobs = [codec.seal_vector(entry, name, part, blob) for part, blob in enumerate(plain)]
         changed_at = to_microseconds(entry.updated_at)
         values = [(row, name, part, changed_at, blob) for part, blob in enumerate(blobs)]
-        execute_all(connection, INSERT_VECTOR, values)
+        write_vectors(connection, values)
 
 
 def _seal_vectors(

@@ -38,7 +38,6 @@ from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.shadow_vectors import MARK, check_shadow_vectors
 from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
-from mnemic.store.sqlite.summed_rows import add_missing_sums
 
 PAGE = 1000
 MAX_PROBLEMS = 1000
@@ -329,7 +328,7 @@ def rows_without_sums(connection: apsw.Connection, after: int) -> list[int]:
     return [row for (row,) in fetch(connection, _WITHOUT_SUMS, (after, PAGE))]
 
 
-def add_missing_checksums(connection: apsw.Connection, codec: RowCodec, rows: list[int]) -> int:
+def add_missing_checksums(connection: GuardedConnection, codec: RowCodec, rows: list[int]) -> int:
     """Add checksums to those of these rows that can be read; return to how many."""
     checksums_added = 0
     for row in rows:
@@ -338,7 +337,7 @@ def add_missing_checksums(connection: apsw.Connection, codec: RowCodec, rows: li
         try:
             if codec.seals or not any(row[ENCRYPTED] for row in found):
                 entries_of(codec, found)
-            checksums_added += add_missing_sums(connection, [row])
+            checksums_added += connection.summed_rows.add_missing(connection, [row])
         except StoreCorruptError:  # which the report has named
             continue
     return checksums_added

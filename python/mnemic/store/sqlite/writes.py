@@ -25,31 +25,27 @@ from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, encoded_row, entries_
 from mnemic.store.sqlite.damage import reading_stored, uuids_of
 from mnemic.store.sqlite.eviction import evict_entries, remove_others
 from mnemic.store.sqlite.links import end_supersession, supersede
-from mnemic.store.sqlite.new_rows import WrittenRows, insert_vectors, new_rows
+from mnemic.store.sqlite.new_rows import (
+    WrittenRows,
+    insert_rows,
+    insert_vectors,
+    new_rows,
+    write_vectors,
+)
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
-    COLUMNS,
-    INSERT_VECTOR,
     IS_ACTIVE,
-    Columns,
-    execute_all,
     fetch,
     json_array,
-    mark_of,
 )
 from mnemic.store.sqlite.updates import write_changed
 from mnemic.store.values import Model
 
-_PLACES = ", ".join([*map(mark_of, COLUMN_NAMES), *"?????"])
 _ID, _CREATED_AT = map(COLUMN_NAMES.index, ("id", "created_at"))
 
-_INSERT_ENTRY = (
-    f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
-    f"idempotency_key, key_fingerprint, row_sum, vector_sum) "
-    f"VALUES ({_PLACES})"
-)
+
 _OF_KEY = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
     "WHERE agent_id = ? AND ifnull(user_id, '') = ? AND idempotency_key = ?"
@@ -132,11 +128,10 @@ def _insert_many(
     """Insert entries that depend on no other; twice as fast as one by one."""
     before = connection.total_changes()
     try:
-        execute_all(connection, _INSERT_ENTRY, [_insert_values(new) for new in rows])
+        first = insert_rows(connection, agent_id, rows)
     except apsw.ConstraintError:
         stored = connection.total_changes() - before
         raise id_in_use(rows[stored].entry, agent_id) from None
-    first = connection.last_insert_rowid() - len(rows) + 1  # AUTOINCREMENT leaves no gaps
     return _inserted(connection, rows, first, rules)
 
 
@@ -166,10 +161,6 @@ def _insert_each(
     )
 
 
-def _insert_values(new: NewRow) -> Columns:
-    return (*new.columns, *new.more, *new.sums)
-
-
 def _insert_or_merge(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> WrittenRows:
@@ -177,10 +168,9 @@ def _insert_or_merge(
     if known is not None:
         return known
     try:
-        connection.execute(_INSERT_ENTRY, _insert_values(new))
+        row = insert_rows(connection, agent_id, [new])
     except apsw.ConstraintError:
         raise id_in_use(new.entry, agent_id) from None
-    row = connection.last_insert_rowid()
     written = _inserted(connection, [new], row, rules)
     return _superseding(connection, written, new.entry, new.columns[_CREATED_AT], rules)
 
@@ -353,8 +343,8 @@ def add_embeddings(
         ]
         for row, entry in found
     ]
-    connection.executemany(
-        INSERT_VECTOR,
+    write_vectors(
+        connection,
         [
             (row, model[0], part, to_microseconds(entry.created_at), blob)
             for (row, entry), of_row in zip(found, blobs, strict=True)
