@@ -205,10 +205,11 @@ class SummedRows:
         Raises:
             StoreCorruptError: If what is stored cannot be read.
         """
-        if not (self._changed or self._after or self._before or self._with_new_vectors):
+        rows = self._changed, self._with_new_vectors, self._rewritten
+        if not any((*rows, self._before, self._after)):
             return NO_SUMS
         with reading_stored("a memory's checksum"):
-            if self._changed or self._with_new_vectors:
+            if any(rows[:2]):
                 self._settle_rows(connection)
             if self._rewritten:
                 self.add_missing(connection, sorted(self._rewritten))
