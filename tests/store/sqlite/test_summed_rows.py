@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from mnemic._core import SUMMED_COLUMNS
+from mnemic.errors import StoreCorruptError
 from mnemic.store.sqlite.opening import open_writer
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.sqlite.test_checksums import ALICE, opened
@@ -128,3 +129,11 @@ def test_a_write_that_failed_in_its_midst_leaves_nothing_for_the_next(path):
             memory.add_many([{"content": "new", **ALICE}, taken])
         memory.update(second, content="Lives in Rome", **ALICE)
     assert not wrong_sums(path)
+
+
+def test_a_text_that_is_none_ends_a_write_over_it_in_a_typed_error(path):
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("UPDATE agent_memory_entries SET role = CAST(x'FF' AS TEXT)")
+    change = "UPDATE agent_memory_entries SET role = 'user'"
+    with closing(SqliteStore(path)) as store, pytest.raises(StoreCorruptError, match="not UTF-8"):
+        store._write(lambda on: on.execute(change)).result()

@@ -126,7 +126,7 @@ def fetch(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[
         return connection.execute(sql, tuple(values)).fetchall()
     except UnicodeDecodeError as error:
         problem = str(error)
-    raise _not_utf8(problem)
+    raise not_utf8(problem)
 
 
 def fetch_batches(
@@ -141,7 +141,7 @@ def fetch_batches(
         problem = str(error)
     else:
         return
-    raise _not_utf8(problem)
+    raise not_utf8(problem)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def stream(
         problem = str(error)
     else:
         return
-    raise _not_utf8(problem)
+    raise not_utf8(problem)
 
 
 def integers(values: Sequence[Any]) -> list[int]:
@@ -179,7 +179,7 @@ def integers(values: Sequence[Any]) -> list[int]:
     return list(values)
 
 
-def _not_utf8(problem: str) -> StoreCorruptError:
+def not_utf8(problem: str) -> StoreCorruptError:
     """Return an error that is not chained to Python's own, which contains the whole text."""
     return StoreCorruptError(f"a stored text is not UTF-8 ({problem}); {DAMAGED}")
 

@@ -25,6 +25,7 @@ from mnemic._core import (
     row_sums,
     vector_sums,
 )
+from mnemic.store.row_codec import UNREADABLE
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
     MASK,
@@ -33,7 +34,7 @@ from mnemic.store.sqlite.checksums import (
     SUMMED,
     Sums,
 )
-from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.damage import reading_stored, unreadable
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -273,7 +274,10 @@ class SummedRows:
     def _column_changed(self, *change: Any) -> None:
         row, name, old, new = change
         changed = self._changed[row]
-        changed.columns += column_sum(name, new) - column_sum(name, old)
+        try:
+            changed.columns += column_sum(name, new) - column_sum(name, old)
+        except UNREADABLE as error:
+            raise unreadable("a memory", error) from None
         if name in ("status", "forgotten_at"):
             changed.state.setdefault(name, old)
 
@@ -282,7 +286,10 @@ class SummedRows:
         self._before[agent_id].append(changed.before(row))
 
     def _link_changed(self, row: int, sign: int, *link: Any) -> None:
-        self._changed[row].links += sign * link_sums([link])[0]
+        try:
+            self._changed[row].links += sign * link_sums([link])[0]
+        except UNREADABLE as error:
+            raise unreadable("a link", error) from None
 
 
 def _vector_sums(connection: apsw.Connection, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
