@@ -10,7 +10,7 @@ trigger has SQLite keep what it needs to undo each insertion, which takes a thir
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -159,13 +159,13 @@ class SummedRows:
 
     def watch(self, connection: apsw.Connection) -> None:
         """Create the triggers and their functions on a connection, once its tables are there."""
-        functions: tuple[tuple[str, Any, int], ...] = (
+        functions: list[tuple[str, Callable[..., Any], int]] = [
             ("mnemic_column_changed", self._column_changed, 4),
             ("mnemic_row_rewritten", self._rewritten.add, 1),
             ("mnemic_row_deleted", self._row_deleted, 7),
             ("mnemic_link_changed", self._link_changed, 6),
             ("mnemic_vector_changed", self._with_new_vectors.add, 1),
-        )
+        ]
         for name, function, arguments in functions:
             connection.create_scalar_function(name, function, arguments)
         for number, (event, what) in enumerate(_TRIGGERS):
