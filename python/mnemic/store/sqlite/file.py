@@ -6,8 +6,6 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-import apsw
-
 from mnemic.store.futures import MAX_THREADS, Workers
 from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.pending_accesses import PendingAccesses
@@ -54,12 +52,12 @@ class SqliteFile:
     def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
         return self._connections.reading(deadline)
 
-    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+    def _write(self, job: Callable[[GuardedConnection], Result]) -> Future[Result]:
         self._connections.check_writable()
         return self._writer.write(job)
 
     def _write_with_eviction(
-        self, entry_limits: EntryLimits, job: Callable[[apsw.Connection], Result]
+        self, entry_limits: EntryLimits, job: Callable[[GuardedConnection], Result]
     ) -> Future[Result]:
         """Hand in a job; after pending accesses if what it deletes depends on them."""
         if not (entry_limits.evicts and self._accesses.is_pending()):

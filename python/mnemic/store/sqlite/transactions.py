@@ -46,7 +46,7 @@ class FileTransactions:
         """Raise a typed error if the connections are closed or belong to another process."""
         self._connections.check_usable()
 
-    def commit(self, jobs: Sequence[Job], work: Callable[[apsw.Connection], Result]) -> Result:
+    def commit(self, jobs: Sequence[Job], work: Callable[[GuardedConnection], Result]) -> Result:
         """Run work in a transaction, and notify of its changes: before its futures are settled.
 
         Also where it failed, for a commit may have failed after it was on disk.
@@ -61,7 +61,7 @@ class FileTransactions:
                 COMMITTED.notify(self._connections.file, connection.changed_users)
 
     def _committed_or_repeated(
-        self, connection: GuardedConnection, work: Callable[[apsw.Connection], Result]
+        self, connection: GuardedConnection, work: Callable[[GuardedConnection], Result]
     ) -> Result:
         """Run work in a transaction; on a full disk once more, if emptying the log makes room."""
         self._may_repeat = True
@@ -75,7 +75,7 @@ class FileTransactions:
         return self._committed(connection, work)
 
     def _committed(
-        self, connection: GuardedConnection, work: Callable[[apsw.Connection], Result]
+        self, connection: GuardedConnection, work: Callable[[GuardedConnection], Result]
     ) -> Result:
         connection.renew()
         try:
