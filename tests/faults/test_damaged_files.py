@@ -7,7 +7,9 @@ look like commits that were never made. test_silent_damage.py changes bytes at r
 import math
 import os
 import random
+from contextlib import closing
 
+import apsw
 import numpy as np
 import pytest
 
@@ -159,7 +161,7 @@ def test_a_value_that_cannot_have_been_stored_is_reported_as_damage(
     path = tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as memory:
         added = memory.add("a memory", tags=["t"])
-        with memory._repository._store._connections.writing() as connection:
+        with closing(apsw.Connection(str(path))) as connection:  # that no trigger watches
             cast = "CAST(? AS TEXT)" if column == "content" else "?"
             sql = f"UPDATE agent_memory_entries SET {column} = {cast}"  # noqa: S608 - constants
             connection.execute(sql, (value,))
