@@ -69,6 +69,7 @@ def path(tmp_path):
 
 def write(path, *statements, undone=None):
     with closing(open_writer(str(path))) as connection:
+        connection.summed_rows.begin(connection)
         connection.execute("BEGIN IMMEDIATE")
         for statement in statements:
             connection.execute(statement)

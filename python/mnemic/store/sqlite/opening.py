@@ -49,7 +49,6 @@ def open_writer(path: str) -> GuardedConnection:
             _migrate(connection, path)
             check_indexes(connection, path)
             connection.pragma("foreign_keys", value=True)
-            connection.summed_rows.watch(connection)
         except BaseException:
             connection.close()
             remove_log(path, only_if_empty=True)

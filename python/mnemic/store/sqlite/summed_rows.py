@@ -150,6 +150,7 @@ class SummedRows:
     """The changes of rows on a connection since the last `settle`, as its triggers report them."""
 
     def __init__(self) -> None:
+        self._is_watching = False
         self._before: defaultdict[str, list[Columns]] = defaultdict(list)
         self._after: defaultdict[str, list[Columns]] = defaultdict(list)
         self._first_new: int | None = None
@@ -157,8 +158,14 @@ class SummedRows:
         self._with_new_vectors: set[int] = set()
         self._rewritten: set[int] = set()
 
-    def watch(self, connection: apsw.Connection) -> None:
-        """Create the triggers and their functions on a connection, once its tables are there."""
+    def begin(self, connection: apsw.Connection) -> None:
+        """Begin without changes, before a transaction; the first time, create the triggers."""
+        self.forget()
+        if not self._is_watching:
+            self._watch(connection)
+            self._is_watching = True
+
+    def _watch(self, connection: apsw.Connection) -> None:
         functions: list[tuple[str, Callable[..., Any], int]] = [
             ("mnemic_column_changed", self._column_changed, 4),
             ("mnemic_row_rewritten", self._rewritten.add, 1),
@@ -171,7 +178,7 @@ class SummedRows:
         for number, (event, what) in enumerate(_TRIGGERS):
             after = event.replace(" ON ", " ON main.agent_memory_")
             connection.execute(
-                f"CREATE TEMP TRIGGER mnemic_{number} AFTER {after} BEGIN {what} END"
+                f"CREATE TEMP TRIGGER IF NOT EXISTS mnemic_{number} AFTER {after} BEGIN {what} END"
             )
 
     def insert(self, agent_id: str, rows: Sequence[Columns]) -> None:

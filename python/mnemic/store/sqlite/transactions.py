@@ -81,9 +81,9 @@ class FileTransactions:
         try:
             if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
                 connection.execute("ROLLBACK")
+            connection.summed_rows.begin(connection)
             before = connection.total_changes()
             connection.execute("BEGIN IMMEDIATE")
-            connection.summed_rows.forget()
             pages = connection.pragma("page_count")
             result = work(connection)
             connection.summed_rows.settle(connection)
