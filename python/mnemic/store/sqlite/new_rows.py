@@ -107,8 +107,13 @@ def write_vectors(
 ) -> None:
     """Insert vectors, each the values of the statement; its row is the first."""
     execute_all(connection, statement, vectors)
+    report_vectors(connection, map(itemgetter(0), vectors))
+
+
+def report_vectors(connection: apsw.Connection, rows: Iterable[int]) -> None:
+    """Have the checksums of rows take in that their vectors were written."""
     if isinstance(connection, GuardedConnection):
-        connection.summed_rows.insert_vectors(map(itemgetter(0), vectors))
+        connection.summed_rows.write_vectors(rows)
 
 
 class WrittenRows(NamedTuple):

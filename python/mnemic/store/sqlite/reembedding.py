@@ -22,7 +22,7 @@ from mnemic.store.sqlite.change_marks import sealed_rows
 from mnemic.store.sqlite.checksums import check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
-from mnemic.store.sqlite.new_rows import write_vectors
+from mnemic.store.sqlite.new_rows import report_vectors, write_vectors
 from mnemic.store.sqlite.shadow_vectors import (
     IS_OWN,
     MARK,
@@ -165,6 +165,7 @@ def _switch_page(
     _move_to_shadow(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
     _take_over(connection, model, fresh, {row: updated_at for row, *_, updated_at in page})
     connection.executemany(_RENAME, [(model[0], row, MARK + model[0]) for row in sealed])
+    report_vectors(connection, rows)
 
 
 def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, _OwnVectors]:

@@ -13,6 +13,7 @@ from mnemic.store.row_codec import COLUMN_NAMES, sealed_ids
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, log_broken, sealed_prefix
 from mnemic.store.sqlite.agent_keys import check_key, delete_other_keys
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check
+from mnemic.store.sqlite.new_rows import report_vectors
 from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import Columns, execute_all, fetch, json_array
@@ -121,6 +122,7 @@ class _Resealer(NamedTuple):
             sealed = self.codec.sealed_vectors(self.agent_id, owners, model, part, plain)
             values = [(blob, row, model, part) for row, blob in zip(numbers, sealed, strict=True)]
             execute_all(self.connection, _UPDATE_VECTOR, values)
+            report_vectors(self.connection, numbers)
 
 
 def end_rotation(connection: apsw.Connection, agent_id: str, key: StoredKey) -> bool:

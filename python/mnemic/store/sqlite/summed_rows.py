@@ -1,12 +1,12 @@
 """Keeps the checksums right, whatever statement of the writing connection changes a row.
 
-TEMP triggers of that connection report each change of a row, a link or a vector; TEMP ones run
+TEMP triggers of that connection report changes of rows and links, and vectors' end; TEMP ones run
 though those of a file never do (`hardening`). `settle` then writes the sums of the changed rows and
 of their agents, at the end of each write. Changes are added to the sums: damage stays as visible as
 it was. Of vectors alone the sum is taken anew, for a write replaces all those of a row.
 
-Rows and vectors that are inserted are reported by `new_rows`, which inserts all of them: any
-trigger has SQLite keep what it needs to undo each insertion, which takes a third as long again.
+Who inserts rows, and who inserts or writes over vectors, reports it, by `new_rows`: any trigger
+has SQLite keep what it needs to undo each statement, which takes a third as long again.
 """
 
 from collections import defaultdict
@@ -85,12 +85,8 @@ _TRIGGERS: Final = (
     ("UPDATE ON links", _link_changed(-1, "OLD") + _link_changed(1, "NEW")),
     ("DELETE ON links", _link_changed(-1, "OLD")),
     (
-        f"UPDATE ON embeddings WHEN {_is_own('OLD.')} OR {_is_own('NEW.')}",
-        "SELECT mnemic_vector_changed(NEW.entry_row);",
-    ),
-    (
         f"DELETE ON embeddings WHEN {_is_own('OLD.')}",
-        "SELECT mnemic_vector_changed(OLD.entry_row);",
+        "SELECT mnemic_vector_deleted(OLD.entry_row);",
     ),
 )
 """What each trigger runs after, and what it runs."""
@@ -171,7 +167,7 @@ class SummedRows:
             ("mnemic_row_rewritten", self._rewritten.add, 1),
             ("mnemic_row_deleted", self._row_deleted, 7),
             ("mnemic_link_changed", self._link_changed, 6),
-            ("mnemic_vector_changed", self._with_new_vectors.add, 1),
+            ("mnemic_vector_deleted", self._with_new_vectors.add, 1),
         ]
         for name, function, arguments in functions:
             connection.create_scalar_function(name, function, arguments)
@@ -187,8 +183,8 @@ class SummedRows:
         if self._first_new is None:
             self._first_new = rows[0][0]
 
-    def insert_vectors(self, rows: Iterable[int]) -> None:
-        """Take in the rows of vectors that were inserted."""
+    def write_vectors(self, rows: Iterable[int]) -> None:
+        """Take in the rows of vectors that were inserted or written over."""
         first_new = self._first_new
         self._with_new_vectors.update(
             rows if first_new is None else [row for row in rows if row < first_new]
