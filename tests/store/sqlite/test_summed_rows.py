@@ -45,7 +45,6 @@ STATEMENTS = [
         "ON CONFLICT DO UPDATE SET strength = 0.75"
     ),
     "DELETE FROM agent_memory_embeddings WHERE entry_row = 2",
-    "UPDATE agent_memory_embeddings SET embedding = zeroblob(length(embedding))",
     "DELETE FROM agent_memory_entries WHERE row = 2",
     "DELETE FROM agent_memory_entries",
     (
