@@ -180,7 +180,7 @@ class SummedRows:
     def insert(self, agent_id: str, rows: Sequence[Columns]) -> None:
         """Take in new rows, each the `SUM_COLUMNS`, before their vectors are inserted."""
         self._after[agent_id] += rows
-        if self._first_new is None:
+        if rows and self._first_new is None:
             self._first_new = rows[0][0]
 
     def write_vectors(self, rows: Iterable[int]) -> None:
