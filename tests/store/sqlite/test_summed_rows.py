@@ -137,3 +137,15 @@ def test_a_text_that_is_none_ends_a_write_over_it_in_a_typed_error(path):
     change = "UPDATE agent_memory_entries SET role = 'user'"
     with closing(SqliteStore(path)) as store, pytest.raises(StoreCorruptError, match="not UTF-8"):
         store._write(lambda on: on.execute(change)).result()
+
+
+def test_a_memory_that_one_call_changes_twice_is_sound_in_between(path):
+    with opened(path) as memory:
+        first = memory.list(**ALICE, limit=1)[0].id
+        again = [{"content": "Likes tea", "tags": [tag], **ALICE} for tag in "abc"]
+        memory.add_many(again, on_duplicate="merge")
+        over = [{"id": first, "content": text, **ALICE} for text in ("one", "two", "two")]
+        memory.add_many(over, on_conflict="replace")
+        memory.add_many([{**each, "id": "0" * 31 + "7"} for each in over], on_conflict="replace")
+        assert memory.search("two", **ALICE)[0].content == "two"
+    assert not wrong_sums(path)

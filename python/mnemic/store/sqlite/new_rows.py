@@ -13,7 +13,7 @@ from mnemic.store.changes import Change
 from mnemic.store.new_rows import NewRow, Outcome, encoded
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.sql import COLUMNS, INSERT_VECTOR, Columns, execute_all, mark_of
+from mnemic.store.sqlite.sql import COLUMNS, INSERT_VECTOR, Columns, execute_all, fetch, mark_of
 from mnemic.store.values import Model
 
 
@@ -73,8 +73,9 @@ _UPSERT_VECTOR = (
 def insert_vectors(
     connection: apsw.Connection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
 ) -> None:
-    """Insert the vectors of entries, given with row and time, whose rows have none."""
-    _write_vectors(connection, INSERT_VECTOR, model, rows)
+    """Insert the vectors of new entries, given with row and time, whose rows have their sum."""
+    if model is not None:
+        execute_all(connection, INSERT_VECTOR, _vectors(model[0], rows))
 
 
 def upsert_vectors(
@@ -84,22 +85,16 @@ def upsert_vectors(
 
     They are written in their places: a deletion and an insertion write twice as many pages.
     """
-    _write_vectors(connection, _UPSERT_VECTOR, model, rows)
-
-
-def _write_vectors(
-    connection: apsw.Connection,
-    statement: str,
-    model: Model | None,
-    rows: Sequence[tuple[int, int, NewRow]],
-) -> None:
     if model is not None:
-        vectors = [
-            (row, model[0], part, time, vector)
-            for row, time, new in rows
-            for part, vector in enumerate(new.stored_vectors)
-        ]
-        write_vectors(connection, vectors, statement)
+        write_vectors(connection, _vectors(model[0], rows), _UPSERT_VECTOR)
+
+
+def _vectors(model: str, rows: Sequence[tuple[int, int, NewRow]]) -> list[Columns]:
+    return [
+        (row, model, part, time, vector)
+        for row, time, new in rows
+        for part, vector in enumerate(new.stored_vectors)
+    ]
 
 
 def write_vectors(
@@ -114,6 +109,13 @@ def report_vectors(connection: apsw.Connection, rows: Iterable[int]) -> None:
     """Have the checksums of rows take in that their vectors were written."""
     if isinstance(connection, GuardedConnection):
         connection.summed_rows.write_vectors(rows)
+
+
+def fetch_checked(connection: apsw.Connection, sql: str, values: Sequence[object]) -> list[Columns]:
+    """Return rows that are compared with their sums, after the changes of this write."""
+    if isinstance(connection, GuardedConnection):
+        connection.summed_rows.settle_rows(connection)
+    return fetch(connection, sql, values)
 
 
 class WrittenRows(NamedTuple):

@@ -22,7 +22,7 @@ from mnemic.store.sqlite.change_marks import sealed_rows
 from mnemic.store.sqlite.checksums import check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
-from mnemic.store.sqlite.new_rows import report_vectors, write_vectors
+from mnemic.store.sqlite.new_rows import fetch_checked, report_vectors, write_vectors
 from mnemic.store.sqlite.shadow_vectors import (
     IS_OWN,
     MARK,
@@ -140,7 +140,7 @@ def switch_model(
 
 def _pages(connection: apsw.Connection, agent_id: str) -> Iterator[list[Columns]]:
     after = 0
-    while page := fetch(connection, _ROWS, (agent_id, after, _PAGE)):
+    while page := fetch_checked(connection, _ROWS, (agent_id, after, _PAGE)):
         yield page
         after = page[-1][0]
 

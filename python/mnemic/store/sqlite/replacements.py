@@ -24,7 +24,7 @@ from mnemic.store.row_codec import (
 )
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
-from mnemic.store.sqlite.new_rows import WrittenRows, upsert_vectors
+from mnemic.store.sqlite.new_rows import WrittenRows, fetch_checked, upsert_vectors
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import (
     USER_KEY,
@@ -201,9 +201,9 @@ def _rows_of_ids(
     connection: apsw.Connection, agent_id: str, user: str, ids: Sequence[bytes]
 ) -> list[Columns]:
     if len(ids) == 1:
-        return fetch(connection, _OF_IDS.format(among=_IS_ONE), (agent_id, ids[0], user))
+        return fetch_checked(connection, _OF_IDS.format(among=_IS_ONE), (agent_id, ids[0], user))
     listed = "[" + ",".join(f'"{entry_id.hex()}"' for entry_id in ids) + "]"
-    return fetch(connection, _OF_IDS.format(among=_ARE_SOME), (agent_id, listed, user))
+    return fetch_checked(connection, _OF_IDS.format(among=_ARE_SOME), (agent_id, listed, user))
 
 
 class _Overwrite(NamedTuple):

@@ -13,7 +13,7 @@ from mnemic.store.row_codec import COLUMN_NAMES, sealed_ids
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, log_broken, sealed_prefix
 from mnemic.store.sqlite.agent_keys import check_key, delete_other_keys
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check
-from mnemic.store.sqlite.new_rows import report_vectors
+from mnemic.store.sqlite.new_rows import fetch_checked, report_vectors
 from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import Columns, execute_all, fetch, json_array
@@ -60,7 +60,8 @@ def reseal(
 ) -> tuple[int, int]:
     """Seal the next entries that are sealed under other keys; return their number and last row."""
     check_key(connection, agent_id, key)
-    found = fetch(connection, _UNDER_OTHERS, (agent_id, sealed_prefix(key.key_id), after, limit))
+    which = agent_id, sealed_prefix(key.key_id), after, limit
+    found = fetch_checked(connection, _UNDER_OTHERS, which)
     if not found:
         return 0, 0
     resealed = _Resealer(connection, codec, agent_id).reseal(found)

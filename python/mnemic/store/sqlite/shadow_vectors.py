@@ -23,6 +23,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, entries_of
 from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.new_rows import fetch_checked
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -140,7 +141,7 @@ def add_shadow_vectors(
 ) -> int:
     """Store the vectors of those of these rows whose contents are still the same."""
     sql = _STORED if codec.seals else f"{_STORED} AND is_encrypted = 0"
-    stored = fetch(connection, sql, (agent_id, json_array(list(entries))))
+    stored = fetch_checked(connection, sql, (agent_id, json_array(list(entries))))
     found = {
         columns[0]: entry
         for columns, entry in zip(stored, entries_of(codec, stored), strict=True)

@@ -149,7 +149,6 @@ class SummedRows:
         self._is_watching = False
         self._before: defaultdict[str, list[Columns]] = defaultdict(list)
         self._after: defaultdict[str, list[Columns]] = defaultdict(list)
-        self._first_new: int | None = None
         self._changed: defaultdict[int, _ChangedRow] = defaultdict(_ChangedRow)
         self._with_new_vectors: set[int] = set()
         self._rewritten: set[int] = set()
@@ -178,23 +177,17 @@ class SummedRows:
             )
 
     def insert(self, agent_id: str, rows: Sequence[Columns]) -> None:
-        """Take in new rows, each the `SUM_COLUMNS`, before their vectors are inserted."""
+        """Take in new rows, each the `SUM_COLUMNS`."""
         self._after[agent_id] += rows
-        if rows and self._first_new is None:
-            self._first_new = rows[0][0]
 
     def write_vectors(self, rows: Iterable[int]) -> None:
-        """Take in the rows of vectors that were inserted or written over."""
-        first_new = self._first_new
-        self._with_new_vectors.update(
-            rows if first_new is None else [row for row in rows if row < first_new]
-        )
+        """Take in the rows of vectors that were inserted or written over, but with new rows."""
+        self._with_new_vectors.update(rows)
 
     def forget(self) -> None:
         """Forget the changes since the last `settle`, which were undone."""
         self._before.clear()
         self._after.clear()
-        self._first_new = None
         self._changed.clear()
         self._with_new_vectors.clear()
         self._rewritten.clear()
@@ -209,31 +202,44 @@ class SummedRows:
         Raises:
             StoreCorruptError: If what is stored cannot be read.
         """
-        rows = self._changed, self._with_new_vectors, self._rewritten
-        if not any((*rows, self._before, self._after)):
+        self.settle_rows(connection)
+        if not (self._before or self._after):
             return NO_SUMS
-        with reading_stored("a memory's checksum"):
-            if any(rows[:2]):
-                self._settle_rows(connection)
-            if self._rewritten:
-                self.add_missing(connection, sorted(self._rewritten))
-            own = NO_SUMS
-            for agent in self._before.keys() | self._after.keys():
-                change = self._change_of(agent)
-                if agent == agent_id:
-                    own = change
-                else:
-                    connection.execute(_ADD_TO_AGENT, (*change, agent))
+        own = NO_SUMS
+        for agent in self._before.keys() | self._after.keys():
+            change = self._change_of(agent)
+            if agent == agent_id:
+                own = change
+            else:
+                connection.execute(_ADD_TO_AGENT, (*change, agent))
         self.forget()
         return own
 
+    def settle_rows(self, connection: apsw.Connection) -> None:
+        """Write the sums of the rows that changed, for they may be read before the write ends.
+
+        Raises:
+            StoreCorruptError: If what is stored cannot be read.
+        """
+        if not (self._changed or self._with_new_vectors or self._rewritten):
+            return
+        with reading_stored("a memory's checksum"):
+            if self._changed or self._with_new_vectors:
+                self._write_sums(connection)
+            if self._rewritten:
+                self.add_missing(connection, sorted(self._rewritten))
+        self._changed.clear()
+        self._with_new_vectors.clear()
+        self._rewritten.clear()
+
     def _change_of(self, agent_id: str) -> Sums:
         """Return what the changed rows of an agent add to its sum."""
-        old_rows, old = placed_sums(self._before[agent_id])
-        rows, new = placed_sums(self._after[agent_id])
+        with reading_stored("a memory's checksum"):
+            old_rows, old = placed_sums(self._before[agent_id])
+            rows, new = placed_sums(self._after[agent_id])
         return Sums(rows - old_rows, (new - old) & MASK)
 
-    def _settle_rows(self, connection: apsw.Connection) -> None:
+    def _write_sums(self, connection: apsw.Connection) -> None:
         new_vectors = self._with_new_vectors
         vectors = dict(_vector_sums(connection, sorted(new_vectors))) if new_vectors else {}
         where, values = among(sorted(new_vectors.union(self._changed)))

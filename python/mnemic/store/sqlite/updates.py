@@ -39,7 +39,7 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.file import SqliteFile
-from mnemic.store.sqlite.new_rows import write_vectors
+from mnemic.store.sqlite.new_rows import fetch_checked, write_vectors
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import (
@@ -102,7 +102,7 @@ class SqliteUpdates(SqliteFile):
         sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
 
         def work(on: apsw.Connection) -> MemoryEntry | None:
-            found = single(fetch(on, sql, (*values, time)), scope, entry_id)
+            found = single(fetch_checked(on, sql, (*values, time)), scope, entry_id)
             if found is None:
                 return None
             changed = _write_update(
@@ -189,7 +189,7 @@ def _selected_entries(
     rows = integers([row for (row,) in fetch(connection, sql, which[1])])
     for first in range(0, len(rows), _AT_ONCE):
         part = json_array(rows[first : first + _AT_ONCE])
-        yield from fetch(connection, _ENTRIES, (scope.agent_id, part))
+        yield from fetch_checked(connection, _ENTRIES, (scope.agent_id, part))
 
 
 def _with_expiry(

@@ -27,6 +27,7 @@ from mnemic.store.sqlite.eviction import evict_entries, remove_others
 from mnemic.store.sqlite.links import end_supersession, supersede
 from mnemic.store.sqlite.new_rows import (
     WrittenRows,
+    fetch_checked,
     insert_rows,
     insert_vectors,
     new_rows,
@@ -219,7 +220,7 @@ def _found_by_text(
     values = (agent_id, *rules.codec.lookup(new.entry), new.entry.user_id, rules.now)
     found = first_with_text(
         new.entry.content,
-        lambda limit: fetch(connection, _OF_FINGERPRINT, (*values, limit or -1)),
+        lambda limit: fetch_checked(connection, _OF_FINGERPRINT, (*values, limit or -1)),
         partial(entries_of, rules.codec),
     )
     if found is None:
@@ -328,7 +329,7 @@ def add_embeddings(
         "WHERE entry_row = row AND model = ? AND part = 0)"
     )
     values = (agent_id, json_array(list(vectors)), model[0])
-    stored = fetch(connection, sql, values)
+    stored = fetch_checked(connection, sql, values)
     found = [
         (columns[0], entry)
         for columns, entry in zip(stored, entries_of(codec, stored), strict=True)
