@@ -68,8 +68,8 @@ def path(tmp_path):
 
 def write(path, *statements, undone=None):
     with closing(open_writer(str(path))) as connection:
-        connection.summed_rows.begin(connection)
         connection.execute("BEGIN IMMEDIATE")
+        connection.summed_rows.begin(connection)
         for statement in statements:
             connection.execute(statement)
         if undone is not None:
@@ -148,4 +148,18 @@ def test_a_memory_that_one_call_changes_twice_is_sound_in_between(path):
         memory.add_many(over, on_conflict="replace")
         memory.add_many([{**each, "id": "0" * 31 + "7"} for each in over], on_conflict="replace")
         assert memory.search("two", **ALICE)[0].content == "two"
+    assert not wrong_sums(path)
+
+
+def test_a_first_write_that_is_undone_leaves_the_next_one_watched(path):
+    change = "UPDATE agent_memory_entries SET version = 7"
+
+    def fail(connection):
+        connection.execute(change)
+        raise ZeroDivisionError
+
+    with closing(SqliteStore(path)) as store:
+        with pytest.raises(ZeroDivisionError):
+            store._write(fail).result()
+        store._write(lambda on: on.execute(change)).result()
     assert not wrong_sums(path)

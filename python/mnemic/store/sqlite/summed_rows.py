@@ -146,7 +146,7 @@ class SummedRows:
     """The changes of rows on a connection since the last `settle`, as its triggers report them."""
 
     def __init__(self) -> None:
-        self._is_watching = False
+        self._has_triggers = False
         self._before: defaultdict[str, list[Columns]] = defaultdict(list)
         self._after: defaultdict[str, list[Columns]] = defaultdict(list)
         self._changed: defaultdict[int, _ChangedRow] = defaultdict(_ChangedRow)
@@ -154,11 +154,14 @@ class SummedRows:
         self._rewritten: set[int] = set()
 
     def begin(self, connection: apsw.Connection) -> None:
-        """Begin without changes, before a transaction; the first time, create the triggers."""
+        """Begin a transaction without changes; create the triggers, unless they are kept."""
         self.forget()
-        if not self._is_watching:
+        if not self._has_triggers:
             self._watch(connection)
-            self._is_watching = True
+
+    def keep_triggers(self) -> None:
+        """Keep the triggers, which the first transaction to end has made; others undo theirs."""
+        self._has_triggers = True
 
     def _watch(self, connection: apsw.Connection) -> None:
         functions: list[tuple[str, Callable[..., Any], int]] = [

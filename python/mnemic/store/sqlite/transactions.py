@@ -81,9 +81,9 @@ class FileTransactions:
         try:
             if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
                 connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
             connection.summed_rows.begin(connection)
             before = connection.total_changes()
-            connection.execute("BEGIN IMMEDIATE")
             pages = connection.pragma("page_count")
             result = work(connection)
             connection.summed_rows.settle(connection)
@@ -92,6 +92,7 @@ class FileTransactions:
                 if connection.pragma("page_count") > pages:
                     self._connections.reserve_space(connection.pragma("page_count"))
             connection.execute("COMMIT")
+            connection.summed_rows.keep_triggers()
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
