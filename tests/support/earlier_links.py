@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from mnemic.store.sqlite import links
+from mnemic.store.sql import links
 
 
 @contextmanager

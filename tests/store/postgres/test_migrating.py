@@ -5,6 +5,7 @@ import pytest
 
 from mnemic.errors import SchemaVersionError
 from mnemic.store import open_store
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.migrating import migrate, version
 from mnemic.store.postgres.schema import MIGRATIONS
 from mnemic.store.postgres.session import Connection, Session, prepare
@@ -17,7 +18,7 @@ TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = 'mnemic'::regnamesp
 def session(empty_database):
     with Connection.connect(empty_database) as connection:
         prepare(connection)
-        yield Session(connection)
+        yield Session(connection, POSTGRES)
 
 
 def test_each_step_goes_up_and_down_and_up_again(session):

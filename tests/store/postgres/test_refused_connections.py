@@ -9,6 +9,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import InvalidArgumentError, StoreFileError, StoreUnavailableError
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.postgres_errors import typed
 from mnemic.store.postgres.session import Connection, Session, prepare
 from tests.support.postgres_server import Server, as_role, free_port
@@ -192,7 +193,7 @@ def test_a_program_that_sets_up_no_logging_prints_nothing(server):
 def test_a_connection_that_is_lost_amid_a_long_list_leaves_nothing_that_warns(database):
     with Connection.connect(database, autocommit=True) as connection:
         prepare(connection)
-        session = Session(connection)
+        session = Session(connection, POSTGRES)
         session.begin()
         batches = session.batches("SELECT generate_series(1, 100)", (), 10)
         next(batches)

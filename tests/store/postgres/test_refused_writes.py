@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mnemic import Memory
 from mnemic.errors import DeadlineExceededError, InvalidEntryError, StoreBusyError, StoreError
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import target_of
 from tests.support.embedders import WordEmbedder
@@ -118,7 +119,7 @@ def write_often(memory, draw):
 def test_a_connection_is_sound_after_any_error_in_any_pipeline(doubtful, kinds):
     """Statements are prepared by their fifth use, so each is used often, before and after."""
     for number, kind in enumerate(kinds):
-        session = Session(doubtful)
+        session = Session(doubtful, POSTGRES)
         session.begin()
         session.savepoint()
         try:

@@ -27,6 +27,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.migrating import migrate
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import target_of
@@ -574,7 +575,7 @@ def test_a_way_back_to_tables_without_keys_is_refused_while_there_are_any(openin
     with Connection.connect(opening.url) as connection:
         prepare(connection)
         with pytest.raises(SchemaVersionError, match="memories are sealed"):
-            migrate(Session(connection), 2)
+            migrate(Session(connection, POSTGRES), 2)
     assert one(store, AGENT, 1).content == SECRETS["content"]
 
 

@@ -149,11 +149,11 @@ def test_a_lock_held_too_long_is_a_busy_error_and_the_store_works_afterwards(tmp
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusyError, match="another process keeps it locked; try again"):
-        store._write(lambda connection: connection.changes()).result()
+        store._write(None, lambda connection: connection.changes()).result()
     assert store.position("a").seq == 0
     other.execute("ROLLBACK")
     other.close()
-    store._write(lambda connection: connection.changes()).result()
+    store._write(None, lambda connection: connection.changes()).result()
     store.close()
 
 
@@ -171,11 +171,11 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
         )
 
     with pytest.raises(StoreError, match="disk is full; nothing of this write was kept"):
-        store._write(fill).result()
+        store._write(None, fill).result()
     assert store.position("x").seq == 0
     with store._connections.writing() as connection:
         connection.pragma("max_page_count", 10**6)
-    store._write(fill).result()
+    store._write(None, fill).result()
     with store._connections.reading() as connection:
         stored = "SELECT model FROM agent_memory_agents WHERE agent_id = 'x'"
         assert connection.execute(stored).fetchall() == [("m" * 10**6,)]
@@ -184,7 +184,7 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
 
 def test_a_store_collected_in_its_own_writing_thread_does_not_hang(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
-    store._write(lambda _connection: store._close()).result()
+    store._write(None, lambda _connection: store._close()).result()
     store._writer._thread.join(10)
     assert not store._writer._thread.is_alive()
     opened_and_closed(tmp_path / "a.db")
@@ -261,7 +261,7 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
         "    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
         "refused = 0\n"
         "job = lambda connection: None\n"
-        "for call in (lambda: store._write(job), lambda: store.position('a')):\n"
+        "for call in (lambda: store._write(None, job), lambda: store.position('a')):\n"
         "    try:\n"
         "        call()\n"
         "    except Exception as error:\n"
@@ -279,7 +279,7 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
         "from mnemic.store.sqlite.store import SqliteStore\n"
         "store, started, ended = SqliteStore(sys.argv[1]), threading.Event(), threading.Event()\n"
         "job = lambda connection: started.set() or ended.wait(60)\n"
-        "threading.Thread(target=lambda: store._write(job).result()).start()\n"
+        "threading.Thread(target=lambda: store._write(None, job).result()).start()\n"
         "started.wait()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -291,7 +291,7 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
         "if not waited[0]:\n"
         "    os.kill(child, 9)\n"
         "ended.set()\n"
-        "store._write(lambda connection: None).result()\n"
+        "store._write(None, lambda connection: None).result()\n"
         "store.close()\n"
         "sys.exit(os.waitstatus_to_exitcode(waited[1]))\n"
     )

@@ -6,7 +6,7 @@ import pytest
 from mnemic.model.rows import State
 from mnemic.store.changes import MAX_CHANGES
 from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sqlite import access_log, change_log, links
+from mnemic.store.sqlite import access_log, change_log, dialect
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
     AGENT,
@@ -129,13 +129,13 @@ def test_a_link_written_while_links_are_read_is_not_taken_for_damage(tmp_path, m
     store, writer = SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "a.db")
     added(store, "a", [numbered(1), numbered(2), numbered(3)])
     linked(store, 1, 2)
-    before, check = LINK_READS[name](store), links.check_links_of
+    before, check = LINK_READS[name](store), dialect.check_links_of
 
     def late(connection, rows):
         linked(writer, 1, 3)
         check(connection, rows)
 
-    monkeypatch.setattr(links, "check_links_of", late)
+    monkeypatch.setattr(dialect, "check_links_of", late)
     assert LINK_READS[name](store) == before
     monkeypatch.undo()
     assert len(LINK_READS[name](store)) == 2

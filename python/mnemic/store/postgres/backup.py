@@ -4,6 +4,7 @@ from typing import Final
 
 from mnemic.errors import StoreFileError
 from mnemic.reporting.progress import Report
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.migrating import migrate
 from mnemic.store.postgres.postgres_errors import with_typed_errors
 from mnemic.store.postgres.session import Connection, Session, prepare
@@ -44,7 +45,7 @@ def backup_to(source: Session, target: Target, report: Report) -> None:
 def _copy_to(source: Session, target: Target, report: Report) -> None:
     with Connection.connect(target.conninfo) as connection:  # one transaction
         prepare(connection, autocommit=False)
-        copy = Session(connection)
+        copy = Session(connection, POSTGRES)
         if not copy.value("SELECT to_regnamespace('mnemic') IS NULL"):
             raise StoreFileError(
                 f"{target.shown}: the database has a schema mnemic already; a backup goes "

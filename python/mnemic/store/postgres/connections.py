@@ -23,6 +23,7 @@ from mnemic.errors import (
 from mnemic.model.deadline import check_deadline
 from mnemic.store.postgres import row_security
 from mnemic.store.postgres.cancellation import cancelled_with_task
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
 from mnemic.store.postgres.postgres_errors import (
     LOST_STATEMENT,
@@ -124,7 +125,7 @@ class Connections:
         """Bring the tables up to date; return what names the database in this process."""
         with Connection.connect(target.conninfo, autocommit=True) as connection:
             prepare(connection)
-            session = Session(connection)
+            session = Session(connection, POSTGRES)
             (check_readable if self.is_read_only else migrate)(session)
             self.has_row_security = row_security.is_on(session)
             if self.has_row_security and not self.is_read_only:  # a migration made new tables
@@ -142,7 +143,7 @@ class Connections:
     def _require_row_security(self) -> None:
         with Connection.connect(self._target.conninfo, autocommit=True) as connection:
             prepare(connection)
-            session = Session(connection)
+            session = Session(connection, POSTGRES)
             if row_security.bypasses(session):
                 raise StoreError(
                     f"{self.shown}: row-level security does not hold for a superuser, nor for "
@@ -239,8 +240,10 @@ class Connections:
         if self._statements_are_lost:
             connection.pool_sessions()
         if not self.has_row_security:
-            return Session(connection), None
-        return Session(connection, can_copy=False), row_security.naming(connection, agents)
+            return Session(connection, POSTGRES), None
+        return Session(connection, POSTGRES, can_copy=False), row_security.naming(
+            connection, agents
+        )
 
     def _prepare_repetition(self, error: psycopg.Error, deadline: float | None = None) -> None:
         """Wait for better times, or take notice of policies that another process put in force.
@@ -260,7 +263,7 @@ class Connections:
 
     def _read_row_security(self) -> bool:
         with _leased(self._pool, PATIENCE) as connection:
-            return row_security.is_on(Session(connection))
+            return row_security.is_on(Session(connection, POSTGRES))
 
     def write(
         self,

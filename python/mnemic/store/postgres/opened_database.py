@@ -8,16 +8,18 @@ from typing import TypeVar
 
 from mnemic.errors import StoreClosedError
 from mnemic.store.postgres.database import SHARED, Database
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.jobs import AgentJob
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.values import LogPosition
 
 Result = TypeVar("Result")
 
 
-class OpenedDatabase:
+class OpenedDatabase(OpenedSql):
     """One database, which every part of a store reads and writes.
 
     Args:
@@ -27,6 +29,8 @@ class OpenedDatabase:
         max_stale: Maximum seconds since the last sign of an unreachable server for which searches
             are answered from memory.
     """
+
+    _dialect = POSTGRES
 
     def __init__(
         self, target: Target, codec: RowCodec, *, read_only: bool, max_stale: float

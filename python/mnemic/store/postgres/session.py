@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
     from mnemic.store.change_listeners import ChangedUser
+    from mnemic.store.sql.dialect import Dialect
     from mnemic.store.values import LogPosition
 
 Columns: TypeAlias = tuple[Any, ...]
@@ -148,11 +150,18 @@ def uuids(ids: Iterable[bytes]) -> list[UUID]:
     return [UUID(bytes=entry_id) for entry_id in ids]
 
 
+@lru_cache(1024)
+def _statement(sql: str) -> bytes:
+    """Return a statement with the placeholders of psycopg."""
+    return sql.replace("?", "%s").encode()
+
+
 class Session:
     """A connection leased to one thread.
 
     Args:
         connection: The connection, after `prepare`.
+        dialect: How statements are written.
         can_copy: Whether rows may be inserted by COPY, which row-level security does not allow.
 
     Attributes:
@@ -162,8 +171,11 @@ class Session:
 
     _names: Final = count()
 
-    def __init__(self, connection: Connection, *, can_copy: bool = True) -> None:
+    def __init__(
+        self, connection: Connection, dialect: "Dialect", *, can_copy: bool = True
+    ) -> None:
         self.connection = connection
+        self.dialect = dialect
         self.can_copy = can_copy
         self.changed_users: set[ChangedUser] = set()
         self.positions: dict[str, LogPosition] = {}
@@ -176,7 +188,7 @@ class Session:
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
         """Run a statement; return all its rows."""
-        return self.connection.execute(sql.encode(), tuple(values), binary=True).fetchall()
+        return self.connection.execute(_statement(sql), tuple(values), binary=True).fetchall()
 
     def fetch_each(self, *statements: tuple[str, Sequence[Any]]) -> list[list[Columns]]:
         """Run statements, given with their values; return the rows of each.
@@ -184,7 +196,7 @@ class Session:
         In a pipeline they take one round trip.
         """
         cursors = [
-            self.connection.execute(sql.encode(), tuple(values), binary=True)
+            self.connection.execute(_statement(sql), tuple(values), binary=True)
             for sql, values in statements
         ]
         return [cursor.fetchall() for cursor in cursors]
@@ -213,7 +225,7 @@ class Session:
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return the number of rows that it changed."""
-        return self.connection.execute(sql.encode(), tuple(values)).rowcount
+        return self.connection.execute(_statement(sql), tuple(values)).rowcount
 
     def run_all(self, sql: str, values: Sequence[Columns]) -> None:
         """Run a statement once for each of these values, without waiting for each."""
@@ -221,20 +233,20 @@ class Session:
             self.run(sql, values[0])
         elif values:
             with self.connection.cursor() as cursor:
-                cursor.executemany(sql.encode(), values)
+                cursor.executemany(_statement(sql), values)
 
     def insert(self, sql: str, values: Sequence[Columns]) -> None:
         """Insert rows by a statement for one of them, or by a COPY of all."""
         if not sql.startswith("COPY"):
             self.run_all(sql, values)
             return
-        with self.connection.cursor() as cursor, cursor.copy(sql.encode()) as rows:
+        with self.connection.cursor() as cursor, cursor.copy(_statement(sql)) as rows:
             for columns in values:
                 rows.write_row(columns)
 
     def script(self, sql: str) -> None:
         """Run several statements without values."""
-        self.connection.execute(sql.encode(), prepare=False)
+        self.connection.execute(_statement(sql), prepare=False)
 
     def batches(
         self, sql: str, values: Sequence[Any], size: int
@@ -243,24 +255,28 @@ class Session:
         name = f"mnemic_{next(self._names)}"
         # Closed twice, for the first time fails where the connection is lost.
         with closing(self.connection.cursor(name, binary=True)) as cursor, cursor:
-            cursor.execute(sql.encode(), tuple(values))
+            cursor.execute(_statement(sql), tuple(values))
             while part := cursor.fetchmany(size):
                 yield part
 
+    def parts(self, sql: str, values: Sequence[Any]) -> Generator[list[Columns], None, None]:
+        """Run a statement; yield its rows, all at once: they came in one message."""
+        yield self.fetch(sql, values)
+
     def outgoing(self, sql: str) -> Generator["Buffer", None, None]:
         """Run a COPY; yield its data in parts."""
-        with self.connection.cursor() as cursor, cursor.copy(sql.encode()) as rows:
+        with self.connection.cursor() as cursor, cursor.copy(_statement(sql)) as rows:
             yield from rows
 
     @contextmanager
     def incoming(self, sql: str) -> Generator[psycopg.Copy, None, None]:
         """Run a COPY of data that the caller writes."""
-        with self.connection.cursor() as cursor, cursor.copy(sql.encode()) as rows:
+        with self.connection.cursor() as cursor, cursor.copy(_statement(sql)) as rows:
             yield rows
 
     def copied(self, sql: str, values: Sequence[Any]) -> bytes:
         """Return the rows of a statement in PostgreSQL's binary format of COPY."""
-        copy = f"COPY ({sql}) TO STDOUT (FORMAT BINARY)".encode()
+        copy = _statement(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)")
         with self.connection.cursor() as cursor, cursor.copy(copy, tuple(values)) as rows:
             return b"".join(rows)
 

@@ -39,7 +39,6 @@ from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows
 from mnemic.store.postgres.changing import PostgresChanges
 from mnemic.store.postgres.jobs import AgentAddJob
-from mnemic.store.postgres.links import PostgresLinks
 from mnemic.store.postgres.lists import PostgresLists
 from mnemic.store.postgres.nearest import PostgresVectorSearch
 from mnemic.store.postgres.reads import PostgresReads
@@ -50,6 +49,7 @@ from mnemic.store.postgres.usage import PostgresUsageReads
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.snapshots import NoSnapshots
+from mnemic.store.sql.links import SqlLinks
 from mnemic.store.values import (
     AccessCount,
     AccessedRows,
@@ -68,7 +68,7 @@ _UNKNOWN: bool | None = None
 class PostgresStore(
     PostgresReads,
     PostgresLists,
-    PostgresLinks,
+    SqlLinks,
     PostgresChanges,
     PostgresVectorSearch,
     PostgresUsageReads,

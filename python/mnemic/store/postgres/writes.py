@@ -42,7 +42,6 @@ from mnemic.store.postgres.sql import (
     visible,
 )
 from mnemic.store.postgres.stored import entries_of, reading_stored, records_of
-from mnemic.store.postgres.supersession import end_supersession, supersede
 from mnemic.store.postgres.vectors import (
     COPIED,
     NewVectors,
@@ -63,6 +62,7 @@ from mnemic.store.row_codec import (
     uuid_of,
     with_changed,
 )
+from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.values import Model, ReplacedEntry
 
 Place: TypeAlias = tuple[str, bytes]

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import apsw
-
 from mnemic.errors import MnemicError
 from mnemic.store.pending_accesses import AccessFlush, RowAccesses
 from mnemic.store.sqlite.change_log import position
@@ -27,7 +25,7 @@ _SINCE = (
 )
 
 
-def accesses_since(connection: apsw.Connection, agent_id: str, accesses: int) -> AccessedRows:
+def accesses_since(connection: GuardedConnection, agent_id: str, accesses: int) -> AccessedRows:
     """Return the accesses written after a number of access writes, also of deleted entries."""
     now = position(connection, agent_id)
     since = accesses if accesses <= now.accesses else 0
@@ -35,7 +33,7 @@ def accesses_since(connection: apsw.Connection, agent_id: str, accesses: int) ->
     return AccessedRows(now, [(row, last, count) for row, last, count in rows])
 
 
-def write_accesses(connection: apsw.Connection, accesses: RowAccesses) -> None:
+def write_accesses(connection: GuardedConnection, accesses: RowAccesses) -> None:
     """Write accesses; entries that no longer exist are skipped."""
     agents = {agent_id for agent_id, _ in accesses}
     connection.executemany(_ADVANCE, [(agent_id,) for agent_id in agents])
@@ -69,7 +67,7 @@ class AfterAccesses:
     def __init__(
         self,
         flush: AccessFlush,
-        job: Callable[[apsw.Connection], Any],
+        job: Callable[[GuardedConnection], Any],
         finish: Callable[[Any], Any],
     ) -> None:
         self._flush = flush

@@ -2,12 +2,11 @@
 
 from typing import Final
 
-import apsw
-
 from mnemic.errors import KeyUnavailableError
 from mnemic.store.agent_keys import stored_key
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import fetch
 from mnemic.store.values import StoredKey
 
@@ -31,7 +30,7 @@ _IS_STORED: Final = (
 )
 
 
-def stored_keys(connection: apsw.Connection, agent_id: str) -> list[StoredKey]:
+def stored_keys(connection: GuardedConnection, agent_id: str) -> list[StoredKey]:
     """Return what is stored of the keys of an agent, oldest first.
 
     Raises:
@@ -41,7 +40,7 @@ def stored_keys(connection: apsw.Connection, agent_id: str) -> list[StoredKey]:
 
 
 def store_key(
-    connection: apsw.Connection, agent_id: str, key: StoredKey, *, allow_other_keys: bool
+    connection: GuardedConnection, agent_id: str, key: StoredKey, *, allow_other_keys: bool
 ) -> list[StoredKey]:
     """Store a key unless the agent has it, or another and it is to have one; return all then.
 
@@ -57,22 +56,22 @@ def store_key(
     return stored_keys(connection, agent_id)
 
 
-def delete_other_keys(connection: apsw.Connection, agent_id: str, key_id: bytes) -> None:
+def delete_other_keys(connection: GuardedConnection, agent_id: str, key_id: bytes) -> None:
     """Destroy the keys of an agent but one; nothing may be sealed under them any more."""
     connection.execute(f"{_DELETE} AND key_id <> ?", (agent_id, key_id))
 
 
-def delete_keys(connection: apsw.Connection, agent_id: str) -> None:
+def delete_keys(connection: GuardedConnection, agent_id: str) -> None:
     """Destroy the keys of an agent: what was sealed under them never opens again."""
     connection.execute(_DELETE, (agent_id,))
 
 
-def is_stored(connection: apsw.Connection, agent_id: str, key: StoredKey) -> bool:
+def is_stored(connection: GuardedConnection, agent_id: str, key: StoredKey) -> bool:
     """Return whether a key is one of an agent's."""
     return bool(fetch(connection, _IS_STORED, (agent_id, key.key_id, key.salt))[0][0])
 
 
-def check_key(connection: apsw.Connection, agent_id: str, key: StoredKey) -> None:
+def check_key(connection: GuardedConnection, agent_id: str, key: StoredKey) -> None:
     """Check in a write transaction that a key is still that of an agent.
 
     Raises:
@@ -85,7 +84,7 @@ def check_key(connection: apsw.Connection, agent_id: str, key: StoredKey) -> Non
         )
 
 
-def current_key(connection: apsw.Connection, codec: RowCodec, agent_id: str) -> StoredKey | None:
+def current_key(connection: GuardedConnection, codec: RowCodec, agent_id: str) -> StoredKey | None:
     """Take in the keys that an agent has in a write transaction; return the one that seals.
 
     Raises:
@@ -100,7 +99,7 @@ def current_key(connection: apsw.Connection, codec: RowCodec, agent_id: str) -> 
     )
 
 
-def check_no_key(connection: apsw.Connection, agent_id: str) -> None:
+def check_no_key(connection: GuardedConnection, agent_id: str) -> None:
     """Raise KeyUnavailableError if entries of an agent are sealed."""
     if stored_keys(connection, agent_id):
         raise sensitive_without_key(agent_id)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
@@ -41,7 +41,6 @@ from mnemic.store.sqlite.checksums import (
     read_vectors,
 )
 from mnemic.store.sqlite.damage import DAMAGED
-from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sealed_rows import ReadSums, VectorOpener, read_rows
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -55,6 +54,9 @@ from mnemic.store.sqlite.sql import (
     stream,
 )
 from mnemic.store.values import LogPosition, Model
+
+if TYPE_CHECKING:
+    from mnemic.store.sqlite.hardening import GuardedConnection
 
 _INSERT = (
     "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind, user_id, nonce) "
@@ -512,7 +514,7 @@ def _vectors(blobs: list[bytes], dim: int) -> Float32Array:
 
 
 def log_changes(
-    connection: apsw.Connection,
+    connection: "GuardedConnection",
     agent_id: str,
     changes: Sequence[Change],
     model: Model | None = None,
@@ -530,8 +532,7 @@ def log_changes(
         StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
     """
     users = totals_by_user(changes)
-    if isinstance(connection, GuardedConnection):  # for the listeners, after the commit
-        connection.changed_users.update((agent_id, user.user_id) for user in users)
+    connection.changed_users.update((agent_id, user.user_id) for user in users)
     _advance_users(connection, agent_id, users, quotas.user)
     last = _advance(connection, agent_id, users, model, quotas.agent, time_zone=time_zone)
     first = last - len(changes) + 1
@@ -553,7 +554,7 @@ def _drawn_nonce() -> int:
 
 
 def _advance(
-    connection: apsw.Connection,
+    connection: "GuardedConnection",
     agent_id: str,
     users: Sequence[UserTotals],
     model: Model | None,
@@ -561,9 +562,7 @@ def _advance(
     *,
     time_zone: str | None,
 ) -> int:
-    sums = NO_SUMS
-    if isinstance(connection, GuardedConnection):
-        sums = connection.summed_rows.settle(connection, agent_id)
+    sums = connection.summed_rows.settle(connection, agent_id)
     steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
     values = (steps, size, *sums, *(model or (None, None)), time_zone, agent_id)
     connection.execute(_ADVANCE, values)

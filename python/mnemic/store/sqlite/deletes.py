@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
-import apsw
-
 from mnemic.errors import StoreFullError
 from mnemic.model import Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
@@ -21,13 +19,14 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, json_array, with_id
 
 PART = 64
 """Entries that a transaction deletes on a full disk; fewer if they do not fit."""
 
-Deletion: TypeAlias = Callable[[int | None, apsw.Connection], list[UUID]]
+Deletion: TypeAlias = Callable[[int | None, GuardedConnection], list[UUID]]
 """Deletes at most so many entries, in a transaction; returns their ids."""
 
 
@@ -40,7 +39,7 @@ class SqliteDeletes(SqliteFile):
         sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
         time = to_microseconds(now)
 
-        def work(on: apsw.Connection) -> bool | None:
+        def work(on: GuardedConnection) -> bool | None:
             found = single(fetch(on, sql, values), scope, entry_id)
             if found is None:
                 return None
@@ -54,7 +53,7 @@ class SqliteDeletes(SqliteFile):
             log_changes(on, scope.agent_id, [Change(row, entry_id.bytes, "forget", user_id)])
             return True
 
-        return self._write(work)
+        return self._write(scope.agent_id, work)
 
     def restore(
         self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
@@ -67,7 +66,7 @@ class SqliteDeletes(SqliteFile):
         )
         times = to_microseconds(oldest), to_microseconds(now)
 
-        def work(on: apsw.Connection) -> bool:
+        def work(on: GuardedConnection) -> bool:
             found = single(fetch(on, sql, (*values, *times)), scope, entry_id)
             if found is None:
                 return False
@@ -76,18 +75,18 @@ class SqliteDeletes(SqliteFile):
             log_changes(on, scope.agent_id, [Change(row, entry_id.bytes, "restore", user_id)])
             return True
 
-        return self._write(work)
+        return self._write(scope.agent_id, work)
 
     def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
         """Delete an entry permanently, marked as deleted or not; return its id."""
         where, values = with_id(scope, entry_id)
 
-        def work(on: apsw.Connection) -> list[UUID]:
+        def work(on: GuardedConnection) -> list[UUID]:
             deleted = _delete(on, self._codec, scope.agent_id, where, values)
             single(deleted, scope, entry_id)
             return deleted
 
-        return self._write(work)
+        return self._write(scope.agent_id, work)
 
     def soft_delete_all(
         self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
@@ -95,7 +94,7 @@ class SqliteDeletes(SqliteFile):
         """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
         time = to_microseconds(now)
 
-        def work(on: apsw.Connection) -> list[UUID]:
+        def work(on: GuardedConnection) -> list[UUID]:
             present = "forgotten_at IS NULL", list[Any]()
             where, values = selected(on, self._codec, scope, criteria, present)
             forgotten = fetch(
@@ -111,7 +110,7 @@ class SqliteDeletes(SqliteFile):
                 log_changes(on, scope.agent_id, changes)
             return uuids_of(entry_id for _, entry_id, _ in forgotten)
 
-        return self._write(work)
+        return self._write(scope.agent_id, work)
 
     def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
         """Delete the selected entries of a scope permanently; return their ids."""
@@ -127,7 +126,7 @@ class SqliteDeletes(SqliteFile):
         last = to_microseconds(oldest) - 1
         latest = last if expired is None else max(last, to_microseconds(expired))
 
-        def work(limit: int | None, on: apsw.Connection) -> list[UUID]:
+        def work(limit: int | None, on: GuardedConnection) -> list[UUID]:
             deleted: list[UUID] = []
             for moment, bound in (("forgotten_at", last), ("expires_at", latest)):
                 due = _some(on, (f"{where} AND {moment} <= ?", [*values, bound]), limit)
@@ -138,7 +137,7 @@ class SqliteDeletes(SqliteFile):
 
     def _write_or_parts(self, job: Deletion) -> Future[list[UUID]]:
         """Delete in one transaction, or on a full disk in several that fit into the log."""
-        whole = self._write(partial(job, None))
+        whole = self._write(None, partial(job, None))
         return self._workers.run(partial(self._deleted, job, whole))
 
     def _deleted(self, job: Deletion, whole: Future[list[UUID]]) -> list[UUID]:
@@ -148,7 +147,7 @@ class SqliteDeletes(SqliteFile):
         limit = PART
         while True:
             try:
-                part = self._write(partial(job, limit)).result()
+                part = self._write(None, partial(job, limit)).result()
             except StoreFullError as error:
                 if limit == 1 and not deleted:
                     raise
@@ -162,7 +161,7 @@ class SqliteDeletes(SqliteFile):
 
 
 def delete_all(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     scope: Scope,
     criteria: Criteria,
@@ -174,7 +173,7 @@ def delete_all(
     return _delete(connection, codec, scope.agent_id, where, values)
 
 
-def _some(connection: apsw.Connection, which: Condition, limit: int | None) -> Condition:
+def _some(connection: GuardedConnection, which: Condition, limit: int | None) -> Condition:
     """Return the condition of some of the rows that meet a condition; of all without a limit."""
     if limit is None:
         return which
@@ -184,7 +183,7 @@ def _some(connection: apsw.Connection, which: Condition, limit: int | None) -> C
 
 
 def _delete(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     agent_id: str,
     where: str,
@@ -197,7 +196,7 @@ def _delete(
 
 
 def remove(
-    connection: apsw.Connection, codec: RowCodec, where: str, values: Sequence[Any]
+    connection: GuardedConnection, codec: RowCodec, where: str, values: Sequence[Any]
 ) -> list[Change]:
     """Delete the entries that meet a condition, with vectors and links; the caller logs that."""
     sql = (

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import apsw
-
 from mnemic.model import Scope
 from mnemic.store.changes import Change
 from mnemic.store.eviction import SqlEvictionReads, Write, in_order, rows_to_evict
@@ -12,13 +10,14 @@ from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import used_by_user
 from mnemic.store.sqlite.deletes import remove
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.reads import used_bytes
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, integers, json_array
 from mnemic.store.values import Selection
 
 
-def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) -> list[Change]:
+def evict_entries(connection: GuardedConnection, codec: RowCodec, write: Write) -> list[Change]:
     """Delete entries so that a write keeps to its quotas; the caller logs that with the write.
 
     Raises:
@@ -30,7 +29,7 @@ def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) ->
 
 
 def remove_others(
-    connection: apsw.Connection, codec: RowCodec, which: Selection, kept: Collection[int]
+    connection: GuardedConnection, codec: RowCodec, which: Selection, kept: Collection[int]
 ) -> list[Change]:
     """Delete the selected entries but those of some rows; the caller logs that."""
     where, values = selected(connection, codec, *which)
@@ -40,7 +39,7 @@ def remove_others(
 
 
 def _remove_rows(
-    connection: apsw.Connection, codec: RowCodec, agent_id: str, rows: Sequence[int]
+    connection: GuardedConnection, codec: RowCodec, agent_id: str, rows: Sequence[int]
 ) -> list[Change]:
     if not rows:
         return []
@@ -55,7 +54,7 @@ class _Sql:
     mark = "?"
     among = AMONG
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: GuardedConnection) -> None:
         self._connection = connection
 
     def fetch(self, sql: str, values: Sequence[Any]) -> list[Columns]:

@@ -11,17 +11,20 @@ from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.pending_accesses import PendingAccesses
 from mnemic.store.quota import EntryLimits
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sqlite import fork_guard
 from mnemic.store.sqlite.access_log import AfterAccesses
 from mnemic.store.sqlite.connections import Connections
+from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.sql import one_moment as at_one_moment
 from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.threads.background import start_thread, thread_of
 
 Result = TypeVar("Result")
 
 
-class SqliteFile:
+class SqliteFile(OpenedSql):
     """One file, which every part of a store reads and writes.
 
     Args:
@@ -29,6 +32,8 @@ class SqliteFile:
         codec: Codec of the entries.
         read_only: Whether nothing of the file may change.
     """
+
+    _dialect = SQLITE
 
     def __init__(self, path: str, codec: RowCodec, *, read_only: bool) -> None:
         self.path = path
@@ -52,7 +57,25 @@ class SqliteFile:
     def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
         return self._connections.reading(deadline)
 
-    def _write(self, job: Callable[[GuardedConnection], Result]) -> Future[Result]:
+    def _read(
+        self,
+        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        work: Callable[[GuardedConnection], Result],
+        *,
+        deadline: float | None = None,
+        one_moment: bool = False,
+    ) -> Result:
+        with self._connections.reading(deadline) as on:
+            if not one_moment:
+                return work(on)
+            with at_one_moment(on):
+                return work(on)
+
+    def _write(
+        self,
+        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        job: Callable[[GuardedConnection], Result],
+    ) -> Future[Result]:
         self._connections.check_writable()
         return self._writer.write(job)
 
@@ -61,7 +84,7 @@ class SqliteFile:
     ) -> Future[Result]:
         """Hand in a job; after pending accesses if what it deletes depends on them."""
         if not (entry_limits.evicts and self._accesses.is_pending()):
-            return self._write(job)
+            return self._write(None, job)
         self._connections.check_writable()
         return self._write_after_accesses(job)
 

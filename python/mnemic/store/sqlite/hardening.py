@@ -1,17 +1,21 @@
 """Guards against hostile files: no code in a file runs, and no statement runs without end."""
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 import apsw
 
 from mnemic.model.deadline import check_deadline
+from mnemic.store.sqlite.sql import Columns, execute_all, fetch, fetch_batches, json_array
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
     from mnemic.store.change_listeners import ChangedUser
+    from mnemic.store.sql.dialect import Dialect
 
 STEPS_PER_CHECK = 1_000_000
 """Steps of a statement between two checks of its work; some 10 ms."""
@@ -24,6 +28,9 @@ FREE_STEPS = 200_000_000
 
 STEPS_PER_BYTE = 100
 """Further steps for each byte of the file: ten times the need of reading or deleting."""
+
+_PART = 128
+"""Rows that are held at once: the columns of a thousand would make Python collect garbage."""
 
 MAX_VALUE_BYTES = 128 * 1024 * 1024
 """Maximum bytes of one value or row. A memory has at most 10 MB; lists of rows are bound as one
@@ -65,22 +72,57 @@ class GuardedConnection(apsw.Connection):
     Args:
         path: Path of the file.
         flags: SQLite's flags for opening it.
+        dialect: How statements are written.
 
     Attributes:
         changed_users: Agents and users whose entries the current write has changed.
         summed_rows: Keeps the checksums, on a connection that writes.
     """
 
-    def __init__(self, path: str, flags: int) -> None:
+    def __init__(self, path: str, flags: int, dialect: "Dialect") -> None:
         super().__init__(path, flags=flags)
+        self.dialect = dialect
         self.changed_users: set[ChangedUser] = set()
         self.summed_rows = SummedRows()
         for switch, value in _SWITCHES:
             self.config(switch, value)
         self.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        self.convert_binding = _bound
         self.execute("PRAGMA cell_size_check = ON")
         self._work = _Work(self.filename)
         self.set_progress_handler(self._work, STEPS_PER_CHECK)
+
+    def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
+        """Run a statement; return all its rows."""
+        return fetch(self, _statement(sql), values)
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement; return the first value of its only row."""
+        ((value,),) = self.fetch(sql, values)
+        return value
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return the number of rows that it changed."""
+        self.execute(_statement(sql), tuple(values))
+        return self.changes()
+
+    def run_all(self, sql: str, values: Sequence[Columns]) -> None:
+        """Run a statement once for each of these values."""
+        execute_all(self, _statement(sql), values)
+
+    def batches(
+        self, sql: str, values: Sequence[Any], size: int
+    ) -> Generator[list[Columns], None, None]:
+        """Run a statement; yield its rows in batches of `size`."""
+        return fetch_batches(self, _statement(sql), values, size)
+
+    def parts(self, sql: str, values: Sequence[Any]) -> Generator[list[Columns], None, None]:
+        """Run a statement; yield its rows in parts."""
+        return self.batches(sql, values, _PART)
+
+    def pipeline(self) -> AbstractContextManager[None]:
+        """Do nothing: no statement crosses a network."""
+        return nullcontext()
 
     def savepoint(self) -> None:
         """Begin a part of the transaction that can be undone alone."""
@@ -117,6 +159,21 @@ class GuardedConnection(apsw.Connection):
         work, self._work.deadline = self._work, deadline
         work.steps_per_check = STEPS_PER_CHECK if deadline is None else STEPS_PER_LOOK
         self.set_progress_handler(work, work.steps_per_check)
+
+
+@lru_cache(1024)
+def _statement(sql: str) -> str:
+    """Return a statement as SQLite reads it, which knows no schema of this name."""
+    return sql.replace("mnemic.", "")
+
+
+def _bound(_: apsw.Cursor, number: int, value: object) -> bytes | str:
+    """Return a value as it is bound that SQLite knows no type for."""
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, list):
+        return json_array(cast("list[int]", value))
+    raise TypeError(f"value {number} is a {type(value).__name__}, which cannot be bound")
 
 
 class _Work:

@@ -6,8 +6,6 @@ from contextlib import closing
 from datetime import datetime
 from itertools import islice
 
-import apsw
-
 from mnemic._core import distinct_values
 from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope
 from mnemic.model.distinct import DistinctQuery, DistinctValue
@@ -25,6 +23,7 @@ from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.reads import readable_entries
 from mnemic.store.sqlite.sql import (
     BY_ROW,
@@ -189,7 +188,7 @@ def _after(scope: Scope, place: PageCursor) -> Condition:
     return f"created_at <= ? AND (created_at < ? OR {is_later})", values
 
 
-def _listed(connection: apsw.Connection, codec: RowCodec, wanted: EntryList) -> list[Columns]:
+def _listed(connection: GuardedConnection, codec: RowCodec, wanted: EntryList) -> list[Columns]:
     """Return the rows of a list; the core decides them unless the condition is exact."""
     narrow, expression, order, limit, offset = wanted
     if narrow.is_exact:
@@ -207,7 +206,7 @@ def _listed(connection: apsw.Connection, codec: RowCodec, wanted: EntryList) -> 
 
 
 def _in_order(
-    connection: apsw.Connection, narrow: NarrowingCondition, order: str, records_sql: str
+    connection: GuardedConnection, narrow: NarrowingCondition, order: str, records_sql: str
 ) -> Generator[Record, None, None]:
     """Yield records in an order, of one moment; their keys alone are sorted, never their texts."""
     sql = f"SELECT row FROM agent_memory_entries WHERE {narrow.sql} ORDER BY {order}"
@@ -236,7 +235,7 @@ def _record_columns(codec: RowCodec, expression: Expression) -> str:
 
 
 def matching_rows(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     expression: Expression,
     where: Condition,
@@ -258,7 +257,7 @@ def _placeholder(codec: RowCodec, field: MemoryField) -> str:
 
 
 def _grouped(
-    connection: apsw.Connection, narrow: NarrowingCondition, wanted: DistinctQuery
+    connection: GuardedConnection, narrow: NarrowingCondition, wanted: DistinctQuery
 ) -> list[DistinctValue]:
     column = wanted.declared.column
     sql = (

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-import apsw
-
 from mnemic._core import row_sums, vector_sums
 from mnemic.arrays import Float32Array
 from mnemic.model.new_entry import NewEntry
@@ -47,7 +45,7 @@ _INSERT_ENTRY = (
 _STATUS, _FORGOTTEN_AT = map(COLUMN_NAMES.index, ("status", "forgotten_at"))
 
 
-def insert_rows(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow]) -> int:
+def insert_rows(connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow]) -> int:
     """Insert entries of an agent, their vectors left out; return the first one's row.
 
     Raises:
@@ -55,12 +53,11 @@ def insert_rows(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRo
     """
     execute_all(connection, _INSERT_ENTRY, [(*new.columns, *new.more, *new.sums) for new in rows])
     first = connection.last_insert_rowid() - len(rows) + 1  # AUTOINCREMENT leaves no gaps
-    if isinstance(connection, GuardedConnection):
-        summed = [
-            (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
-            for row, new in enumerate(rows, start=first)
-        ]
-        connection.summed_rows.insert(agent_id, summed)
+    summed = [
+        (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
+        for row, new in enumerate(rows, start=first)
+    ]
+    connection.summed_rows.insert(agent_id, summed)
     return first
 
 
@@ -71,7 +68,7 @@ _UPSERT_VECTOR = (
 
 
 def insert_vectors(
-    connection: apsw.Connection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
+    connection: GuardedConnection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
 ) -> None:
     """Insert the vectors of new entries, given with row and time, whose rows have their sum."""
     if model is not None:
@@ -79,7 +76,7 @@ def insert_vectors(
 
 
 def upsert_vectors(
-    connection: apsw.Connection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
+    connection: GuardedConnection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
 ) -> None:
     """Write the vectors of entries, given with row and time, over those of their rows.
 
@@ -98,23 +95,23 @@ def _vectors(model: str, rows: Sequence[tuple[int, int, NewRow]]) -> list[Column
 
 
 def write_vectors(
-    connection: apsw.Connection, vectors: Sequence[Columns], statement: str = INSERT_VECTOR
+    connection: GuardedConnection, vectors: Sequence[Columns], statement: str = INSERT_VECTOR
 ) -> None:
     """Insert vectors, each the values of the statement; its row is the first."""
     execute_all(connection, statement, vectors)
     report_vectors(connection, map(itemgetter(0), vectors))
 
 
-def report_vectors(connection: apsw.Connection, rows: Iterable[int]) -> None:
+def report_vectors(connection: GuardedConnection, rows: Iterable[int]) -> None:
     """Have the checksums of rows take in that their vectors were written."""
-    if isinstance(connection, GuardedConnection):
-        connection.summed_rows.write_vectors(rows)
+    connection.summed_rows.write_vectors(rows)
 
 
-def fetch_checked(connection: apsw.Connection, sql: str, values: Sequence[object]) -> list[Columns]:
+def fetch_checked(
+    connection: GuardedConnection, sql: str, values: Sequence[object]
+) -> list[Columns]:
     """Return rows that are compared with their sums, after the changes of this write."""
-    if isinstance(connection, GuardedConnection):
-        connection.summed_rows.settle_rows(connection)
+    connection.summed_rows.settle_rows(connection)
     return fetch(connection, sql, values)
 
 

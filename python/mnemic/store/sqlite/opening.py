@@ -14,6 +14,7 @@ from mnemic.errors import (
 from mnemic.new_files import remove_part
 from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.file_locks import install_file_locks
 from mnemic.store.sqlite.filesystem import check_place
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -185,7 +186,7 @@ def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnec
     """Open a file that exists, with the locks and functions of every connection."""
     install_file_locks()
     # Without the flag that creates: a deleted file is an error, not an empty memory.
-    connection = GuardedConnection(path, flags)
+    connection = GuardedConnection(path, flags, SQLITE)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     # Its log is copied into the file by `Checkpoints` alone, never as it closes or commits.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)

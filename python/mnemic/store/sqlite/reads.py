@@ -5,8 +5,6 @@ from contextlib import closing, nullcontext
 from datetime import datetime
 from uuid import UUID
 
-import apsw
-
 from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
@@ -25,6 +23,7 @@ from mnemic.store.sqlite.checksums import (
 )
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -187,7 +186,7 @@ def _entries(codec: RowCodec, scope: Scope, rows: list[Columns]) -> list[MemoryE
 
 
 def entries_of_rows(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     scope: Scope,
     rows: Sequence[int],
@@ -211,7 +210,7 @@ def entries_of_rows(
 
 
 def _stored(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     scope: Scope,
     found: list[Columns],
@@ -235,7 +234,7 @@ def _stored(
 
 
 def _vectors_of(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     agent_id: str,
     model: str,
@@ -266,7 +265,7 @@ def _vectors_of(
     return vectors
 
 
-def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
+def used_bytes(connection: GuardedConnection, agent_id: str) -> int:
     """Return the bytes of the agent's contents, deleted entries included."""
     sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
     found = fetch(connection, sql, (agent_id,))

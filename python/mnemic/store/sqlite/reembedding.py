@@ -7,8 +7,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-import apsw
-
 from mnemic._core import VectorSums
 from mnemic.arrays import Float32Array, np
 from mnemic.crypto.envelope import OVERHEAD
@@ -22,6 +20,7 @@ from mnemic.store.sqlite.change_marks import sealed_rows
 from mnemic.store.sqlite.checksums import check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import fetch_checked, report_vectors, write_vectors
 from mnemic.store.sqlite.shadow_vectors import (
     IS_OWN,
@@ -96,7 +95,7 @@ class _OwnVectors(NamedTuple):
         return not any(self.blobs[0])
 
 
-def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> ReembeddingProgress:
+def to_embed(connection: GuardedConnection, agent_id: str, model: Model) -> ReembeddingProgress:
     """Return how many entries lack the shadow vectors of a model, and how many need them."""
     missing = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
     wanted = fetch(connection, _COUNT_WANTED, (agent_id, 0))
@@ -104,7 +103,7 @@ def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> Reembe
 
 
 def rows_to_embed(
-    connection: apsw.Connection, agent_id: str, model: Model, after: int, limit: int
+    connection: GuardedConnection, agent_id: str, model: Model, after: int, limit: int
 ) -> list[int]:
     """Return rows that lack the shadow vectors of a model, ascending."""
     found = fetch(connection, _LACKING, (agent_id, after, *_stored(model), limit))
@@ -118,7 +117,7 @@ def _stored(model: Model) -> tuple[str, int, int]:
 
 
 def switch_model(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     agent_id: str,
     model: Model,
     skipped: AbstractSet[int],
@@ -138,7 +137,7 @@ def switch_model(
     return True
 
 
-def _pages(connection: apsw.Connection, agent_id: str) -> Iterator[list[Columns]]:
+def _pages(connection: GuardedConnection, agent_id: str) -> Iterator[list[Columns]]:
     after = 0
     while page := fetch_checked(connection, _ROWS, (agent_id, after, _PAGE)):
         yield page
@@ -146,7 +145,7 @@ def _pages(connection: apsw.Connection, agent_id: str) -> Iterator[list[Columns]
 
 
 def _switch_page(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     agent_id: str,
     model: Model,
     page: list[Columns],
@@ -168,7 +167,7 @@ def _switch_page(
     report_vectors(connection, rows)
 
 
-def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, _OwnVectors]:
+def _own_vectors(connection: GuardedConnection, page: list[Columns]) -> dict[int, _OwnVectors]:
     """Return the own vectors of rows, after a look at their checksums."""
     found = fetch(connection, _OWN, (json_array([row for row, *_ in page]),))
     with reading_stored("a vector's checksum"):
@@ -185,7 +184,7 @@ def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, 
 
 
 def _sealed_vectors(
-    connection: apsw.Connection, agent_id: str, model: Model, rows: Sequence[int]
+    connection: GuardedConnection, agent_id: str, model: Model, rows: Sequence[int]
 ) -> dict[int, list[bytes]]:
     """Return the new vectors of sealed rows, as they are stored now and as the agent's own."""
     name, _, size = _stored(model)
@@ -194,7 +193,7 @@ def _sealed_vectors(
 
 
 def _check_sound(
-    connection: apsw.Connection, model: Model, rows: list[int], sound: Collection[int]
+    connection: GuardedConnection, model: Model, rows: list[int], sound: Collection[int]
 ) -> None:
     """Raise StoreCorruptError if a row has new vectors, and they are not as stored."""
     for (row,) in fetch(connection, _FILLED, (json_array(rows), *_stored(model))):
@@ -206,7 +205,7 @@ def _check_sound(
 
 
 def _move_to_shadow(
-    connection: apsw.Connection, own: Mapping[int, _OwnVectors], sensitive: Collection[int]
+    connection: GuardedConnection, own: Mapping[int, _OwnVectors], sensitive: Collection[int]
 ) -> None:
     """Make own vectors shadow vectors of their model; none is kept that is zero or sensitive."""
     kept = {
@@ -237,7 +236,7 @@ def _marked(name: str, size: int, rows: Mapping[int, _OwnVectors]) -> list[Colum
 
 
 def _take_over(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     model: Model,
     fresh: Mapping[int, Float32Array],
     times: Mapping[int, int],
@@ -264,14 +263,15 @@ class SqliteReembedding(SqliteFile):
     ) -> Future[int]:
         """Store shadow vectors; return of how many rows."""
         return self._write(
+            agent_id,
             lambda on: add_shadow_vectors(
                 on, self._codec, agent_id, model, entries, vectors=vectors
-            )
+            ),
         )
 
     def drop_shadow_vectors(self, agent_id: str, model: str | None) -> Future[int]:
         """Delete the shadow vectors of a model, or of all; return of how many entries."""
-        return self._write(lambda on: drop_shadow_vectors(on, agent_id, model))
+        return self._write(agent_id, lambda on: drop_shadow_vectors(on, agent_id, model))
 
     def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
         """Return how many entries lack a model's vectors, and how many need them."""
@@ -290,4 +290,6 @@ class SqliteReembedding(SqliteFile):
     ) -> Future[bool]:
         """Make the shadow vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
-        return self._write(lambda on: switch_model(on, agent_id, model, rows, max_missing))
+        return self._write(
+            agent_id, lambda on: switch_model(on, agent_id, model, rows, max_missing)
+        )

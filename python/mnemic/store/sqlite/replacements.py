@@ -6,7 +6,6 @@ from functools import cache
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
-import apsw
 from msgspec.structs import force_setattr
 
 from mnemic.errors import StoreCorruptError
@@ -24,6 +23,7 @@ from mnemic.store.row_codec import (
 )
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import WrittenRows, fetch_checked, upsert_vectors
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import (
@@ -127,7 +127,7 @@ def place_of(new: NewRow) -> Place:
 
 
 def stored_rows(
-    connection: apsw.Connection, codec: RowCodec, agent_id: str, places: Sequence[Place]
+    connection: GuardedConnection, codec: RowCodec, agent_id: str, places: Sequence[Place]
 ) -> dict[Place, StoredRow]:
     """Return what is stored, in any state, under the ids of users.
 
@@ -173,7 +173,7 @@ def _opened(codec: RowCodec, agent_id: str, rows: list[Columns]) -> list[Columns
 
 
 def need_vectors(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     agent_id: str,
     entries: Sequence[MemoryEntry],
@@ -198,7 +198,7 @@ def need_vectors(
 
 
 def _rows_of_ids(
-    connection: apsw.Connection, agent_id: str, user: str, ids: Sequence[bytes]
+    connection: GuardedConnection, agent_id: str, user: str, ids: Sequence[bytes]
 ) -> list[Columns]:
     if len(ids) == 1:
         return fetch_checked(connection, _OF_IDS.format(among=_IS_ONE), (agent_id, ids[0], user))
@@ -251,7 +251,7 @@ class _Overwrite(NamedTuple):
 
 
 def replace(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     pairs: Sequence[tuple[NewRow, StoredRow]],
     now: int,
@@ -301,7 +301,7 @@ def _columns(codec: RowCodec, new: NewRow, entry: MemoryEntry) -> Columns:
     return tuple(columns)
 
 
-def _update_rows(connection: apsw.Connection, overwrites: Iterable[_Overwrite]) -> None:
+def _update_rows(connection: GuardedConnection, overwrites: Iterable[_Overwrite]) -> None:
     """Write the rows, each by a statement that names no indexed column that stays as it is."""
     groups: dict[frozenset[str], list[Columns]] = {}
     for overwrite in overwrites:
@@ -330,7 +330,7 @@ def _statement(same: frozenset[str]) -> _Statement:
 
 
 def _replace_vectors(
-    connection: apsw.Connection, overwrites: Sequence[_Overwrite], model: Model | None
+    connection: GuardedConnection, overwrites: Sequence[_Overwrite], model: Model | None
 ) -> None:
     hidden = [(overwrite.old.row,) for overwrite in overwrites if overwrite.entry.hides_content]
     if hidden:

@@ -5,14 +5,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-import apsw
-
 from mnemic._core import VectorSums
 from mnemic.errors import SealBrokenError
 from mnemic.store.row_codec import COLUMN_NAMES, sealed_ids
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, log_broken, sealed_prefix
 from mnemic.store.sqlite.agent_keys import check_key, delete_other_keys
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import fetch_checked, report_vectors
 from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
@@ -44,13 +43,13 @@ _UPDATE_VECTOR: Final = (
 )
 
 
-def sealed_under_others(connection: apsw.Connection, agent_id: str, key_id: bytes) -> int:
+def sealed_under_others(connection: GuardedConnection, agent_id: str, key_id: bytes) -> int:
     """Return the number of an agent's entries that are sealed under other keys than this one."""
     return int(fetch(connection, _COUNT, (agent_id, sealed_prefix(key_id)))[0][0])
 
 
 def reseal(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: SealingRowCodec,
     agent_id: str,
     key: StoredKey,
@@ -77,7 +76,7 @@ class _Resealer(NamedTuple):
         agent_id: The agent.
     """
 
-    connection: apsw.Connection
+    connection: GuardedConnection
     codec: SealingRowCodec
     agent_id: str
 
@@ -126,7 +125,7 @@ class _Resealer(NamedTuple):
             report_vectors(self.connection, numbers)
 
 
-def end_rotation(connection: apsw.Connection, agent_id: str, key: StoredKey) -> bool:
+def end_rotation(connection: GuardedConnection, agent_id: str, key: StoredKey) -> bool:
     """Destroy the keys of an agent but this one, unless entries are sealed under them."""
     check_key(connection, agent_id, key)
     if sealed_under_others(connection, agent_id, key.key_id):

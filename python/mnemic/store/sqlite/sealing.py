@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from uuid import UUID
 
-import apsw
-
 from mnemic.crypto import Encryption
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import EVERY_ENTRY
@@ -14,6 +12,7 @@ from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec, sealing_codec_of
 from mnemic.store.sqlite import agent_keys, rotation
 from mnemic.store.sqlite.deletes import SqliteDeletes, delete_all
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.values import StoredKey
 
 
@@ -34,7 +33,8 @@ class SqliteSealing(SqliteDeletes):
         self, agent_id: str, key: StoredKey, *, allow_other_keys: bool
     ) -> Sequence[StoredKey]:
         return self._write(
-            lambda on: agent_keys.store_key(on, agent_id, key, allow_other_keys=allow_other_keys)
+            agent_id,
+            lambda on: agent_keys.store_key(on, agent_id, key, allow_other_keys=allow_other_keys),
         ).result()
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:
@@ -59,19 +59,19 @@ class SqliteSealing(SqliteDeletes):
         """Seal entries under the newest key that are sealed under others."""
         codec, key = sealing_codec_of(self._codec), self._newest_key(agent_id)
         return self._write(
-            lambda on: rotation.reseal(on, codec, agent_id, key, after=after, limit=limit)
+            agent_id, lambda on: rotation.reseal(on, codec, agent_id, key, after=after, limit=limit)
         )
 
     def end_rotation(self, agent_id: str) -> Future[bool]:
         """Destroy the keys of an agent but the newest, unless entries are sealed under them."""
         key = self._newest_key(agent_id)
-        return self._write(lambda on: rotation.end_rotation(on, agent_id, key))
+        return self._write(agent_id, lambda on: rotation.end_rotation(on, agent_id, key))
 
     def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
         """Destroy the keys of an agent, and delete its entries; return their ids."""
         everyone = Scope(agent_id, all_users=True)
 
-        def forget(limit: int | None, on: apsw.Connection) -> list[UUID]:
+        def forget(limit: int | None, on: GuardedConnection) -> list[UUID]:
             agent_keys.delete_keys(on, agent_id)
             return delete_all(on, self._codec, everyone, EVERY_ENTRY, limit=limit)
 

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-import apsw
-
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria
 from mnemic.store.duplicates import check_unambiguous
 from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import filter_sql
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import matching_rows
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, integers, json_array
 
@@ -23,7 +22,7 @@ _ROWS_OF_IDS = (
 
 
 def selected(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     scope: Scope,
     criteria: Criteria,
@@ -64,7 +63,7 @@ def _of_rows(scope: Scope, rows: Sequence[int]) -> Condition:
     return f"{AMONG} AND +agent_id = ?", [json_array(rows), scope.agent_id]
 
 
-def _rows_of_ids(connection: apsw.Connection, scope: Scope, ids: Sequence[UUID]) -> list[int]:
+def _rows_of_ids(connection: GuardedConnection, scope: Scope, ids: Sequence[UUID]) -> list[int]:
     """Return the rows of the entries of a scope that have one of these ids, in any state."""
     where, values = in_scope(scope)
     found = fetch(connection, f"{_ROWS_OF_IDS} AND {where}", (filter_sql.bound_ids(ids), *values))

@@ -13,8 +13,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-import apsw
-
 from mnemic._core import vector_sums
 from mnemic.arrays import Float32Array, np
 from mnemic.errors import StoreCorruptError
@@ -23,6 +21,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, entries_of
 from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import fetch_checked
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -70,7 +69,7 @@ _ALL: Final = (
 
 
 def shadow_vectors(
-    connection: apsw.Connection, agent_id: str, model: Model, rows: Sequence[int]
+    connection: GuardedConnection, agent_id: str, model: Model, rows: Sequence[int]
 ) -> dict[int, Float32Array]:
     """Return the sound vectors of a model, shape (chunks, dimensions), by row."""
     name = MARK + model[0]
@@ -131,7 +130,7 @@ def _sums(name: str, numbers: Iterable[tuple[int, int]], vectors: Float32Array) 
 
 
 def add_shadow_vectors(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     agent_id: str,
     model: str,
@@ -191,13 +190,13 @@ def blobs_of(name: str, numbers: Sequence[tuple[int, int]], vectors: Float32Arra
     ]
 
 
-def drop_shadow_vectors(connection: apsw.Connection, agent_id: str, model: str | None) -> int:
+def drop_shadow_vectors(connection: GuardedConnection, agent_id: str, model: str | None) -> int:
     """Delete the shadow vectors of a model, or of all; return of how many entries."""
     name = None if model is None else MARK + model
     return len(set(fetch(connection, _DROP, (name, agent_id))))
 
 
-def drop_damaged(connection: apsw.Connection) -> None:
+def drop_damaged(connection: GuardedConnection) -> None:
     """Delete shadow vectors that differ from their checksums."""
     found = fetch(connection, _ALL, ())
     for (row, name), parts in groupby(found, itemgetter(0, 2)):

@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-import apsw
 import msgspec
 
 from mnemic.arrays import Float32Array
@@ -36,6 +35,7 @@ from mnemic.store.new_rows import AddOptions
 from mnemic.store.pending_accesses import AccessFlush
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sqlite import (
     change_log,
     change_marks,
@@ -47,7 +47,7 @@ from mnemic.store.sqlite import (
 )
 from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
-from mnemic.store.sqlite.links import SqliteLinks
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.reads import SqliteReads
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 class SqliteStore(
     SqliteReads,
     SqliteLists,
-    SqliteLinks,
+    SqlLinks,
     SqliteUpdates,
     SqliteUsageReads,
     SqliteReembedding,
@@ -218,7 +218,9 @@ class SqliteStore(
         }
         known = model, vectors[0].shape[1] if vectors else 0
         codec = self._codec
-        return self._write(lambda on: writes.add_embeddings(on, codec, agent_id, blobs, known))
+        return self._write(
+            agent_id, lambda on: writes.add_embeddings(on, codec, agent_id, blobs, known)
+        )
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together with other writes."""
@@ -258,12 +260,12 @@ class SqliteStore(
         checksums_added = after = 0
         while rows := self._rows_without_sums(after):
             added = self._write(
-                partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
+                None, partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
             )
             checksums_added += added.result()
             after = rows[-1]
-        self._write(shadow_vectors.drop_damaged).result()
-        agents = self._write(partial(verification.repair_agents, codec=self._codec)).result()
+        self._write(None, shadow_vectors.drop_damaged).result()
+        agents = self._write(None, partial(verification.repair_agents, codec=self._codec)).result()
         return msgspec.structs.replace(
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)
         )
@@ -408,9 +410,9 @@ class SqliteStore(
         backup_to(self._connections, path_of(target), report)
 
 
-def _nothing(_: apsw.Connection) -> None:
+def _nothing(_: GuardedConnection) -> None:
     """Do nothing after the accesses."""
 
 
-def _writing(flush: AccessFlush) -> Callable[[apsw.Connection], None]:
+def _writing(flush: AccessFlush) -> Callable[[GuardedConnection], None]:
     return lambda connection: write_accesses(connection, flush.taken())

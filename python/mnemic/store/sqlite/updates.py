@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-import apsw
-
 from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
@@ -39,6 +37,7 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import fetch_checked, write_vectors
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
@@ -101,7 +100,7 @@ class SqliteUpdates(SqliteFile):
         where = f"{where} AND {codec.is_visible_sql} AND {is_there}"
         sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
 
-        def work(on: apsw.Connection) -> MemoryEntry | None:
+        def work(on: GuardedConnection) -> MemoryEntry | None:
             found = single(fetch_checked(on, sql, (*values, time)), scope, entry_id)
             if found is None:
                 return None
@@ -135,7 +134,7 @@ class SqliteUpdates(SqliteFile):
         state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
         state = f"{codec.is_visible_sql} AND {state}"
 
-        def work(on: apsw.Connection) -> UpdatedEntries:
+        def work(on: GuardedConnection) -> UpdatedEntries:
             changes: list[Change] = []
             updated: list[UpdatedEntry] = []
             model = None
@@ -162,7 +161,7 @@ class SqliteUpdates(SqliteFile):
         expiry = None if expires_at is None else to_microseconds(expires_at)
         time = to_microseconds(now)
 
-        def work(on: apsw.Connection) -> int:
+        def work(on: GuardedConnection) -> int:
             found = [
                 row
                 for entry_id in dict.fromkeys(ids)
@@ -178,11 +177,11 @@ class SqliteUpdates(SqliteFile):
             log_changes(on, scope.agent_id, changes)
             return len(found)
 
-        return self._write(work)
+        return self._write(scope.agent_id, work)
 
 
 def _selected_entries(
-    connection: apsw.Connection, scope: Scope, which: Condition
+    connection: GuardedConnection, scope: Scope, which: Condition
 ) -> Iterator[Columns]:
     """Yield entries whole, by row; which ones is decided before the first is yielded."""
     sql = f"SELECT row FROM agent_memory_entries WHERE {which[0]} ORDER BY row"
@@ -193,7 +192,7 @@ def _selected_entries(
 
 
 def _with_expiry(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
+    connection: GuardedConnection, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
 ) -> Columns | None:
     """Return row, id, user and expiry of an active entry."""
     where, values = with_id(scope, entry_id)
@@ -217,7 +216,7 @@ class _EntryUpdate(NamedTuple):
 
 
 def _write_update(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     found: Columns,
     change: Callable[[MemoryEntry], MemoryEntry],
@@ -249,7 +248,7 @@ def _write_update(
 
 
 def _replace_vectors(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     changed: tuple[int, MemoryEntry],
     vectors: tuple[Model, Sequence[bytes]] | None,
@@ -267,7 +266,7 @@ def _replace_vectors(
 
 
 def _seal_vectors(
-    connection: apsw.Connection, codec: RowCodec, found: Columns, entry: MemoryEntry
+    connection: GuardedConnection, codec: RowCodec, found: Columns, entry: MemoryEntry
 ) -> None:
     """Seal the vectors of a row that was not sealed; shadow vectors are deleted."""
     own = fetch(connection, _OWN_VECTORS, (found[0],))
@@ -280,7 +279,7 @@ def _seal_vectors(
 
 
 def write_changed(
-    connection: apsw.Connection, codec: RowCodec, row: Columns, entry: MemoryEntry
+    connection: GuardedConnection, codec: RowCodec, row: Columns, entry: MemoryEntry
 ) -> int:
     """Write another state of a row that was read whole; return the bytes that it adds."""
     old = encoded_row(row)

@@ -3,8 +3,6 @@
 from contextlib import closing
 from datetime import datetime
 
-import apsw
-
 from mnemic.model import LongTermMemoryStats, Scope, UserUsage
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.filter_sql import beginning_with
@@ -13,6 +11,7 @@ from mnemic.store.sqlite.change_log import used_by_user
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.reads import DECODED_AT_ONCE, readable_entries, used_bytes
 from mnemic.store.sqlite.sql import (
     IS_ACTIVE,
@@ -92,7 +91,7 @@ class SqliteUsageReads(SqliteFile):
 
 
 def _sealed_stats(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, now: int
+    connection: GuardedConnection, codec: RowCodec, scope: Scope, now: int
 ) -> SealedCounts:
     """Return figures of the sealed entries of a scope, each of which is opened."""
     where, values = in_scope(scope)

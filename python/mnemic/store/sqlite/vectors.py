@@ -5,7 +5,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-import apsw
 import msgspec
 
 from mnemic._core import VectorSums
@@ -14,6 +13,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.store.row_codec import RowCodec, uuid_of, vector_of
 from mnemic.store.sqlite.checksums import read_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, Columns, fetch, integers
 from mnemic.store.values import EntryVectors, OwnedId
@@ -30,7 +30,7 @@ _to_json = msgspec.json.Encoder().encode
 
 
 def vectors(
-    connection: apsw.Connection, codec: RowCodec, agent_id: str, row: int, model: str
+    connection: GuardedConnection, codec: RowCodec, agent_id: str, row: int, model: str
 ) -> Float32Array:
     """Return the vectors of a row's chunks in their order."""
     sql = (
@@ -53,7 +53,7 @@ def vectors(
 
 
 def vectors_of(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     agent_id: str,
     wanted: Iterable[OwnedId],

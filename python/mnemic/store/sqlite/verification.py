@@ -107,7 +107,7 @@ class Verification:
     """
 
     def __init__(
-        self, connection: apsw.Connection, codec: RowCodec, report: Report = silent
+        self, connection: GuardedConnection, codec: RowCodec, report: Report = silent
     ) -> None:
         self._connection = connection
         self._codec = codec
@@ -323,7 +323,7 @@ def _open_shadow_vectors_of(codec: RowCodec, row: Columns, vectors: list[Columns
         _open_vectors_of(codec, row, named)
 
 
-def rows_without_sums(connection: apsw.Connection, after: int) -> list[int]:
+def rows_without_sums(connection: GuardedConnection, after: int) -> list[int]:
     """Return the next rows without checksums."""
     return [row for (row,) in fetch(connection, _WITHOUT_SUMS, (after, PAGE))]
 
@@ -343,10 +343,9 @@ def add_missing_checksums(connection: GuardedConnection, codec: RowCodec, rows: 
     return checksums_added
 
 
-def repair_agents(connection: apsw.Connection, codec: RowCodec) -> list[str]:
+def repair_agents(connection: GuardedConnection, codec: RowCodec) -> list[str]:
     """Correct wrong numbers, sums and bytes of memories of agents; return the agents' ids."""
-    if isinstance(connection, GuardedConnection):  # what earlier writes of its transaction left
-        connection.summed_rows.settle(connection)
+    connection.summed_rows.settle(connection)  # what earlier writes of its transaction left
     repaired = []
     for agent_id, *known in fetch(connection, _AGENTS, ()):
         sizes = dict(_pairs(connection, _OWN_SIZES.format(size=codec.content_size_sql), agent_id))
@@ -359,7 +358,7 @@ def repair_agents(connection: apsw.Connection, codec: RowCodec) -> list[str]:
     return repaired
 
 
-def _repair_users(connection: apsw.Connection, agent_id: str, sizes: dict[str, int]) -> bool:
+def _repair_users(connection: GuardedConnection, agent_id: str, sizes: dict[str, int]) -> bool:
     """Correct the bytes of an agent's users; return whether any were wrong."""
     known = dict(_pairs(connection, _OWN_USERS, agent_id))
     wrong = [
@@ -372,5 +371,5 @@ def _repair_users(connection: apsw.Connection, agent_id: str, sizes: dict[str, i
     return bool(wrong)
 
 
-def _pairs(connection: apsw.Connection, sql: str, agent_id: str) -> list[tuple[Any, Any]]:
+def _pairs(connection: GuardedConnection, sql: str, agent_id: str) -> list[tuple[Any, Any]]:
     return [(first, second) for first, second in fetch(connection, sql, (agent_id,))]

@@ -19,12 +19,13 @@ from mnemic.store.duplicates import (
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, ENTRY_ID, RowCodec, with_changed
+from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sqlite.agent_keys import check_no_key, current_key, is_stored
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, encoded_row, entries_of
 from mnemic.store.sqlite.damage import reading_stored, uuids_of
 from mnemic.store.sqlite.eviction import evict_entries, remove_others
-from mnemic.store.sqlite.links import end_supersession, supersede
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import (
     WrittenRows,
     fetch_checked,
@@ -60,7 +61,7 @@ _OF_FINGERPRINT = (
 
 
 def add(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+    connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> AddedRows:
     """Store entries with their vectors."""
     rows, rules = _under_current_key(connection, agent_id, rows, rules)
@@ -89,7 +90,7 @@ def add(
 
 
 def _under_current_key(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+    connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> tuple[Sequence[NewRow], AddOptions]:
     """Return entries, resealed if another process replaced the key that sealed them.
 
@@ -124,7 +125,7 @@ def _others_changed(written: WrittenRows) -> list[int]:
 
 
 def _insert_many(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+    connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> WrittenRows:
     """Insert entries that depend on no other; twice as fast as one by one."""
     before = connection.total_changes()
@@ -137,7 +138,7 @@ def _insert_many(
 
 
 def _inserted(
-    connection: apsw.Connection, rows: Sequence[NewRow], first: int, rules: AddOptions
+    connection: GuardedConnection, rows: Sequence[NewRow], first: int, rules: AddOptions
 ) -> WrittenRows:
     """Insert the vectors of entries that were inserted in rows from a first one on."""
     numbered = list(enumerate(rows, start=first))
@@ -153,7 +154,7 @@ def _inserted(
 
 
 def _insert_each(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+    connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> WrittenRows:
     return WrittenRows.joined(
         _found_by_key(connection, rules.codec, agent_id, new)
@@ -163,7 +164,7 @@ def _insert_each(
 
 
 def _insert_or_merge(
-    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
+    connection: GuardedConnection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> WrittenRows:
     known = _found_by_text(connection, agent_id, new, rules)
     if known is not None:
@@ -177,7 +178,7 @@ def _insert_or_merge(
 
 
 def _superseding(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     written: WrittenRows,
     entry: MemoryEntry,
     at: int,
@@ -195,7 +196,7 @@ def _superseding(
 
 
 def _found_by_key(
-    connection: apsw.Connection, codec: RowCodec, agent_id: str, new: NewRow
+    connection: GuardedConnection, codec: RowCodec, agent_id: str, new: NewRow
 ) -> WrittenRows | None:
     """Find the entry of an earlier call with the same idempotency key."""
     _, key, _ = new.more
@@ -212,7 +213,7 @@ def _found_by_key(
 
 
 def _found_by_text(
-    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
+    connection: GuardedConnection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> WrittenRows | None:
     """Find an entry with the same text, and merge the new one into it if that is wanted."""
     if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
@@ -237,7 +238,7 @@ def _found_by_text(
 
 
 def _store_all(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+    connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> WrittenRows:
     """Store entries whose ids may be stored already."""
     if not are_independent(rows, rules) or len(set(map(place_of, rows))) < len(rows):
@@ -249,7 +250,7 @@ def _store_all(
 
 
 def _store_many(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     agent_id: str,
     rows: Sequence[NewRow],
     rules: AddOptions,
@@ -270,7 +271,7 @@ def _store_many(
 
 
 def _replace_or_skip(
-    connection: apsw.Connection, pairs: Sequence[tuple[NewRow, StoredRow]], rules: AddOptions
+    connection: GuardedConnection, pairs: Sequence[tuple[NewRow, StoredRow]], rules: AddOptions
 ) -> WrittenRows:
     changed = [(new, old) for new, old in pairs if not rules.keeps(new, old.plain)]
     written = WrittenRows([], [])
@@ -285,7 +286,7 @@ def _replace_or_skip(
 
 
 def _store_each(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+    connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> WrittenRows:
     return WrittenRows.joined(
         _found_by_key(connection, rules.codec, agent_id, new)
@@ -295,7 +296,7 @@ def _store_each(
 
 
 def _store_one(
-    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
+    connection: GuardedConnection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> WrittenRows:
     place = place_of(new)
     old = stored_rows(connection, rules.codec, agent_id, [place]).get(place)
@@ -304,7 +305,7 @@ def _store_one(
     if rules.on_conflict == "skip" or not old.is_superseded:
         written = _replace_or_skip(connection, [(new, old)], rules)
     else:
-        ended = end_supersession(connection, old.row, rules.now)
+        ended = end_supersession(connection, agent_id, old.row, rules.now)
         written = _replace_or_skip(connection, [(new, old)], rules)
         written = WrittenRows.joined([written, WrittenRows([], ended)])
     replacement = written.outcomes[0].replacement
@@ -315,7 +316,7 @@ def _store_one(
 
 
 def add_embeddings(
-    connection: apsw.Connection,
+    connection: GuardedConnection,
     codec: RowCodec,
     agent_id: str,
     vectors: Mapping[int, tuple[str, Sequence[bytes]]],

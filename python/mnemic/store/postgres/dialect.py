@@ -1,0 +1,69 @@
+"""What PostgreSQL writes in statements that SQLite writes differently."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Final, cast
+
+from mnemic.model import MemoryEntry, Scope
+from mnemic.store.changes import Change
+from mnemic.store.filter_sql import Condition
+from mnemic.store.postgres.change_log import log_changes
+from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.sql import ROW, USER_KEY
+from mnemic.store.postgres.stored import entries_of, reading_stored
+from mnemic.store.quota import NO_QUOTAS, Quotas
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.values import Model
+
+
+class PostgresDialect:
+    """See `Dialect`."""
+
+    row = ROW
+    by_row = ""
+    user_key = USER_KEY
+    insert_link = (
+        "INSERT INTO mnemic.agent_memory_links "
+        "(agent_id, from_row, to_row, type, strength, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (agent_id, from_row, to_row, type)"
+    )
+
+    def among(self, column: str = "row") -> str:
+        """Return the condition that a column is one of the numbers of a list, which is bound."""
+        return f"{column} = ANY(?)"
+
+    def owned(self, table: str, agent_id: str) -> Condition:
+        """Return the condition that rows of links or vectors are an agent's."""
+        return f"{table}.agent_id = ?", [agent_id]
+
+    def reading_stored(self, what: str) -> AbstractContextManager[None]:
+        """Convert errors of decoding stored values to StoreCorruptError."""
+        return reading_stored(what)
+
+    def entries(self, codec: RowCodec, rows: Sequence[Columns], scope: Scope) -> list[MemoryEntry]:
+        """Return the entries of rows, all of a scope."""
+        return entries_of(codec, rows, scope)
+
+    def log_changes(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        changes: Sequence[Change],
+        model: Model | None = None,
+        quotas: Quotas = NO_QUOTAS,
+        *,
+        time_zone: str | None = None,
+    ) -> int:
+        """Number changes in the agent's row and in those of its users; prune old changes."""
+        return log_changes(_own(session), agent_id, changes, model, quotas, time_zone=time_zone)
+
+    def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
+        """Do nothing: the server has checksums of its pages."""
+
+
+def _own(session: SqlSession) -> Session:
+    return cast("Session", session)
+
+
+POSTGRES: Final = PostgresDialect()

@@ -1,0 +1,92 @@
+"""What differs between the statements of the stores."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from mnemic.model import MemoryEntry, Scope
+from mnemic.store.changes import Change
+from mnemic.store.filter_sql import Condition
+from mnemic.store.quota import NO_QUOTAS, Quotas
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.values import Model
+
+
+class Dialect(Protocol):
+    """How a database writes what others write differently.
+
+    Attributes:
+        row: The columns of a row that `entries` reads: its number first, then those of the codec.
+        by_row: Hint, behind a table's name, to reach rows by their numbers.
+        user_key: The user of a row in its unique index; no user is an empty text.
+        insert_link: INSERT of a link (agent, from, to, type, strength, time), up to what is done
+            if there is one.
+    """
+
+    row: str
+    by_row: str
+    user_key: str
+    insert_link: str
+
+    def among(self, column: str = "row") -> str:
+        """Return the condition that a column is one of the numbers of a list, which is bound."""
+        ...
+
+    def owned(self, table: str, agent_id: str) -> Condition:
+        """Return the condition that rows of links or vectors are an agent's.
+
+        In SQLite the number of a row is unique in all of the file, and links and vectors have no
+        agent.
+
+        Args:
+            table: Name of the table in the statement.
+            agent_id: The agent.
+        """
+        ...
+
+    def reading_stored(self, what: str) -> AbstractContextManager[None]:
+        """Convert errors of decoding stored values to StoreCorruptError, without quoting them.
+
+        Args:
+            what: Name of the value for the message, such as "a link".
+        """
+        ...
+
+    def entries(self, codec: RowCodec, rows: Sequence[Columns], scope: Scope) -> list[MemoryEntry]:
+        """Return the entries of rows, each the columns of `row`, all of a scope.
+
+        Raises:
+            StoreCorruptError: If a row is damaged, or of another scope.
+            SealBrokenError: If a sealed one cannot be opened.
+        """
+        ...
+
+    def log_changes(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        changes: Sequence[Change],
+        model: Model | None = None,
+        quotas: Quotas = NO_QUOTAS,
+        *,
+        time_zone: str | None = None,
+    ) -> int:
+        """Number changes in the agent's row and in those of its users; prune old changes.
+
+        Returns:
+            The agent's last change number.
+
+        Raises:
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
+            StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
+        """
+        ...
+
+    def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
+        """Compare the links from rows with their checksums, where the database has such sums.
+
+        Raises:
+            StoreCorruptError: If a link is damaged or lost.
+        """
+        ...

@@ -1,0 +1,346 @@
+"""The links of the stores in SQL."""
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from operator import attrgetter
+from typing import Final
+from uuid import UUID
+
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.model.link import Direction
+from mnemic.model.scope import not_found
+from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.store.changes import Change
+from mnemic.store.duplicates import check_one_user, single
+from mnemic.store.filter_sql import Condition
+from mnemic.store.links import LinkedEntry, ReadLink, ends_of
+from mnemic.store.row_codec import RowCodec, next_version
+from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
+from mnemic.store.sql.dialect import Dialect
+from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.reads import entries_of_rows
+from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.values import LinkEnd, StoredLink
+
+_READ: Final = (
+    "SELECT f.row, t.row, f.user_id, f.id, t.id, l.type, l.strength, l.created_at "
+    f"FROM {LINKS} AS l "
+    f"JOIN {ENTRIES} AS f ON f.agent_id = ? AND f.row = l.from_row "
+    f"JOIN {ENTRIES} AS t ON t.agent_id = ? AND t.row = l.to_row "
+)
+_SUPERSEDE: Final = (
+    f"UPDATE {ENTRIES} SET status = ?, updated_at = ?, version = ? WHERE agent_id = ? AND row = ?"
+)
+_END_SUPERSESSION: Final = (
+    f"UPDATE {ENTRIES} SET supersedes = NULL, updated_at = ?, version = ? "
+    "WHERE agent_id = ? AND row = ?"
+)
+
+
+class SqlLinks(OpenedSql):
+    """Reads and writes links; see `Store`."""
+
+    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
+        """Write a link between two entries of a scope; return its new state."""
+        time, made_at = to_microseconds(now), to_microseconds(wanted.created_at)
+
+        def work(on: SqlSession) -> MemoryLink:
+            source, target = (
+                _present_end(on, self._codec, scope, entry_id, time)
+                for entry_id in (wanted.from_id, wanted.to_id)
+            )
+            check_one_user(source.user_id, target.user_id)
+            place = scope.agent_id, source.row, target.row, int(wanted.type)
+            with on.dialect.reading_stored("a link"):
+                stored_at = _put_link(on, (*place, wanted.strength, made_at))
+                created_at = from_microseconds(stored_at)
+            changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
+            on.dialect.log_changes(on, scope.agent_id, [changed])
+            return MemoryLink(
+                wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at
+            )
+
+        return self._write(scope.agent_id, work)
+
+    def unlink(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+    ) -> Future[int]:
+        """Delete the links from one entry of a scope to another; return their number."""
+        types, bound = _among_types(self._dialect, None if kind is None else [kind])
+        is_owned, owner = self._dialect.owned("l", scope.agent_id)
+        sql = (
+            f"DELETE FROM {LINKS} AS l WHERE {is_owned} AND from_row = ? AND to_row = ? "
+            f"AND type <> ? {types}"
+        )
+
+        def work(on: SqlSession) -> int:
+            source, target = (_end(on, self._codec, scope, one) for one in (from_id, to_id))
+            if source is None or target is None:
+                return 0
+            between = source.row, target.row, int(LinkType.SUPERSEDES)
+            deleted = on.run(sql, (*owner, *between, *bound))
+            if deleted:
+                changed = Change(source.row, from_id.bytes, "link", source.user_id)
+                on.dialect.log_changes(on, scope.agent_id, [changed])
+            return deleted
+
+        return self._write(scope.agent_id, work)
+
+    def links(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[MemoryLink]:
+        """Return the links of an entry whose ends both exist."""
+        time = to_microseconds(now)
+
+        def work(on: SqlSession) -> list[ReadLink]:
+            own = _end(on, self._codec, scope, entry_id, present_at=time)
+            if own is None:
+                return []
+            return _links_at(on, self._codec, scope, own.row, direction, kinds=kinds, now=time)
+
+        return [read.link for read in self._read(scope.agent_id, work, one_moment=True)]
+
+    def link_ends(
+        self,
+        scope: Scope,
+        row: int,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[LinkEnd]:
+        """Return the other ends of the links of a row's entry, in the order of `links`."""
+        time = to_microseconds(now)
+        found = self._read(
+            scope.agent_id,
+            lambda on: _links_at(on, self._codec, scope, row, direction, kinds=kinds, now=time),
+            one_moment=True,
+        )
+        return ends_of(row, found)
+
+    def successors(
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
+    ) -> dict[int, MemoryEntry]:
+        """Return the entries of a scope that supersede one of these rows, by their own rows."""
+        is_owned, owner = self._dialect.owned("l", scope.agent_id)
+        among = self._dialect.among("to_row")
+        sql = (
+            f"SELECT DISTINCT from_row FROM {LINKS} AS l "
+            f"WHERE {is_owned} AND {among} AND type = ? ORDER BY from_row"
+        )
+        values = (*owner, [int(row) for row in rows], int(LinkType.SUPERSEDES))
+
+        def work(on: SqlSession) -> dict[int, MemoryEntry]:
+            newer, time = [row for (row,) in on.fetch(sql, values)], to_microseconds(now)
+            return entries_of_rows(on, self._codec, scope, newer, time, include_deleted=True)
+
+        found = self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
+        return {row: entry for row, entry in found.items() if entry.is_present(now)}
+
+    def links_within(
+        self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
+    ) -> list[StoredLink]:
+        """Return the links between entries of one user that `stored_after` returns."""
+        where, values = visible_in(scope, self._codec)
+        if not include_deleted:
+            where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
+        is_owned, owner = self._dialect.owned("l", scope.agent_id)
+        is_of_one_user = "f.user_id IS NOT DISTINCT FROM t.user_id"
+        sql = f"{_READ} WHERE {is_owned} {_both_ends(where)} AND {is_of_one_user}"
+        bound = (scope.agent_id, scope.agent_id, *owner, *values, *values)
+        found = self._read(
+            scope.agent_id, lambda on: _links(on, sql, bound), deadline=deadline, one_moment=True
+        )
+        return [StoredLink(read.link, read.user_id) for read in found]
+
+    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
+        """Write links of any type between entries of a scope; return how many are new."""
+
+        def work(on: SqlSession) -> int:
+            changes = [
+                change
+                for wanted, user_id in new
+                if scope.all_users or scope.user_id == user_id
+                for change in _add_link(
+                    on,
+                    self._codec,
+                    Scope(scope.agent_id, user_id, scope.project_id, scope.session_id),
+                    wanted,
+                )
+            ]
+            if changes:
+                on.dialect.log_changes(on, scope.agent_id, changes)
+            return len(changes)
+
+        return self._write(scope.agent_id, work)
+
+
+def supersede(
+    on: SqlSession, codec: RowCodec, entry: MemoryEntry, row: int, at: int
+) -> Change | None:
+    """Mark the entry that a stored entry supersedes, and link the two.
+
+    Args:
+        on: In the transaction that stores the entry.
+        codec: Codec of the entries; one that it cannot read is superseded by none.
+        entry: The stored entry.
+        row: Its row.
+        at: When it was stored, in microseconds since 1970 in UTC.
+
+    Returns:
+        The change; None if there is no such entry.
+    """
+    if entry.supersedes is None:
+        return None
+    where, values = with_id(on.dialect, Scope(entry.agent_id, entry.user_id), entry.supersedes)
+    sql = f"SELECT row, status, updated_at, version FROM {ENTRIES} WHERE {where}"
+    found = on.fetch(f"{sql} AND {visible(codec)}", values)
+    if not found:
+        return None
+    superseded, status, updated_at, version = found[0]
+    with on.dialect.reading_stored("a memory"):
+        if status != MemoryStatus.SUPERSEDED:
+            version = next_version(version)
+        new = int(MemoryStatus.SUPERSEDED), max(updated_at, at), version
+    on.run(_SUPERSEDE, (*new, entry.agent_id, superseded))
+    _put_link(on, (entry.agent_id, row, superseded, int(LinkType.SUPERSEDES), 1.0, at))
+    return Change(superseded, entry.supersedes.bytes, "supersede", entry.user_id)
+
+
+def end_supersession(on: SqlSession, agent_id: str, row: int, at: int) -> list[Change]:
+    """Let the entries that superseded a row do so no more, before the row is stored again.
+
+    They superseded its old content. Otherwise an import, or a later reader, would take the new one
+    for superseded.
+
+    Args:
+        on: In the transaction that stores the row again.
+        agent_id: The agent.
+        row: The row.
+        at: The time now, in microseconds since 1970 in UTC.
+
+    Returns:
+        The changes.
+    """
+    is_owned, owner = on.dialect.owned("l", agent_id)
+    links = f"FROM {LINKS} AS l WHERE {is_owned} AND to_row = ? AND type = ?"
+    to_row = (*owner, row, int(LinkType.SUPERSEDES))
+    sql = (
+        f"SELECT row, id, user_id, updated_at, version FROM {ENTRIES} {on.dialect.by_row} "
+        f"WHERE agent_id = ? AND row IN (SELECT from_row {links}) ORDER BY row"
+    )
+    changes: list[Change] = []
+    for source, entry_id, user_id, updated_at, version in on.fetch(sql, (agent_id, *to_row)):
+        with on.dialect.reading_stored("a memory"):
+            new = max(updated_at, at), next_version(version)
+        on.run(_END_SUPERSESSION, (*new, agent_id, source))
+        changes.append(Change(source, entry_id, "update", user_id))
+    if changes:
+        on.run(f"DELETE {links}", to_row)
+    return changes
+
+
+def _put_link(on: SqlSession, link: Columns) -> int:
+    """Write a link, or the new strength of one that is there; return when it was made.
+
+    Args:
+        on: In a transaction.
+        link: Agent, rows of the ends, type, strength, time.
+    """
+    put = "DO UPDATE SET strength = excluded.strength RETURNING created_at"
+    return int(on.value(f"{on.dialect.insert_link} {put}", link))
+
+
+def _links_at(
+    on: SqlSession,
+    codec: RowCodec,
+    scope: Scope,
+    row: int,
+    direction: Direction,
+    *,
+    kinds: Collection[LinkType] | None,
+    now: int,
+) -> list[ReadLink]:
+    where, values = visible_in(scope, codec)
+    ends = _both_ends(f"{where} AND {IS_PRESENT}")
+    is_owned, owner = on.dialect.owned("l", scope.agent_id)
+    types, bound = _among_types(on.dialect, kinds)
+    found: list[ReadLink] = []
+    for side in ("from_row", "to_row"):
+        if (side, direction) in (("from_row", "in"), ("to_row", "out")):
+            continue
+        sql = f"{_READ} WHERE {is_owned} AND l.{side} = ? {ends} {types}"
+        agents = scope.agent_id, scope.agent_id
+        found += _links(on, sql, (*agents, *owner, row, *values, now, *values, now, *bound))
+    on.dialect.check_links(on, [row])
+    return sorted(found, key=attrgetter("place"))
+
+
+def _both_ends(where: str) -> str:
+    """Return a condition on both ends of a link."""
+    return "".join(
+        f" AND EXISTS (SELECT 1 FROM {ENTRIES} AS e WHERE e.row = l.{end} AND {where})"
+        for end in ("from_row", "to_row")
+    )
+
+
+def _add_link(on: SqlSession, codec: RowCodec, scope: Scope, wanted: MemoryLink) -> list[Change]:
+    source, target = (
+        _end(on, codec, scope, wanted.from_id),
+        _end(on, codec, scope, wanted.to_id),
+    )
+    if source is None or target is None:
+        return []
+    if wanted.type is LinkType.SUPERSEDES and source.supersedes != wanted.to_id.bytes:
+        return []
+    time = to_microseconds(wanted.created_at)
+    link = (scope.agent_id, source.row, target.row, int(wanted.type), wanted.strength, time)
+    if on.run(f"{on.dialect.insert_link} DO NOTHING", link) == 0:
+        return []
+    return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)]
+
+
+def _links(on: SqlSession, sql: str, values: Sequence[object]) -> list[ReadLink]:
+    """Return the links that a statement reads, in their order."""
+    found = on.fetch(sql, values)
+    with on.dialect.reading_stored("a link"):
+        return sorted(map(ReadLink.of, found), key=attrgetter("place"))
+
+
+def _among_types(dialect: Dialect, kinds: Collection[LinkType] | None) -> Condition:
+    if kinds is None:
+        return "", []
+    return f"AND {dialect.among('l.type')}", [[int(kind) for kind in kinds]]
+
+
+def _end(
+    on: SqlSession,
+    codec: RowCodec,
+    scope: Scope,
+    entry_id: UUID,
+    present_at: int | None = None,
+) -> LinkedEntry | None:
+    """Return the entry with an id in a scope, in any state if no time is given."""
+    where, values = with_id(on.dialect, scope, entry_id)
+    where = f"{where} AND {visible(codec)}"
+    if present_at is not None:
+        where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
+    sql = f"SELECT row, user_id, supersedes FROM {ENTRIES} WHERE {where}"
+    found = single(on.fetch(sql, values), scope, entry_id)
+    return None if found is None else LinkedEntry(*found)
+
+
+def _present_end(
+    on: SqlSession, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
+) -> LinkedEntry:
+    end = _end(on, codec, scope, entry_id, now)
+    if end is None:
+        raise not_found(entry_id, scope)
+    return end

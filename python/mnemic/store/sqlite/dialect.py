@@ -1,0 +1,77 @@
+"""What SQLite writes in statements that PostgreSQL writes differently."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final, cast
+
+from mnemic.errors import StoreCorruptError
+from mnemic.model import MemoryEntry, Scope
+from mnemic.store.changes import Change
+from mnemic.store.filter_sql import Condition
+from mnemic.store.quota import NO_QUOTAS, Quotas
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.sqlite.change_log import log_changes
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check_links_of, entries_of
+from mnemic.store.sqlite.damage import DAMAGED, reading_stored
+from mnemic.store.sqlite.sql import BY_ROW, USER_KEY
+from mnemic.store.values import Model
+
+if TYPE_CHECKING:
+    from mnemic.store.sqlite.hardening import GuardedConnection
+
+
+class SqliteDialect:
+    """See `Dialect`."""
+
+    row = CHECKED_COLUMNS
+    by_row = BY_ROW
+    user_key = USER_KEY
+    insert_link = (
+        "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
+        "VALUES (?2, ?3, ?4, ?5, ?6) ON CONFLICT (from_row, to_row, type)"
+    )
+
+    def among(self, column: str = "row") -> str:
+        """Return the condition that a column is one of the numbers of a list, which is bound."""
+        return f"{column} IN (SELECT value FROM json_each(?))"
+
+    def owned(self, table: str, agent_id: str) -> Condition:
+        """Return a condition that always holds: a row's number leads to no other agent's."""
+        del table, agent_id
+        return "true", []
+
+    def reading_stored(self, what: str) -> AbstractContextManager[None]:
+        """Convert errors of decoding stored values to StoreCorruptError."""
+        return reading_stored(what)
+
+    def entries(self, codec: RowCodec, rows: Sequence[Columns], scope: Scope) -> list[MemoryEntry]:
+        """Return entries, checked to be in the scope; a damaged index may lead to others."""
+        entries = entries_of(codec, list(rows))
+        if not all(map(scope.has, entries)):
+            raise StoreCorruptError(f"an index leads to a memory outside {scope}; {DAMAGED}")
+        return entries
+
+    def log_changes(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        changes: Sequence[Change],
+        model: Model | None = None,
+        quotas: Quotas = NO_QUOTAS,
+        *,
+        time_zone: str | None = None,
+    ) -> int:
+        """Number changes in the agent's row and in those of its users; prune old changes."""
+        return log_changes(_own(session), agent_id, changes, model, quotas, time_zone=time_zone)
+
+    def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
+        """Compare the links from rows with their checksums."""
+        check_links_of(_own(session), rows)
+
+
+def _own(session: SqlSession) -> "GuardedConnection":
+    return cast("GuardedConnection", session)
+
+
+SQLITE: Final = SqliteDialect()
