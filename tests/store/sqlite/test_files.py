@@ -346,7 +346,7 @@ def test_a_link_to_a_file_is_that_file(tmp_path):
     opened_and_closed(folder / "a.db")
     first, second = SqliteStore(tmp_path / "link.db"), SqliteStore(folder / "a.db")
     insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
-    first._write(lambda connection: connection.execute(insert)).result()
+    first._write(None, lambda connection: connection.execute(insert)).result()
     assert second.position("a").seq == 5
     second.close()
     first.close()
@@ -399,7 +399,7 @@ def test_two_memories_without_a_file_are_two(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
     insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
-    one._write(lambda connection: connection.execute(insert)).result()
+    one._write(None, lambda connection: connection.execute(insert)).result()
     assert (one.position("a").seq, two.position("a").seq) == (5, 0)
     one.close()
     two.close()
