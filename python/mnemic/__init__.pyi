@@ -39,4 +39,5 @@ from mnemic.model import SearchResults as SearchResults
 from mnemic.model import UpdateResult as UpdateResult
 from mnemic.model import Weights as Weights
 from mnemic.reporting.progress import progress_bar as progress_bar
+from mnemic.store.opening import migrate as migrate
 from mnemic.string_vector_map import StringVectorMap as StringVectorMap

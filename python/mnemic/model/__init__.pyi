@@ -62,6 +62,7 @@ from mnemic.model.results import LongTermMemoryStats as LongTermMemoryStats
 from mnemic.model.results import MemoryPage as MemoryPage
 from mnemic.model.results import MemorySearchResult as MemorySearchResult
 from mnemic.model.results import ReembedReport as ReembedReport
+from mnemic.model.results import SchemaVersions as SchemaVersions
 from mnemic.model.results import SearchHit as SearchHit
 from mnemic.model.results import SearchResults as SearchResults
 from mnemic.model.results import TagUsage as TagUsage

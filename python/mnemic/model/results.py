@@ -114,6 +114,20 @@ class VerifyReport(Record, frozen=True):
         return not self.problems
 
 
+class SchemaVersions(Record, frozen=True):
+    """Versions of the tables of a memory.
+
+    Attributes:
+        found: Version that they had; 0 is no tables.
+        reached: Version that they have now, or, after a dry run, would have.
+        newest: The version that this mnemic reads and writes.
+    """
+
+    found: int
+    reached: int
+    newest: int
+
+
 class IndexInfo(Record, frozen=True):
     """What the index of an agent's active memories consists of.
 

@@ -9,7 +9,7 @@ import pytest
 
 from mnemic import MemoryEntry
 from mnemic.errors import StoreCorruptError
-from mnemic.store.sqlite.opening import downgrade
+from mnemic.store.sqlite.opening import migrate
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
@@ -178,7 +178,7 @@ def test_memories_of_an_earlier_version_get_sums_when_they_are_repaired(tmp_path
 
 
 def test_a_memory_of_an_earlier_version_gets_its_sums_when_it_is_rewritten(path):
-    downgrade(str(path), 5)
+    migrate(str(path), 5)
     with opened(path) as memory:
         assert memory.verify().without_sums == 3
         memory.update(UUID(int=1), importance=0.9, **ALICE)

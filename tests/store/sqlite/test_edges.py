@@ -21,7 +21,7 @@ from mnemic.repository.vector_model import VectorModel
 from mnemic.store.group_commit import Writer
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.opening import downgrade
+from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.sqlite.transactions import FileTransactions
@@ -223,8 +223,8 @@ def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
 def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_path):
     path = str(tmp_path / "a.db")
     SqliteStore(path).close()
-    downgrade(path, 1)
-    downgrade(path, len(MIGRATIONS))
+    migrate(path, 1)
+    migrate(path, len(MIGRATIONS))
     store = SqliteStore(path)
     store.add("aide", [NewEntry(entry("one"), "key")], now=NOON).result()
     store.close()

@@ -17,7 +17,7 @@ from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.store.sqlite import log_mark, wal
 from mnemic.store.sqlite.log_mark import LogState, Mark, read_mark
-from mnemic.store.sqlite.opening import downgrade, open_writer
+from mnemic.store.sqlite.opening import migrate, open_writer
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.wal import Checkpoints
 from tests.support.doors import opened
@@ -295,7 +295,7 @@ def test_a_migration_that_was_killed_leaves_no_log_that_seems_to_be_another_file
     left.mkdir()
     with opened(path) as memory:
         memory.add("kept")
-    downgrade(str(path), len(MIGRATIONS) - 1)
+    migrate(str(path), len(MIGRATIONS) - 1)
     assert read_mark(str(path)) == Mark(LogState.ENDED)
     connection = open_writer(str(path))
     for name in ("a.db", "a.db-wal"):

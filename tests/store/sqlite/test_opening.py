@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
-from mnemic.store.sqlite.opening import downgrade
+from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.paths import names_in
 from tests.support.processes import ENVIRONMENT
@@ -133,7 +133,7 @@ def test_there_must_be_something_to_read(tmp_path, monkeypatch, name, message):
 
 
 def test_an_older_file_is_refused_with_what_to_do_and_left_as_it_is(path):
-    downgrade(str(path), 1)
+    migrate(str(path), 1)
     before = path.read_bytes()
     with pytest.raises(SchemaVersionError, match=r"version 1 is older .* open it once for writing"):
         SqliteStore(path, read_only=True)

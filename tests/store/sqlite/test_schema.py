@@ -16,7 +16,7 @@ from mnemic.model.fields import Kind
 from mnemic.store.row_codec import FIELDS
 from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.checksums import SUM_COLUMNS
-from mnemic.store.sqlite.opening import downgrade
+from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.schema import MIGRATIONS, _added_column
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -81,11 +81,14 @@ def test_every_step_leads_back_to_where_it_came_from(tmp_path):
     shutil.copy(FIXTURES / "store_v1.db", path)
     before, _ = tables(path)
     opened(path).close()
-    downgrade(str(path), 1)
+    migrate(str(path), 1)
     assert tables(path) == (before, 1)
     with opened(path) as memory:
         assert memory.count(user_id="alice") == 1
-    downgrade(str(path), 0)
+    with pytest.raises(SchemaVersionError, match="there are memories"):
+        migrate(str(path), 0)
+    run(path, "DELETE FROM agent_memory_entries")
+    migrate(str(path), 0)
     assert tables(path) == ([], 0)
 
 
@@ -143,7 +146,7 @@ def test_an_earlier_version_reads_a_file_that_had_sources(tmp_path):
     with opened(path) as memory:
         for number, source in enumerate(("notes/tea.md", None, "https://example.org/a?b=c")):
             memory.add(MemoryEntry(f"memory {number}", id=UUID(int=number), source=source))
-    downgrade(str(path), 6)
+    migrate(str(path), 6)
     assert tables(path) == tables(FIXTURES / "store_v6.db")
     with opened(path) as memory:  # an earlier one would compare the same sums
         report = memory.verify()
@@ -165,7 +168,7 @@ def test_a_damaged_row_is_an_error_on_the_way_back_or_still_detected_after_it(tm
     run(path, f"UPDATE agent_memory_entries SET {damage} WHERE row = 2")  # noqa: S608
     before = tables(path)
     try:
-        downgrade(str(path), 6)
+        migrate(str(path), 6)
     except StoreCorruptError:
         assert tables(path) == before
     assert is_damaged(path)
@@ -209,7 +212,7 @@ def test_a_file_of_before_user_quotas_gets_the_bytes_of_each_user(tmp_path):
         assert memory.verify().problems == ()
         memory.add("tea", user_id="bob")
     assert run(path, BYTES) == [*sizes, ("aide", "bob", 1, 3)]
-    downgrade(str(path), 7)
+    migrate(str(path), 7)
     assert tables(path) == tables(FIXTURES / "store_v7.db")
     assert run(path, "SELECT * FROM agent_memory_walls") == [("aide", "bob", 1)]
     with opened(path) as memory:
@@ -231,7 +234,7 @@ def test_changes_of_before_nonces_get_random_ones(tmp_path):
     with opened(paths[0]) as memory:
         memory.add("tea")
     assert [nonce for (nonce,) in run(paths[0], NONCES)][:6] == nonces[:6]
-    downgrade(str(paths[1]), 8)
+    migrate(str(paths[1]), 8)
     assert tables(paths[1]) == tables(FIXTURES / "store_v8.db")
     with opened(paths[1]) as memory:
         assert memory.verify().problems == ()
@@ -272,7 +275,7 @@ def test_the_fifth_version_moves_entries_and_keeps_all_that_refers_to_their_rows
         assert run(path, "SELECT max(row) FROM agent_memory_entries") == [(5,)]
         memory.delete(UUID(int=3), permanent=True)
         assert run(path, "SELECT count(*) FROM agent_memory_links") == [(0,)]
-    downgrade(str(path), 4)
+    migrate(str(path), 4)
     assert tables(path) == tables(FIXTURES / "store_v4.db")
     assert [row[:4] for row in run(path, KEPT)] == [
         *(row[:4] for row in kept if row[0] != 3),
@@ -287,7 +290,7 @@ def test_a_file_whose_users_share_an_id_cannot_go_back(tmp_path):
             memory.add("something", id=UUID(int=7), user_id=user_id)
     before = tables(path)
     with pytest.raises(SchemaVersionError, match=f"share the id {UUID(int=7).hex}"):
-        downgrade(str(path), 4)
+        migrate(str(path), 4)
     assert tables(path) == before
     with opened(path) as memory:
         assert memory.get(UUID(int=7), user_id="bob").content == "something"

@@ -9,7 +9,7 @@ import pytest
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.memory import Memory
 from mnemic.store.sqlite import schema_check
-from mnemic.store.sqlite.opening import downgrade
+from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS
 from tests.support.paths import FIXTURES
 
@@ -174,6 +174,6 @@ def test_a_file_of_an_earlier_version_is_held_against_that_versions_schema(tmp_p
 
 def test_a_file_that_went_down_and_up_again_is_ours(path):
     for version in range(1, len(MIGRATIONS)):
-        downgrade(str(path), version)
+        migrate(str(path), version)
         with Memory(path) as memory:
             assert memory.count(user_id="alice") == 1

@@ -61,6 +61,19 @@ def migrate(session: Session, target: int | None = None) -> None:
         _step(session, wanted)
 
 
+def try_migration(session: Session, target: int) -> None:
+    """Take the steps to a version in one transaction, and undo them.
+
+    Raises:
+        SchemaVersionError: If they cannot be taken.
+    """
+    _check_encoding(session)
+    with session.connection.transaction(force_rollback=True):
+        _begin(session)
+        while (present := version(session)) != target:
+            _move(session, present, target)
+
+
 def _check_encoding(session: Session) -> None:
     encoding = session.connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
@@ -73,14 +86,21 @@ def _check_encoding(session: Session) -> None:
 def _step(session: Session, target: int) -> None:
     """Take one step towards a version, unless another process has taken it."""
     with session.transaction():
-        session.script(f"SET LOCAL search_path = {session.pgvector}")  # for its types
-        lock_migrations(session)
-        session.script(_VERSIONS)
-        present = version(session)
-        if present < target:
-            _up(session, present)
-        elif present > target:
-            _down(session, present - 1)
+        _begin(session)
+        _move(session, version(session), target)
+
+
+def _begin(session: Session) -> None:
+    session.script(f"SET LOCAL search_path = {session.pgvector}")  # for its types
+    lock_migrations(session)
+    session.script(_VERSIONS)
+
+
+def _move(session: Session, present: int, target: int) -> None:
+    if present < target:
+        _up(session, present)
+    elif present > target:
+        _down(session, present - 1)
 
 
 def _up(session: Session, at: int) -> None:

@@ -143,6 +143,8 @@ DROP TABLE mnemic.agent_memory_agents;
 DROP SEQUENCE mnemic.agent_memory_rows;
 """
 
+_FIRST_OBSTACLE: Final = "SELECT 'there are memories' FROM mnemic.agent_memory_entries LIMIT 1"
+
 # `is_companion` marks shadow vectors; see `mnemic.store.reembedding`.
 _SECOND: Final = f"""
 CREATE EXTENSION IF NOT EXISTS vector;
@@ -203,7 +205,7 @@ DROP TABLE mnemic.agent_memory_keys;
 _THIRD_OBSTACLE: Final = "SELECT 'memories are sealed' FROM mnemic.agent_memory_keys LIMIT 1"
 
 MIGRATIONS: Final = (
-    Migration("20260204_001", _FIRST, _FIRST_DOWN),
+    Migration("20260204_001", _FIRST, _FIRST_DOWN, _FIRST_OBSTACLE),
     Migration("20260204_002", _SECOND, _SECOND_DOWN),
     Migration("20260204_003", _THIRD, _THIRD_DOWN, _THIRD_OBSTACLE),
     Migration(

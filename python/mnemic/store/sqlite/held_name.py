@@ -8,6 +8,8 @@ place of its log: its directory, which has the same numbers in every container, 
 
 import os
 import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
@@ -49,12 +51,43 @@ class HeldName:
             self.release()
             raise _error(path, "it is open under another name (a hard link, or a mount of it)")
 
+    def hold_alone(self, path: str) -> bool:
+        """Refuse the file to others from now on; return False if one has it open.
+
+        True where the system's locks cannot tell.
+        """
+        if not lock_calls():
+            return True
+        self.release()
+        self._descriptor = os.open(path, os.O_RDWR)
+        _held.add(self)
+        return try_to_lock(self._descriptor, _START, _LENGTH)
+
     def release(self) -> None:
         """Let go of the name; repeated calls have no effect."""
         _held.discard(self)
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+
+@contextmanager
+def alone(name: HeldName, path: str) -> Generator[None, None, None]:
+    """Have a file open alone, and let go of its name.
+
+    Raises:
+        StoreFileError: If it is open elsewhere.
+    """
+    try:
+        if not name.hold_alone(path):
+            raise StoreFileError(
+                f"{path}: it is open, here or in another process; close it there first"
+            )
+        yield
+    except OSError as error:
+        raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
+    finally:
+        name.release()
 
 
 def _place(path: str) -> int:

@@ -3,6 +3,8 @@
 import os
 import stat
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import apsw
@@ -11,6 +13,7 @@ from mnemic.errors import (
     SchemaVersionError,
     StoreFileError,
 )
+from mnemic.model.results import SchemaVersions
 from mnemic.new_files import remove_part
 from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.damage import reading_stored
@@ -18,7 +21,7 @@ from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.file_locks import install_file_locks
 from mnemic.store.sqlite.filesystem import check_place
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.held_name import HeldName
+from mnemic.store.sqlite.held_name import HeldName, alone
 from mnemic.store.sqlite.log_mark import announce_log, check_log
 from mnemic.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration
 from mnemic.store.sqlite.schema_check import check_indexes, check_schema
@@ -47,7 +50,7 @@ def open_writer(path: str) -> GuardedConnection:
             _check_is_ours(connection, path)
             _configure(connection, path)
             connection.renew()  # a migration may take as much again
-            _migrate(connection, path)
+            _bring_up_to_date(connection, path)
             check_indexes(connection, path)
             connection.pragma("foreign_keys", value=True)
         except BaseException:
@@ -258,59 +261,69 @@ def _use_write_ahead_log(connection: apsw.Connection, path: str) -> None:
         raise StoreFileError(f"{path}: its file system cannot hold SQLite's write-ahead log")
 
 
-def _migrate(connection: GuardedConnection, path: str) -> None:
+def _bring_up_to_date(connection: GuardedConnection, path: str) -> None:
     if connection.pragma("user_version") == len(MIGRATIONS):
         return
     if path != MEMORY_PATH:
         announce_log(path)
     connection.pragma("foreign_keys", value=False)  # has no effect inside a transaction
+    with _committed(connection):
+        # Looked at again: another process may have been faster, and may be a newer mnemic.
+        _take_steps(connection, path, _version_if_ours(connection, path), len(MIGRATIONS))
+
+
+def migrate(path: str, version: int | None = None, *, dry_run: bool = False) -> SchemaVersions:
+    """Bring a file that is open nowhere to a schema version; see `mnemic.store.migrate`."""
+    from mnemic.store.sql.versions import checked_version  # noqa: PLC0415 - rarely needed
+
+    wanted = checked_version(version, len(MIGRATIONS))
+    with alone(prepare_file(path, read_only=True), path), typed_errors(path):
+        announce_log(path)
+        connection = connect(path)
+        try:
+            connection.pragma("secure_delete", value=True)
+            connection.pragma("foreign_keys", value=False)
+            with _committed(connection, undo=dry_run):
+                found = _version_if_ours(connection, path)
+                _take_steps(connection, path, found, wanted)
+        finally:
+            connection.close()
+            remove_log(path)
+    return SchemaVersions(found, wanted, len(MIGRATIONS))
+
+
+@contextmanager
+def _committed(connection: GuardedConnection, *, undo: bool = False) -> Generator[None, None, None]:
+    """Run statements in a transaction, which ends in a commit unless it is to be undone."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Looked at again: another process may have been faster, and may be a newer mnemic.
-        for step in MIGRATIONS[_version_if_ours(connection, path) :]:
-            _run(connection, step.up)
-        connection.pragma("application_id", APPLICATION_ID)
-        connection.pragma("user_version", len(MIGRATIONS))
-        connection.execute("COMMIT")
+        yield
+        connection.execute("ROLLBACK" if undo else "COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
-def downgrade(path: str, version: int) -> None:
-    """Bring a file that is open nowhere back to an earlier schema version.
-
-    Raises:
-        SchemaVersionError: If the file's contents do not fit the earlier version.
-        StoreCorruptError: If a value cannot be read.
-        StoreError: If the path or its file cannot be used; the file is left unchanged.
-    """
-    with typed_errors(path):
-        announce_log(path)
-        connection = connect(path)
-        try:
-            connection.pragma("secure_delete", value=True)
-            connection.pragma("foreign_keys", value=False)
-            connection.execute("BEGIN IMMEDIATE")
-            steps = MIGRATIONS[version : _version_if_ours(connection, path)]
-            for step in reversed(steps):
-                _check_downgrade(connection, path, step)
-                _run(connection, step.down)
-            if steps:
-                connection.pragma("user_version", version)
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
-            remove_log(path)
+def _take_steps(connection: GuardedConnection, path: str, found: int, wanted: int) -> None:
+    """Lead from one schema version to another, up or down."""
+    if found == wanted:
+        return
+    for step in MIGRATIONS[found:wanted]:
+        _run(connection, step.up)
+    for step in reversed(MIGRATIONS[wanted:found]):
+        _check_way_back(connection, path, step)
+        _run(connection, step.down)
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", wanted)
 
 
-def _run(connection: apsw.Connection, step: str) -> None:
+def _run(connection: GuardedConnection, step: str) -> None:
     with reading_stored("a value of an earlier version"):
         connection.execute(step)
 
 
-def _check_downgrade(connection: apsw.Connection, path: str, step: Migration) -> None:
+def _check_way_back(connection: GuardedConnection, path: str, step: Migration) -> None:
     found = connection.execute(step.obstacle).get if step.obstacle is not None else None
     if found is not None:
         raise SchemaVersionError(

@@ -90,6 +90,8 @@ DROP TABLE agent_memory_entries;
 DROP TABLE agent_memory_agents;
 """
 
+_FIRST_OBSTACLE = "SELECT 'there are memories' FROM agent_memory_entries LIMIT 1"
+
 # What an agent's contents take, so that the transaction that writes can check a quota.
 _SECOND = """
 ALTER TABLE agent_memory_agents ADD COLUMN used_bytes INTEGER NOT NULL DEFAULT 0;
@@ -370,7 +372,7 @@ ALTER TABLE agent_memory_entries DROP COLUMN {name};
 
 
 MIGRATIONS = (
-    Migration(_FIRST, _FIRST_DOWN),
+    Migration(_FIRST, _FIRST_DOWN, _FIRST_OBSTACLE),
     Migration(_SECOND, _SECOND_DOWN),
     Migration(_THIRD, _THIRD_DOWN),
     Migration(_FOURTH, _FOURTH_DOWN),
