@@ -26,6 +26,8 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.ranking import MOST_IMPORTANT, NEWEST
 from mnemic.model.rows import RowBatch
 from mnemic.store import open_store
+from mnemic.store.sqlite.dialect import SQLITE
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -104,7 +106,7 @@ class Kept:
 class File(Kept):
     def __init__(self, path):
         super().__init__(SqliteStore(path))
-        self.connection = apsw.Connection(str(path))
+        self.connection = GuardedConnection(str(path), apsw.SQLITE_OPEN_READONLY, SQLITE)
 
     def close(self):
         self.connection.close()

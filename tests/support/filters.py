@@ -9,12 +9,14 @@ from mnemic._core import matches
 from mnemic.model import MemorySortOrder
 from mnemic.model.filter import parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.filter_sql import order_by
 from mnemic.store.postgres import sql as postgres_sql
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.stored import records_of
 from mnemic.store.row_codec import PlainRowCodec
+from mnemic.store.sql.filters import narrowed, order_by
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
-from mnemic.store.sqlite.filter_sql import narrowed
+from mnemic.store.sqlite.dialect import SQLITE
+from mnemic.store.sqlite.hardening import GuardedConnection
 from tests.support.clock import NOON
 
 ABSENT = "absent"
@@ -28,7 +30,7 @@ def keep(store, entries):
 
 def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):
     expression = parse_filter(asked)
-    connection = apsw.Connection(path)
+    connection = GuardedConnection(path, apsw.SQLITE_OPEN_READONLY, SQLITE)
     try:
         found = narrowed_and_decided(connection, "a", expression, order)
         return [UUID(bytes=row[2]).int for row in found]
@@ -38,7 +40,7 @@ def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):
 
 def narrowed_and_decided(connection, agent, expression, order=MemorySortOrder.CREATED_DESCENDING):
     """Return the rows of an agent that pass, after a check of what SQL narrows them to."""
-    sql, values, is_exact = narrowed(expression)
+    sql, values, is_exact = narrowed(SQLITE, expression)
     truths = connection.execute(
         f"SELECT {CHECKED_COLUMNS}, {sql} FROM agent_memory_entries WHERE agent_id = ? "
         f"ORDER BY {order_by(order)}",
@@ -50,7 +52,7 @@ def narrowed_and_decided(connection, agent, expression, order=MemorySortOrder.CR
 
 def narrowed_and_decided_in_postgres(store, agent, expression, order):
     """Return the same of a store in PostgreSQL."""
-    sql, values, is_exact = postgres_sql.narrowed(expression)
+    sql, values, is_exact = narrowed(POSTGRES, expression)
     statement = (
         f"SELECT {postgres_sql.ROW}, {sql} FROM {postgres_sql.ENTRIES} WHERE agent_id = %s "
         f"ORDER BY {order_by(order)}"

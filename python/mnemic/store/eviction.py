@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.model import Scope
 from mnemic.store.changes import Change
-from mnemic.store.filter_sql import Condition
 from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas, limit_of
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.session import Condition
 
 EVICTION_ORDER: Final = (
     "ended_at IS NULL, ended_at, status <> 2, importance, access_count, "

@@ -3,6 +3,7 @@
 
 import unicodedata
 from datetime import UTC, datetime, timezone
+from functools import partial
 from uuid import UUID
 
 import apsw
@@ -14,11 +15,16 @@ from mnemic._core import fold
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.model import MemoryFilter, MemorySortOrder, MemoryStatus, MemoryType
 from mnemic.model.filter import parse_filter
-from mnemic.store.sqlite.filter_sql import MAX_NUMBERS, narrowed
+from mnemic.store.sql.filters import MAX_NUMBERS
+from mnemic.store.sql.filters import narrowed as narrowed_by
+from mnemic.store.sqlite.dialect import SQLITE
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered
 from tests.support.filters import ABSENT, keep, metadata, narrowed_and_decided, numbers_found
+
+narrowed = partial(narrowed_by, SQLITE)
 
 # AND, OR, NOT
 
@@ -372,10 +378,10 @@ def test_a_prefix_of_a_name_is_a_range_of_its_index():
     for prefix, bound in [("a", ["a", "b"]), ("a\ud7ff", ["a\ud7ff", "a\ue000"])]:
         sql, values, is_exact = narrowed(parse_filter({"session_id": {"prefix": prefix}}))
         assert (sql, values, is_exact) == (
-            "((ifnull(session_id >= ? AND session_id < ?, 0)))", bound, True,
+            "((coalesce(session_id >= ? AND session_id < ?, false)))", bound, True,
         )  # fmt: skip
     last = narrowed(parse_filter({"role": {"prefix": "\U0010ffff"}}))
-    assert last == ("((ifnull(role >= ?, 0)))", ["\U0010ffff"], True)
+    assert last == ("((coalesce(role >= ?, false)))", ["\U0010ffff"], True)
 
 
 # Lists
@@ -603,7 +609,7 @@ def test_values_are_bound_and_never_part_of_the_sql():
 def test_types_and_ids_are_found_through_their_indexes(tmp_path):
     path = str(tmp_path / "a.db")
     SqliteStore(path).close()
-    connection = apsw.Connection(path)
+    connection = GuardedConnection(path, apsw.SQLITE_OPEN_READONLY, SQLITE)
     for asked, index in [
         (MemoryFilter(types=["fact"]), "agent_memory_entries_by_type"),
         ({"id": UUID(int=1)}, "agent_memory_entries_by_id"),
@@ -648,7 +654,7 @@ def test_tests_of_columns_are_exact_and_so_is_their_negation(field):
     for asked in ({field: EXACT[field]}, {"NOT": {field: EXACT[field]}}):
         sql, _, is_exact = narrowed(parse_filter(asked))
         assert is_exact
-        assert sql not in {"0", "1"}
+        assert sql not in {"false", "true"}
 
 
 @pytest.mark.parametrize(
@@ -667,7 +673,7 @@ def test_tests_of_columns_are_exact_and_so_is_their_negation(field):
     ],
 )
 def test_other_tests_are_left_to_the_core_negated_too(asked):
-    left = "1", [], False
+    left = "true", [], False
     assert narrowed(parse_filter(asked)) == narrowed(parse_filter({"NOT": asked})) == left
     some = {"role": "user", "NOT": {"OR": [{"type": "fact"}, asked]}}
     sql, values, is_exact = narrowed(parse_filter(some))
@@ -678,10 +684,10 @@ def test_other_tests_are_left_to_the_core_negated_too(asked):
 def test_what_no_entry_or_every_entry_passes_is_exact_beside_any_test():
     contains = {"content": {"contains": "tea"}}
     nothing, everything = {"role": 7}, {"role": {"ne": 7}}
-    assert narrowed(parse_filter({"AND": [contains, nothing]})) == ("0", [], True)
-    assert narrowed(parse_filter({"OR": [contains, everything]})) == ("1", [], True)
-    assert narrowed(parse_filter({"AND": [contains, everything]})) == ("1", [], False)
-    assert narrowed(parse_filter({"OR": [contains, nothing]})) == ("1", [], False)
+    assert narrowed(parse_filter({"AND": [contains, nothing]})) == ("false", [], True)
+    assert narrowed(parse_filter({"OR": [contains, everything]})) == ("true", [], True)
+    assert narrowed(parse_filter({"AND": [contains, everything]})) == ("true", [], False)
+    assert narrowed(parse_filter({"OR": [contains, nothing]})) == ("true", [], False)
 
 
 def test_the_largest_filters_stay_within_the_limits_of_sqlite(search):

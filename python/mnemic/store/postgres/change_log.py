@@ -22,7 +22,6 @@ from mnemic.store.changes import (
     totals_by_user,
 )
 from mnemic.store.embedding_model import check_model
-from mnemic.store.filter_sql import Condition
 from mnemic.store.pending_accesses import RowAccesses
 from mnemic.store.postgres.session import Columns, Session, uuids
 from mnemic.store.postgres.sql import (
@@ -39,6 +38,7 @@ from mnemic.store.postgres.stored import CHANGED, records_of
 from mnemic.store.postgres.vectors import Vectors, sealed_vectors
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec, sealed_ids
+from mnemic.store.sql.session import Condition
 from mnemic.store.values import AccessedRows, LogPosition, Model
 
 _AGENTS: Final = "mnemic.agent_memory_agents"

@@ -6,14 +6,13 @@ from typing import Final, cast
 
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
-from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ROW, USER_KEY
 from mnemic.store.postgres.stored import entries_of, reading_stored
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model
 
 
@@ -60,6 +59,10 @@ class PostgresDialect:
 
     def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
         """Do nothing: the server has checksums of its pages."""
+
+    def among_ids(self, column: str = "id") -> str:
+        """Return the condition that a column is one of a list of UUIDs, which is bound."""
+        return f"{column} = ANY(?)"
 
 
 def _own(session: SqlSession) -> Session:

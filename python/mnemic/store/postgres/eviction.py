@@ -6,12 +6,12 @@ from typing import Any
 from mnemic.model import Scope
 from mnemic.store.changes import Change
 from mnemic.store.eviction import SqlEvictionReads, Write, in_order, rows_to_evict
-from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.change_log import used_by_user, used_bytes
 from mnemic.store.postgres.selected_rows import selected
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import AMONG, ENTRIES, in_scope
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.session import Condition
 from mnemic.store.values import Selection
 
 

@@ -9,15 +9,17 @@ from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.filter import All, references
 from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.filter_sql import Condition, NarrowingCondition, order_by
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.selected_rows import listed, matching_rows, streamed
 from mnemic.store.postgres.session import Session
-from mnemic.store.postgres.sql import ENTRIES, IS_PRESENT, ROW, USER_KEY, narrowed, visible_in
+from mnemic.store.postgres.sql import ENTRIES, IS_PRESENT, ROW, USER_KEY, visible_in
 from mnemic.store.postgres.stored import readable_entries, reading_stored
-from mnemic.store.readable_entries import EntryList, first_readable
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.selection import batches
+from mnemic.store.sql.filters import NarrowingCondition, narrowed, order_by
+from mnemic.store.sql.lists import EntryList, first_readable
+from mnemic.store.sql.session import Condition
 
 
 class PostgresLists(OpenedDatabase):
@@ -140,7 +142,7 @@ def _narrowed_list(
         where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
     if not references(expression, "status"):
         where = f"{where} AND status = 0"
-    sql, bound, is_exact = narrowed(expression, seals=codec.seals)
+    sql, bound, is_exact = narrowed(POSTGRES, expression, seals=codec.seals)
     return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 

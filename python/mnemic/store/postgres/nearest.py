@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import All
 from mnemic.model.rows import RowBatch
-from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.change_log import embedding_model, rows_of
+from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.lists import has_sealed
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session, Vector
@@ -23,7 +23,6 @@ from mnemic.store.postgres.sql import (
     HAS_NO_VECTOR,
     IS_ACTIVE,
     ROW,
-    narrowed,
     visible,
     visible_in,
 )
@@ -31,6 +30,8 @@ from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.filters import narrowed
+from mnemic.store.sql.session import Condition
 from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
@@ -149,7 +150,7 @@ def _entries_among(
 def _selected(codec: RowCodec, wanted: NearestRequest) -> Condition | None:
     """Return the condition of the rows to compare; None if it would hold for too many."""
     expression = All(()) if wanted.filters is None else wanted.filters
-    narrow = narrowed(expression, seals=codec.seals)
+    narrow = narrowed(POSTGRES, expression, seals=codec.seals)
     if not narrow.is_exact:
         return None
     where, values = visible_in(wanted.scope, codec)

@@ -7,13 +7,14 @@ from typing import Any, Final
 from mnemic.model import Expression, Scope
 from mnemic.model.filter import Criteria
 from mnemic.store.duplicates import check_unambiguous
-from mnemic.store.filter_sql import Condition, NarrowingCondition
 from mnemic.store.postgres.session import Columns, Session
-from mnemic.store.postgres.sql import AMONG, ENTRIES, ROW, in_scope, narrowed, visible
+from mnemic.store.postgres.sql import AMONG, ENTRIES, ROW, in_scope, visible
 from mnemic.store.postgres.stored import reading_stored
-from mnemic.store.readable_entries import EntryList, decision
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.selection import selected as decided
+from mnemic.store.sql.filters import NarrowingCondition, narrowed
+from mnemic.store.sql.lists import EntryList, decision
+from mnemic.store.sql.session import Condition
 
 _ANY: Final[Condition] = ("true", [])
 AT_ONCE: Final = 512
@@ -41,7 +42,7 @@ def selected(
     where, values = f"{where} AND {state[0]}", [*values, *state[1]]
     if criteria.expression is None:
         return rows_where(session, where, values)
-    sql, bound, is_exact = narrowed(criteria.expression, seals=codec.seals)
+    sql, bound, is_exact = narrowed(session.dialect, criteria.expression, seals=codec.seals)
     where, values = f"{where} AND {visible(codec)} AND ({sql})", [*values, *bound]
     if is_exact:
         return rows_where(session, where, values)

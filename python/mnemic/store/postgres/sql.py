@@ -5,15 +5,12 @@ constants of this package are concatenated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
 from mnemic.model import Scope
-from mnemic.model.fields import Kind
-from mnemic.model.timestamps import to_microseconds
-from mnemic.store.filter_sql import Condition, FilterSql
 from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, RowCodec, uuid_of
+from mnemic.store.sql.session import Condition
 
 Columns = tuple[Any, ...]
 
@@ -125,33 +122,3 @@ def with_id(scope: Scope, entry_id: UUID) -> Condition:
     """Return `in_scope` for an id: at most one entry, unless the scope is of all users."""
     where, values = in_scope(scope)
     return f"{where} AND id = %s", [*values, entry_id]
-
-
-_BOUND_KINDS: Final[Mapping[Kind, Callable[[Any], object]]] = {
-    Kind.TYPE: int,
-    Kind.STATUS: int,
-    Kind.TIME: to_microseconds,
-    # Beside a double, the server would compare a bigint as a double too.
-    Kind.WHOLE: lambda value: Decimal(value) if isinstance(value, float) else value,
-}
-
-
-class _Postgres:
-    mark = "%s"
-    never = "false"
-    always = "true"
-    sealed = "is_encrypted"
-    holds_nul = False
-    bound: Mapping[Kind, Callable[[Any], object]] = _BOUND_KINDS
-
-    def known(self, condition: str) -> str:
-        return f"coalesce({condition}, false)"
-
-    def among(self, column: str, kind: Kind, values: Sequence[object]) -> Condition | None:
-        if kind in (Kind.WHOLE, Kind.FRACTION):
-            # Numbers one by one: an array would give all of them one type.
-            return f"{column} IN ({', '.join(['%s'] * len(values))})", [*values]
-        return f"{column} = ANY(%s)", [[*values]]
-
-
-narrowed = FilterSql(_Postgres()).narrowed

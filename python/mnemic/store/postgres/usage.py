@@ -5,7 +5,6 @@ from datetime import datetime
 
 from mnemic.model import LongTermMemoryStats, Scope, UserUsage
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.filter_sql import beginning_with
 from mnemic.store.postgres.change_log import used_by_user, used_bytes
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.selected_rows import AT_ONCE
@@ -13,6 +12,7 @@ from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ENTRIES, IS_ACTIVE, ROW, in_scope, visible_in
 from mnemic.store.postgres.stored import readable_entries, reading_stored
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.filters import beginning_with
 from mnemic.store.usage import STATE, SealedCounts, sealed_stats, statistics
 
 _OF_USER = (
@@ -42,7 +42,7 @@ class PostgresUsageReads(OpenedDatabase):
         self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
     ) -> list[UserUsage]:
         """Return the users who have entries, and what these take."""
-        where, values = beginning_with(prefix or "", "user_key", "%s")
+        where, values = beginning_with(prefix or "", "user_key")
         sql = (
             f"SELECT nullif(user_key, ''), (SELECT count(*) {_OF_USER} AND {IS_ACTIVE}), "
             "used_bytes FROM mnemic.agent_memory_walls AS wall "

@@ -8,9 +8,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from mnemic.model import Scope
-from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.dialect import Dialect
+from mnemic.store.sql.session import Condition
 
 ENTRIES: Final = "mnemic.agent_memory_entries"
 LINKS: Final = "mnemic.agent_memory_links"

@@ -6,10 +6,9 @@ from typing import Protocol
 
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
-from mnemic.store.filter_sql import Condition
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model
 
 
@@ -89,4 +88,8 @@ class Dialect(Protocol):
         Raises:
             StoreCorruptError: If a link is damaged or lost.
         """
+        ...
+
+    def among_ids(self, column: str = "id") -> str:
+        """Return the condition that a column is one of a list of UUIDs, which is bound."""
         ...

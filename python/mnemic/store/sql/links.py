@@ -13,14 +13,13 @@ from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_one_user, single
-from mnemic.store.filter_sql import Condition
 from mnemic.store.links import LinkedEntry, ReadLink, ends_of
 from mnemic.store.row_codec import RowCodec, next_version
 from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.reads import entries_of_rows
-from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import LinkEnd, StoredLink
 
 _READ: Final = (

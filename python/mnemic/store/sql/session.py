@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = tuple[Any, ...]
 
+Condition: TypeAlias = tuple[str, list[Any]]
+"""SQL, and the values bound to its placeholders."""
+
 
 class SqlSession(Protocol):
     """Runs statements.

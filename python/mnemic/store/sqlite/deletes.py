@@ -14,8 +14,8 @@ from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import single
-from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.file import SqliteFile

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final, cast
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
-from mnemic.store.filter_sql import Condition
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check_links_of, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
@@ -68,6 +67,10 @@ class SqliteDialect:
     def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
         """Compare the links from rows with their checksums."""
         check_links_of(_own(session), rows)
+
+    def among_ids(self, column: str = "id") -> str:
+        """Return the condition that a column is one of a list of UUIDs, which is bound."""
+        return f"{column} IN (SELECT unhex(value, '-') FROM json_each(?))"
 
 
 def _own(session: SqlSession) -> "GuardedConnection":

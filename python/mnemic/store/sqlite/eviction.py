@@ -6,8 +6,8 @@ from typing import Any
 from mnemic.model import Scope
 from mnemic.store.changes import Change
 from mnemic.store.eviction import SqlEvictionReads, Write, in_order, rows_to_evict
-from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.change_log import used_by_user
 from mnemic.store.sqlite.deletes import remove
 from mnemic.store.sqlite.hardening import GuardedConnection

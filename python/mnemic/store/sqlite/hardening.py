@@ -3,14 +3,16 @@
 import os
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import apsw
+import msgspec
 
 from mnemic.model.deadline import check_deadline
-from mnemic.store.sqlite.sql import Columns, execute_all, fetch, fetch_batches, json_array
+from mnemic.store.sqlite.sql import Columns, execute_all, fetch, fetch_batches
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
@@ -167,12 +169,14 @@ def _statement(sql: str) -> str:
     return sql.replace("mnemic.", "")
 
 
-def _bound(_: apsw.Cursor, number: int, value: object) -> bytes | str:
+def _bound(_: apsw.Cursor, number: int, value: object) -> bytes | str | float:
     """Return a value as it is bound that SQLite knows no type for."""
     if isinstance(value, UUID):
         return value.bytes
     if isinstance(value, list):
-        return json_array(cast("list[int]", value))
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, Decimal):
+        return float(value)
     raise TypeError(f"value {number} is a {type(value).__name__}, which cannot be bound")
 
 

@@ -14,14 +14,15 @@ from mnemic.model.filter import All, references
 from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.filter_sql import Condition, NarrowingCondition, order_by
-from mnemic.store.readable_entries import EntryList, decision, first_readable
 from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec
 from mnemic.store.sealed_columns import COPIED_COLUMNS
 from mnemic.store.selection import batches, selected
-from mnemic.store.sqlite import filter_sql
+from mnemic.store.sql.filters import NarrowingCondition, narrowed, order_by
+from mnemic.store.sql.lists import EntryList, decision, first_readable
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.reads import readable_entries
@@ -166,7 +167,7 @@ def _narrowed_list(
         where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
     if not references(expression, "status"):
         where = f"{where} AND status = 0"
-    sql, bound, is_exact = filter_sql.narrowed(expression, seals=codec.seals)
+    sql, bound, is_exact = narrowed(SQLITE, expression, seals=codec.seals)
     return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 

@@ -6,9 +6,9 @@ from uuid import UUID
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria
 from mnemic.store.duplicates import check_unambiguous
-from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sqlite import filter_sql
+from mnemic.store.sql.filters import narrowed
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import matching_rows
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, integers, json_array
@@ -16,8 +16,8 @@ from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, integers, json_array
 _ANY: Condition = ("1", [])
 # Joined in this order and by this index: the planner would read all entries of the user.
 _ROWS_OF_IDS = (
-    f"SELECT row, id FROM {filter_sql.IDS} CROSS JOIN agent_memory_entries "
-    "INDEXED BY agent_memory_entries_by_id ON id = wanted WHERE 1"
+    "SELECT row, id FROM (SELECT DISTINCT unhex(value, '-') AS wanted FROM json_each(?)) "
+    "CROSS JOIN agent_memory_entries INDEXED BY agent_memory_entries_by_id ON id = wanted WHERE 1"
 )
 
 
@@ -47,7 +47,7 @@ def selected(
     if criteria.expression is None:
         return where, values
     where = f"{where} AND {codec.is_visible_sql}"
-    sql, bound, is_exact = filter_sql.narrowed(criteria.expression, seals=codec.seals)
+    sql, bound, is_exact = narrowed(connection.dialect, criteria.expression, seals=codec.seals)
     where, values = f"{where} AND ({sql})", [*values, *bound]
     if not is_exact:
         rows = matching_rows(connection, codec, criteria.expression, (where, values))
@@ -66,7 +66,7 @@ def _of_rows(scope: Scope, rows: Sequence[int]) -> Condition:
 def _rows_of_ids(connection: GuardedConnection, scope: Scope, ids: Sequence[UUID]) -> list[int]:
     """Return the rows of the entries of a scope that have one of these ids, in any state."""
     where, values = in_scope(scope)
-    found = fetch(connection, f"{_ROWS_OF_IDS} AND {where}", (filter_sql.bound_ids(ids), *values))
+    found = fetch(connection, f"{_ROWS_OF_IDS} AND {where}", (list(ids), *values))
     if scope.all_users:
         check_unambiguous(scope, [entry_id for _, entry_id in found])
     return integers([row for row, _ in found])

@@ -15,8 +15,8 @@ import msgspec
 
 from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
-from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, RowCodec
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.damage import DAMAGED
 
 Columns: TypeAlias = tuple[Any, ...]

@@ -17,7 +17,6 @@ from mnemic.store.added import vectors_of
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import single
 from mnemic.store.eviction import Write
-from mnemic.store.filter_sql import Condition
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
@@ -25,6 +24,7 @@ from mnemic.store.row_codec import (
     changed_columns,
     with_changed,
 )
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.agent_keys import current_key
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import (

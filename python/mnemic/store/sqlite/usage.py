@@ -5,8 +5,8 @@ from datetime import datetime
 
 from mnemic.model import LongTermMemoryStats, Scope, UserUsage
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.filter_sql import beginning_with
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.filters import beginning_with
 from mnemic.store.sqlite.change_log import used_by_user
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.damage import reading_stored
@@ -60,7 +60,7 @@ class SqliteUsageReads(SqliteFile):
         self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
     ) -> list[UserUsage]:
         """Return the users who have entries, and what these take."""
-        where, values = beginning_with(prefix or "", "user_key", "?")
+        where, values = beginning_with(prefix or "", "user_key")
         bound = (to_microseconds(now), agent_id, *values, limit, offset)
         with self._reading() as connection:
             found = fetch(connection, _USERS.format(where=where), bound)
