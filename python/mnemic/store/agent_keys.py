@@ -177,14 +177,14 @@ class Keyring:
         before, self.encryption = self.encryption, encryption
         try:
             self.check(agent_id)
+            keys = self._known_from(agent_id, self._load(agent_id))
+            wanted = encryption.master_key().key_id
+            if keys.stored and keys.stored[-1].key_id == wanted:
+                return keys
+            return self._with_new_key(agent_id, allow_other_keys=True)
         except BaseException:
             self.encryption = before
             raise
-        keys = self._known_from(agent_id, self._load(agent_id))
-        wanted = encryption.master_key().key_id
-        if keys.stored and keys.stored[-1].key_id == wanted:
-            return keys
-        return self._with_new_key(agent_id, allow_other_keys=True)
 
     def forget(self, agent_id: str) -> None:
         """Keep the keys of an agent no longer."""

@@ -13,9 +13,10 @@ import pytest
 
 from mnemic import Encryption, Memory
 from mnemic.errors import BusyThreadError
-from mnemic.store.postgres import agent_keys, positions
+from mnemic.store.postgres import positions
 from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.target import target_of
+from mnemic.store.sql import sealing
 from mnemic.store.values import LogPosition
 from tests.support.interrupts import interrupted_at
 from tests.support.keys import KEY, OTHER_KEY
@@ -128,7 +129,7 @@ def test_a_search_in_the_midst_of_a_question_of_its_own_thread_is_refused_at_onc
 
 def test_a_call_in_the_midst_of_a_read_of_keys_is_refused_at_once(database, monkeypatch):
     """As that of a signal handler, which would wait for the one connection that reads them."""
-    stored_keys, refused = agent_keys.stored_keys, []
+    stored_keys, refused = sealing.stored_keys, []
 
     def interrupted(*args):
         with pytest.raises(BusyThreadError):
@@ -138,7 +139,7 @@ def test_a_call_in_the_midst_of_a_read_of_keys_is_refused_at_once(database, monk
 
     with Memory(database, embedder=None, encryption=Encryption(KEY)) as memory:
         memory.add("first", sensitive=True)
-        monkeypatch.setattr(agent_keys, "stored_keys", interrupted)
+        monkeypatch.setattr(sealing, "stored_keys", interrupted)
         memory.rotate_key(OTHER_KEY)
         monkeypatch.undo()
         assert refused

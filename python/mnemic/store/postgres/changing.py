@@ -18,7 +18,6 @@ from mnemic.protocols import UserLimit
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import check_unambiguous, single
 from mnemic.store.eviction import Write
-from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import evict_entries, remove
 from mnemic.store.postgres.opened_database import OpenedDatabase
@@ -46,6 +45,7 @@ from mnemic.store.postgres.vectors import (
 from mnemic.store.postgres.writes import STORED_ROW, write_changed
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec, uuid_of, with_changed
+from mnemic.store.sql.sealing import current_key
 from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
 _AT_ONCE: Final = 256

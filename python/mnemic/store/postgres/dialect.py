@@ -10,8 +10,11 @@ from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ROW, USER_KEY
 from mnemic.store.postgres.stored import entries_of, reading_stored
+from mnemic.store.postgres.vectors import opened_vectors, under_other_keys, write_sealed
 from mnemic.store.quota import NO_QUOTAS, Quotas
-from mnemic.store.row_codec import RowCodec
+from mnemic.store.row_codec import RowCodec, sealed_ids
+from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model
 
@@ -63,6 +66,26 @@ class PostgresDialect:
     def among_ids(self, column: str = "id") -> str:
         """Return the condition that a column is one of a list of UUIDs, which is bound."""
         return f"{column} = ANY(?)"
+
+    def under_other_keys(self, agent_id: str, key_id: bytes, after: int = 0) -> Condition:
+        """Return the SELECT of an agent's rows that, or a vector of which, other keys seal."""
+        return under_other_keys(agent_id, key_id, after)
+
+    def opened_vectors(
+        self, session: SqlSession, codec: SealingRowCodec, agent_id: str, stored: list[Columns]
+    ) -> list[PlainVector]:
+        """Return all sealed vectors of stored rows in plain text."""
+        return opened_vectors(_own(session), codec, agent_id, sealed_ids(stored))
+
+    def write_sealed(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        rows: Sequence[int],  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all were opened
+        vectors: Sequence[Columns],
+    ) -> None:
+        """Write sealed vectors over those of their rows."""
+        write_sealed(_own(session), agent_id, vectors)
 
 
 def _own(session: SqlSession) -> Session:

@@ -6,11 +6,11 @@ from typing import Any, Final, Protocol
 from mnemic.store.add_job import AddJob
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, encoded
 from mnemic.store.pending_accesses import AccessFlush
-from mnemic.store.postgres.agent_keys import check_no_key, current_key
 from mnemic.store.postgres.change_log import write_accesses
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.writes import add
 from mnemic.store.row_codec import uuid_of
+from mnemic.store.sql.sealing import check_no_key, current_key
 
 _LOGGED: Final = (
     "SELECT EXISTS (SELECT FROM mnemic.agent_memory_changes WHERE agent_id = %s "

@@ -37,6 +37,7 @@ class OpenedDatabase(OpenedSql):
     ) -> None:
         self.path = target.shown
         self._codec = codec
+        self._is_read_only = read_only
         self._max_stale = max_stale
         self._database = SHARED.opened(target, read_only=read_only)
         self._release = weakref.finalize(self, SHARED.released, self._database)
@@ -84,14 +85,17 @@ class OpenedDatabase(OpenedSql):
         *,
         deadline: float | None = None,
         one_moment: bool = False,
+        apart: bool = False,
     ) -> Result:
         agents = None if agent_id is None else [agent_id]
         connections = self._usable().connections
-        return connections.read(agents, work, deadline=deadline, one_moment=one_moment)
+        return connections.read(agents, work, deadline=deadline, one_moment=one_moment, apart=apart)
 
-    def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
-        database = self._writable()
-        return database.writer_of(agent_id).write(AgentJob(agent_id, job))
+    def _write(
+        self, agent_id: str, job: Callable[[Session], Result], *, is_idempotent: bool = False
+    ) -> Future[Result]:
+        whole = AgentJob(agent_id, job, is_idempotent=is_idempotent)
+        return self._writable().writer_of(agent_id).write(whole)
 
     def _write_pending_accesses(self, agent_id: str) -> None:
         """Hand in the writing of an agent's accesses before the next write."""

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.duplicates import single
 from mnemic.store.postgres.cached_rows import cached_rows, row_changes
-from mnemic.store.postgres.sealing import PostgresSealing
+from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
@@ -35,11 +36,21 @@ from mnemic.store.postgres.stored import (
 )
 from mnemic.store.postgres.vectors import Vectors, own_vectors, sealed_vectors
 from mnemic.store.readable_entries import with_vectors
-from mnemic.store.row_codec import EncodedRow, RowCodec, sealed_ids, uuid_of
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    ENCRYPTED,
+    EncodedRow,
+    RowCodec,
+    sealed_ids,
+    uuid_of,
+)
+from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.values import EntryRow, EntryVectors, OwnedId, StoredEntry
 
+_CONTENT: Final = 1 + COLUMN_NAMES.index("content")
 
-class PostgresReads(PostgresSealing):
+
+class PostgresReads(OpenedDatabase):
     """Reads entries by id and by row; see `Store`."""
 
     def get(
@@ -139,6 +150,17 @@ class PostgresReads(PostgresSealing):
             ),
         )
         return cached.of(rows)
+
+    def _under_former_keys(self, agent_id: str, rows: Sequence[Columns]) -> list[int]:
+        """Return the numbers of sealed rows that no present key of their agent opens.
+
+        They were resealed since they were read: that changes nothing of them, and is not logged.
+        """
+        sealed = [row for row in rows if row[ENCRYPTED]]
+        if not (sealed and isinstance(self._codec, SealingRowCodec)):
+            return []
+        known = set(map(sealed_prefix, self._codec.keyring.keys(agent_id).sealers))
+        return [row[0] for row in sealed if row[_CONTENT][:PREFIX] not in known]
 
     def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of an active entry, or None if the scope has no such entry."""

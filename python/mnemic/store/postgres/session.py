@@ -190,6 +190,10 @@ class Session:
         """Run a statement; return all its rows."""
         return self.connection.execute(_statement(sql), tuple(values), binary=True).fetchall()
 
+    def fetch_checked(self, sql: str, values: Sequence[Any]) -> list[Columns]:
+        """Return the same: the server has checksums of its pages."""
+        return self.fetch(sql, values)
+
     def fetch_each(self, *statements: tuple[str, Sequence[Any]]) -> list[list[Columns]]:
         """Run statements, given with their values; return the rows of each.
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from mnemic.model import (
     Scope,
     VerifyReport,
 )
+from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
@@ -37,8 +39,8 @@ from mnemic.store.postgres import (
 )
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows
-from mnemic.store.postgres.changing import PostgresChanges
-from mnemic.store.postgres.jobs import AgentAddJob
+from mnemic.store.postgres.changing import PostgresChanges, delete_all
+from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
 from mnemic.store.postgres.lists import PostgresLists
 from mnemic.store.postgres.nearest import PostgresVectorSearch
 from mnemic.store.postgres.reads import PostgresReads
@@ -48,8 +50,10 @@ from mnemic.store.postgres.target import target_of
 from mnemic.store.postgres.usage import PostgresUsageReads
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.sql.links import SqlLinks
+from mnemic.store.sql.sealing import SqlSealing, delete_keys
 from mnemic.store.values import (
     AccessCount,
     AccessedRows,
@@ -73,6 +77,7 @@ class PostgresStore(
     PostgresVectorSearch,
     PostgresUsageReads,
     PostgresReembedding,
+    SqlSealing,
     NoSnapshots,
 ):
     """Keeps memories in the schema `mnemic` of a PostgreSQL database; see `Store`.
@@ -303,6 +308,22 @@ class PostgresStore(
         self._usable()
         place = target_of(os.fsdecode(target))
         self._read(None, lambda on: backup_to(on, place, report), one_moment=True)
+
+    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
+        """Destroy the keys of an agent, and delete its entries; return their ids."""
+        everyone = Scope(agent_id, all_users=True)
+
+        def forget(on: Session) -> list[UUID]:
+            delete_keys(on, agent_id)
+            return delete_all(on, self._codec, everyone, EVERY_ENTRY)
+
+        def forgotten(ids: list[UUID]) -> list[UUID]:
+            if isinstance(self._codec, SealingRowCodec):
+                self._codec.keyring.forget(agent_id)
+            return ids
+
+        writer = self._writable().writer_of(agent_id)
+        return writer.write(AgentJob(agent_id, forget), forgotten)
 
     def need_vectors(
         self,

@@ -8,14 +8,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.crypto.envelope import header
 from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
-from mnemic.store.postgres.session import Session, Vector
+from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS
 from mnemic.store.postgres.stored import reading_stored
 from mnemic.store.row_codec import RowCodec, vector_of
-from mnemic.store.sealing_codec import broken, log_broken
+from mnemic.store.sealing_codec import PREFIX, broken, log_broken, sealed_prefix
+from mnemic.store.sql.dialect import PlainVector
+from mnemic.store.sql.session import Condition
 from mnemic.store.values import Model
 
 _COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
@@ -232,3 +235,53 @@ def opened(
             vector_of(codec.open_vector(place, model, part, blob)).astype(np.float32, copy=False)
             for part, blob in enumerate(blobs)
         )
+
+
+_UNDER_OTHER_KEYS: Final = (
+    f"SELECT row FROM {ENTRIES} WHERE agent_id = ? AND is_encrypted "
+    f"AND left(content, {PREFIX}) <> ? AND row > ? "
+    f"UNION SELECT entry_row FROM {SEALED_VECTORS} WHERE agent_id = ? "
+    "AND substr(sealed, 1, 9) <> ? AND entry_row > ?"
+)
+_SEALED_OF_ROWS: Final = (
+    f"SELECT entry_row, model, part, sealed FROM {SEALED_VECTORS} "
+    "WHERE agent_id = ? AND entry_row = ANY(?) ORDER BY entry_row, model, part"
+)
+_UPDATE_SEALED: Final = (
+    f"UPDATE {SEALED_VECTORS} AS v SET sealed = new.sealed "
+    "FROM unnest(?::bytea[], ?::bigint[], ?::text[], ?::integer[]) "
+    "AS new (sealed, row, model, part) WHERE v.agent_id = ? AND v.entry_row = new.row "
+    "AND v.model = new.model AND v.part = new.part"
+)
+
+
+def under_other_keys(agent_id: str, key_id: bytes, after: int) -> Condition:
+    """Return the SELECT of an agent's rows that, or a vector of which, other keys seal."""
+    values = [agent_id, sealed_prefix(key_id), after, agent_id, header(key_id), after]
+    return _UNDER_OTHER_KEYS, values
+
+
+def opened_vectors(
+    session: Session, codec: RowCodec, agent_id: str, ids: Mapping[int, bytes]
+) -> list[PlainVector]:
+    """Return all sealed vectors of rows, given with their entries' ids, in plain text.
+
+    Raises:
+        SealBrokenError: If one does not open.
+    """
+    plain: list[PlainVector] = []
+    found = session.fetch(_SEALED_OF_ROWS, (agent_id, list(ids)))
+    for (row, model), parts in groupby(found, itemgetter(0, 1)):
+        own = list(parts)
+        vectors = opened(codec, (agent_id, ids[row]), model, [blob for *_, blob in own])
+        plain += [
+            (model, part, row, vector.tobytes())
+            for (_, _, part, _), vector in zip(own, vectors, strict=True)
+        ]
+    return plain
+
+
+def write_sealed(session: Session, agent_id: str, vectors: Sequence[Columns]) -> None:
+    """Write sealed vectors, each with its row, model and part, over those of their rows."""
+    if vectors:
+        session.run(_UPDATE_SEALED, (*map(list, zip(*vectors, strict=True)), agent_id))

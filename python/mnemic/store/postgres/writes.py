@@ -22,7 +22,6 @@ from mnemic.store.duplicates import (
 )
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
-from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import evict_entries, remove_others
 from mnemic.store.postgres.session import Columns, Session
@@ -63,6 +62,7 @@ from mnemic.store.row_codec import (
     with_changed,
 )
 from mnemic.store.sql.links import end_supersession, supersede
+from mnemic.store.sql.sealing import current_key
 from mnemic.store.values import Model, ReplacedEntry
 
 Place: TypeAlias = tuple[str, bytes]

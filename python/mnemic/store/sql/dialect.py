@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model
+
+PlainVector: TypeAlias = tuple[str, int, int, bytes]
+"""A sealed row's vector in plain text: its model, chunk, row and bytes."""
 
 
 class Dialect(Protocol):
@@ -92,4 +96,37 @@ class Dialect(Protocol):
 
     def among_ids(self, column: str = "id") -> str:
         """Return the condition that a column is one of a list of UUIDs, which is bound."""
+        ...
+
+    def under_other_keys(self, agent_id: str, key_id: bytes, after: int = 0) -> Condition:
+        """Return the SELECT of the rows of an agent of which something is sealed under other keys.
+
+        Args:
+            agent_id: The agent.
+            key_id: The key that they are not sealed under.
+            after: Only later rows.
+        """
+        ...
+
+    def opened_vectors(
+        self, session: SqlSession, codec: SealingRowCodec, agent_id: str, stored: list[Columns]
+    ) -> list[PlainVector]:
+        """Return the sealed vectors of stored rows, each the columns of `row`, in plain text.
+
+        Raises:
+            SealBrokenError: If one does not open, or a row is damaged.
+        """
+        ...
+
+    def write_sealed(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        rows: Sequence[int],
+        vectors: Sequence[Columns],
+    ) -> None:
+        """Write the sealed vectors of rows, each with its row, model and chunk, over theirs.
+
+        Vectors of the rows that were not opened are deleted.
+        """
         ...

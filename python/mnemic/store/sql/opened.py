@@ -16,6 +16,7 @@ class OpenedSql(ABC):
     """One database, which every part of a store reads and writes."""
 
     _codec: RowCodec
+    _is_read_only: bool
     _dialect: ClassVar[Dialect]
 
     @abstractmethod
@@ -26,6 +27,7 @@ class OpenedSql(ABC):
         *,
         deadline: float | None = None,
         one_moment: bool = False,
+        apart: bool = False,
     ) -> Result:
         """Run reads on one connection.
 
@@ -34,8 +36,17 @@ class OpenedSql(ABC):
             work: The reads; on a lost connection they run once more.
             deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
             one_moment: Whether all of them see the same state.
+            apart: Whether the calling thread may be reading already.
         """
 
     @abstractmethod
-    def _write(self, agent_id: str, job: Callable[[SqlSession], Result]) -> Future[Result]:
-        """Hand in a write of an agent's rows, which runs in a transaction with others."""
+    def _write(
+        self, agent_id: str, job: Callable[[SqlSession], Result], *, is_idempotent: bool = False
+    ) -> Future[Result]:
+        """Hand in a write of an agent's rows, which runs in a transaction with others.
+
+        Args:
+            agent_id: The agent.
+            job: The write.
+            is_idempotent: Whether doing it twice is as good as once.
+        """

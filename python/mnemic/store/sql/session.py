@@ -58,3 +58,7 @@ class SqlSession(Protocol):
     def pipeline(self) -> AbstractContextManager[None]:
         """Send statements without waiting for those before, where they cross a network."""
         ...
+
+    def fetch_checked(self, sql: str, values: Sequence[Any]) -> list[Columns]:
+        """Return rows that are compared with their sums, after the changes of this write."""
+        ...

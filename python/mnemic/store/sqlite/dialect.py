@@ -9,10 +9,13 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check_links_of, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
+from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
 from mnemic.store.sqlite.sql import BY_ROW, USER_KEY
 from mnemic.store.values import Model
 
@@ -71,6 +74,26 @@ class SqliteDialect:
     def among_ids(self, column: str = "id") -> str:
         """Return the condition that a column is one of a list of UUIDs, which is bound."""
         return f"{column} IN (SELECT unhex(value, '-') FROM json_each(?))"
+
+    def under_other_keys(self, agent_id: str, key_id: bytes, after: int = 0) -> Condition:
+        """Return the SELECT of the rows of an agent that are sealed under other keys."""
+        return under_other_keys(agent_id, key_id, after)
+
+    def opened_vectors(
+        self, session: SqlSession, codec: SealingRowCodec, agent_id: str, stored: list[Columns]
+    ) -> list[PlainVector]:
+        """Return the own vectors of sealed rows in plain text, after a look at their checksums."""
+        return opened_vectors(_own(session), codec, agent_id, stored)
+
+    def write_sealed(
+        self,
+        session: SqlSession,
+        agent_id: str,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - see `owned`
+        rows: Sequence[int],
+        vectors: Sequence[Columns],
+    ) -> None:
+        """Write sealed vectors over those of their rows; delete shadow vectors."""
+        write_sealed(_own(session), rows, vectors)
 
 
 def _own(session: SqlSession) -> "GuardedConnection":

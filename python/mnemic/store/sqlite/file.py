@@ -59,11 +59,12 @@ class SqliteFile(OpenedSql):
 
     def _read(
         self,
-        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        agent_id: str | None,  # noqa: ARG002 - all share a file
         work: Callable[[GuardedConnection], Result],
         *,
         deadline: float | None = None,
         one_moment: bool = False,
+        apart: bool = False,  # noqa: ARG002 - all reads are
     ) -> Result:
         with self._connections.reading(deadline) as on:
             if not one_moment:
@@ -73,8 +74,10 @@ class SqliteFile(OpenedSql):
 
     def _write(
         self,
-        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        agent_id: str | None,  # noqa: ARG002 - all share a file
         job: Callable[[GuardedConnection], Result],
+        *,
+        is_idempotent: bool = False,  # noqa: ARG002 - no connection is lost
     ) -> Future[Result]:
         self._connections.check_writable()
         return self._writer.write(job)

@@ -141,6 +141,11 @@ class GuardedConnection(apsw.Connection):
         self.execute("RELEASE part")
         self.summed_rows.forget()
 
+    def fetch_checked(self, sql: str, values: Sequence[Any]) -> list[Columns]:
+        """Return rows that are compared with their sums, after the changes of this write."""
+        self.summed_rows.settle_rows(self)
+        return self.fetch(sql, values)
+
     def renew(self) -> None:
         """Reset the count of steps."""
         self._work.steps = 0

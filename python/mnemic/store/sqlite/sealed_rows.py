@@ -3,20 +3,30 @@
 A sealed row that is damaged costs itself alone: reads of many rows leave it out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mnemic._core import RECORD_COLUMNS, VectorSums
 from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model.rows import Record
-from mnemic.store.row_codec import ENCRYPTED, ENTRY_ID, RowCodec
-from mnemic.store.sealing_codec import broken, log_broken
+from mnemic.store.row_codec import ENCRYPTED, ENTRY_ID, RowCodec, sealed_ids
+from mnemic.store.sealing_codec import (
+    PREFIX,
+    SealingRowCodec,
+    broken,
+    log_broken,
+    sealed_prefix,
+)
+from mnemic.store.sql.dialect import PlainVector
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.checksums import Sums, VerifiedSums, added, check, check_vectors
 from mnemic.store.sqlite.damage import plain_records
-from mnemic.store.sqlite.sql import Columns
+from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
+from mnemic.store.sqlite.sql import Columns, execute_all, fetch, json_array
 
 _STATUS = RECORD_COLUMNS.index("status")
 _FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
@@ -189,3 +199,51 @@ class VectorOpener(NamedTuple):
             if dimensions and len(blob) != 4 * dimensions:
                 raise broken(self.sealed[row], _DAMAGED_VECTOR)
         return opened
+
+
+_UNDER_OTHER_KEYS: Final = (
+    "SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_seal "
+    f"WHERE agent_id = ? AND is_encrypted <> 0 AND substr(content, 1, {PREFIX}) <> ? AND row > ?"
+)
+_OWN_VECTORS: Final = (
+    "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
+    f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND {IS_OWN} "
+    "ORDER BY model, entry_row, part"
+)
+_UPDATE_VECTOR: Final = (
+    "UPDATE agent_memory_embeddings SET embedding = ? "
+    "WHERE entry_row = ? AND model = ? AND part = ?"
+)
+
+
+def under_other_keys(agent_id: str, key_id: bytes, after: int) -> Condition:
+    """Return the SELECT of the rows of an agent that are sealed under other keys."""
+    return _UNDER_OTHER_KEYS, [agent_id, sealed_prefix(key_id), after]
+
+
+def opened_vectors(
+    connection: GuardedConnection, codec: SealingRowCodec, agent_id: str, stored: list[Columns]
+) -> list[PlainVector]:
+    """Return the own vectors of sealed rows in plain text, after a look at their checksums.
+
+    Raises:
+        SealBrokenError: If one does not open, or a row is damaged.
+    """
+    known, ids = check(stored).vectors, sealed_ids(stored)
+    found = fetch(connection, _OWN_VECTORS, (json_array(list(ids)),))
+    plain: list[PlainVector] = []
+    for model, of_model in groupby(found, itemgetter(2)):
+        vectors = [vector[:2] for vector in of_model]
+        opened = VectorOpener(codec, agent_id, model, ids).checked(vectors, known)
+        for row, parts in groupby(opened, itemgetter(0)):
+            plain += [(model, part, row, blob) for part, (_, blob) in enumerate(parts)]
+    return plain
+
+
+def write_sealed(
+    connection: GuardedConnection, rows: Sequence[int], vectors: Sequence[Columns]
+) -> None:
+    """Write sealed vectors over those of their rows; shadow vectors, which are rebuilt, go."""
+    execute_all(connection, _UPDATE_VECTOR, vectors)
+    connection.summed_rows.write_vectors(rows)
+    execute_all(connection, DELETE_OF_ROW, [(row,) for row in rows])

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import msgspec
 
@@ -20,6 +21,7 @@ from mnemic.model import (
     Scope,
     VerifyReport,
 )
+from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
@@ -36,6 +38,7 @@ from mnemic.store.pending_accesses import AccessFlush
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.links import SqlLinks
+from mnemic.store.sql.sealing import SqlSealing, delete_keys
 from mnemic.store.sqlite import (
     change_log,
     change_marks,
@@ -47,12 +50,12 @@ from mnemic.store.sqlite import (
 )
 from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
+from mnemic.store.sqlite.deletes import SqliteDeletes, delete_all
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.reads import SqliteReads
 from mnemic.store.sqlite.reembedding import SqliteReembedding
-from mnemic.store.sqlite.sealing import SqliteSealing
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.updates import SqliteUpdates
 from mnemic.store.sqlite.usage import SqliteUsageReads
@@ -81,7 +84,8 @@ class SqliteStore(
     SqliteUpdates,
     SqliteUsageReads,
     SqliteReembedding,
-    SqliteSealing,
+    SqliteDeletes,
+    SqlSealing,
     NoVectorSearch,
 ):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
@@ -278,6 +282,16 @@ class SqliteStore(
     def _rows_without_sums(self, after: int) -> list[int]:
         with self._reading() as connection:
             return verification.rows_without_sums(connection, after)
+
+    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
+        """Destroy the keys of an agent, and delete its entries; return their ids."""
+        everyone = Scope(agent_id, all_users=True)
+
+        def forget(limit: int | None, on: GuardedConnection) -> list[UUID]:
+            delete_keys(on, agent_id)
+            return delete_all(on, self._codec, everyone, EVERY_ENTRY, limit=limit)
+
+        return self._write_or_parts(forget)
 
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the agent's embedding model, None without any vector."""

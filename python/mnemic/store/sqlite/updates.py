@@ -24,8 +24,8 @@ from mnemic.store.row_codec import (
     changed_columns,
     with_changed,
 )
+from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.session import Condition
-from mnemic.store.sqlite.agent_keys import current_key
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,

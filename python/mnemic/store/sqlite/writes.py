@@ -20,7 +20,7 @@ from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, ENTRY_ID, RowCodec, with_changed
 from mnemic.store.sql.links import end_supersession, supersede
-from mnemic.store.sqlite.agent_keys import check_no_key, current_key, is_stored
+from mnemic.store.sql.sealing import check_no_key, current_key
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, encoded_row, entries_of
 from mnemic.store.sqlite.damage import reading_stored, uuids_of
@@ -102,11 +102,12 @@ def _under_current_key(
         if any(new.entry.sensitive for new in rows):
             check_no_key(connection, agent_id)
         return rows, rules
-    if not any(new.entry.is_encrypted for new in rows) or is_stored(
-        connection, agent_id, rules.key
-    ):
+    if not any(new.entry.is_encrypted for new in rows):
         return rows, rules
-    rules = rules._replace(key=current_key(connection, rules.codec, agent_id))
+    key = current_key(connection, rules.codec, agent_id)
+    if rules.key == key:
+        return rows, rules
+    rules = rules._replace(key=key)
     model = None if rules.model is None else rules.model[0]
     given, vectors = [new.given for new in rows], [new.vectors for new in rows]
     return new_rows(rules.codec, given, vectors, model), rules
