@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemorySortOrder
-from mnemic.store import selection
-from mnemic.store.selection import FIRST_BATCH, MAX_BATCH, MAX_CHARACTERS, batches, selected
+from mnemic.store.sql import lists
+from mnemic.store.sql.lists import FIRST_BATCH, MAX_BATCH, MAX_CHARACTERS, batches, selected
 from tests.store.contract import AGENT, added, matched, paged
 from tests.support.clock import MICROSECOND, NOON
 from tests.support.entries import numbered, uid
@@ -89,7 +89,7 @@ def test_a_list_of_many_batches_has_its_order_limit_and_offset(many):
 def test_a_list_is_of_one_moment_whatever_is_written_meanwhile(stores, monkeypatch):
     store, other = stores
     added(store, "a", [numbered(at, tags=["even"]) for at in range(600)])
-    calls, decide = [], selection.matches
+    calls, decide = [], lists.matches
 
     def deciding_late(expression, records):
         if not calls:
@@ -97,7 +97,7 @@ def test_a_list_is_of_one_moment_whatever_is_written_meanwhile(stores, monkeypat
         calls.append(len(records))
         return decide(expression, records)
 
-    monkeypatch.setattr(selection, "matches", deciding_late)
+    monkeypatch.setattr(lists, "matches", deciding_late)
     assert len(matched(store, AGENT, where=EVEN, limit=1000)) == 600
     assert len(calls) > 2
     assert matched(store, AGENT, where=EVEN) == []
@@ -108,7 +108,7 @@ def test_an_error_of_the_decision_is_raised_and_the_store_goes_on(many, monkeypa
         raise ValueError("a time outside the years 1 to 9999")
 
     with monkeypatch.context() as patch:
-        patch.setattr(selection, "matches", failing)
+        patch.setattr(lists, "matches", failing)
         with pytest.raises(StoreCorruptError, match="damaged"):
             matched(many, where=EVEN)
     assert matched(many, where=EVEN, limit=1) == [1498]
@@ -118,6 +118,6 @@ def test_an_error_of_the_decision_is_raised_and_the_store_goes_on(many, monkeypa
 
 @pytest.mark.plain_text("lists of sealed entries are always decided")
 def test_a_filter_that_needs_no_decision_is_not_decided(many, monkeypatch):
-    monkeypatch.delattr(selection, "matches")
+    monkeypatch.delattr(lists, "matches")
     where = {"type": "fact", "created_at": {"gte": NOON + 1498 * MICROSECOND}}
     assert matched(many, where=where) == [1499, 1498]

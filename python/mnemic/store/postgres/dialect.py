@@ -30,6 +30,12 @@ class PostgresDialect:
         "(agent_id, from_row, to_row, type, strength, created_at) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (agent_id, from_row, to_row, type)"
     )
+    is_sealed = "is_encrypted"
+    sealed_content = "content"
+    entries_of_wall = (
+        "FROM mnemic.agent_memory_entries AS entry WHERE entry.agent_id = wall.agent_id "
+        "AND coalesce(entry.user_id, '') = wall.user_key"
+    )
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -86,6 +92,10 @@ class PostgresDialect:
     ) -> None:
         """Write sealed vectors over those of their rows."""
         write_sealed(_own(session), agent_id, vectors)
+
+    def in_order(self, columns: str, where: str, order: str) -> str:
+        """Return the statement that reads columns of the entries of a condition, in an order."""
+        return f"SELECT {columns} FROM mnemic.agent_memory_entries WHERE {where} ORDER BY {order}"
 
 
 def _own(session: SqlSession) -> Session:

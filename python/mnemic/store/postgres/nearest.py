@@ -12,7 +12,6 @@ from mnemic.model.filter import All
 from mnemic.model.rows import RowBatch
 from mnemic.store.postgres.change_log import embedding_model, rows_of
 from mnemic.store.postgres.dialect import POSTGRES
-from mnemic.store.postgres.lists import has_sealed
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import (
@@ -31,6 +30,7 @@ from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.filters import narrowed
+from mnemic.store.sql.lists import has_sealed
 from mnemic.store.sql.session import Condition
 from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows

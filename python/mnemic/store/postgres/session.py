@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = tuple[Any, ...]
 
+_STREAMED_AT_ONCE: Final = 512
 _PREPARED_AFTER: Final = 5
 """Uses of a statement after which the server keeps its plan."""
 
@@ -262,6 +263,11 @@ class Session:
             cursor.execute(_statement(sql), tuple(values))
             while part := cursor.fetchmany(size):
                 yield part
+
+    def stream(self, sql: str, values: Sequence[Any]) -> Generator[Columns, None, None]:
+        """Run a statement in a transaction; yield its rows one by one."""
+        for batch in self.batches(sql, values, _STREAMED_AT_ONCE):
+            yield from batch
 
     def parts(self, sql: str, values: Sequence[Any]) -> Generator[list[Columns], None, None]:
         """Run a statement; yield its rows, all at once: they came in one message."""

@@ -41,19 +41,19 @@ from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows
 from mnemic.store.postgres.changing import PostgresChanges, delete_all
 from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
-from mnemic.store.postgres.lists import PostgresLists
 from mnemic.store.postgres.nearest import PostgresVectorSearch
 from mnemic.store.postgres.reads import PostgresReads
 from mnemic.store.postgres.reembedding import PostgresReembedding
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import target_of
-from mnemic.store.postgres.usage import PostgresUsageReads
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.sql.links import SqlLinks
+from mnemic.store.sql.lists import SqlLists
 from mnemic.store.sql.sealing import SqlSealing, delete_keys
+from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.values import (
     AccessCount,
     AccessedRows,
@@ -71,11 +71,11 @@ _UNKNOWN: bool | None = None
 
 class PostgresStore(
     PostgresReads,
-    PostgresLists,
+    SqlLists,
     SqlLinks,
     PostgresChanges,
     PostgresVectorSearch,
-    PostgresUsageReads,
+    SqlUsage,
     PostgresReembedding,
     SqlSealing,
     NoSnapshots,

@@ -4,6 +4,7 @@ Every statement that touches an agent's data names the agent. Values are always 
 constants of this package are concatenated.
 """
 
+import sys
 from typing import Any, Final
 from uuid import UUID
 
@@ -65,3 +66,8 @@ def with_id(dialect: Dialect, scope: Scope, entry_id: UUID) -> Condition:
     if scope.all_users:
         return where, values
     return f"{where} AND {dialect.user_key} = ?", [*values, scope.user_id or ""]
+
+
+def cut(limit: int, offset: int) -> tuple[int, int]:
+    """Return a limit and an offset as they are bound: no table has more rows than they can say."""
+    return min(limit, sys.maxsize), min(offset, sys.maxsize)

@@ -25,12 +25,18 @@ class Dialect(Protocol):
         user_key: The user of a row in its unique index; no user is an empty text.
         insert_link: INSERT of a link (agent, from, to, type, strength, time), up to what is done
             if there is one.
+        is_sealed: Condition of sealed rows, as in the index of them.
+        entries_of_wall: FROM and WHERE of the entries, `entry`, of the user of a row, `wall`.
+        sealed_content: The content of a sealed row, which is read for its codec.
     """
 
     row: str
     by_row: str
     user_key: str
     insert_link: str
+    is_sealed: str
+    entries_of_wall: str
+    sealed_content: str
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -129,4 +135,8 @@ class Dialect(Protocol):
 
         Vectors of the rows that were not opened are deleted.
         """
+        ...
+
+    def in_order(self, columns: str, where: str, order: str) -> str:
+        """Return the statement that reads columns of the entries of a condition, in an order."""
         ...

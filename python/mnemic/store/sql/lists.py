@@ -1,15 +1,54 @@
-"""The lists and counts of the stores in SQL."""
+"""The lists and counts of the stores in SQL.
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import NamedTuple
+A statement narrows: it yields the rows of a condition that holds for every match, in the order of
+the list. The core then decides each row, so that no store has a truth table of its own.
+"""
 
-from mnemic.model import Expression, MemoryEntry
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from itertools import compress, islice
+from typing import Final, NamedTuple, TypeAlias
+
+from mnemic._core import RECORD_COLUMNS, distinct_values, matches
+from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope
+from mnemic.model.distinct import DistinctQuery, DistinctValue
+from mnemic.model.fields import Kind, MemoryField
+from mnemic.model.filter import All, references
+from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.readable_entries import Rows
-from mnemic.store.row_codec import RowCodec
-from mnemic.store.selection import Decide, by_filter
-from mnemic.store.sql.filters import NarrowingCondition
+from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec
+from mnemic.store.sealed_columns import COPIED_COLUMNS
+from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, cut, visible_in
+from mnemic.store.sql.dialect import Dialect
+from mnemic.store.sql.filters import NarrowingCondition, narrowed, order_by
+from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.reads import readable_entries
+from mnemic.store.sql.session import Columns, Condition, SqlSession
+
+Decide: TypeAlias = Callable[[list[Record]], Sequence[bool]]
+"""Returns whether each record of a batch is selected, in their order."""
+
+FIRST_BATCH: Final = 64
+"""Records of the first batch; each next batch is twice as large, because a short list ends early.
+"""
+
+MAX_BATCH: Final = 512
+MAX_CHARACTERS: Final = 4_000_000
+"""Characters of the texts of a batch, except for its last record."""
+
+_CONTENT, _TAGS, _METADATA = map(RECORD_COLUMNS.index, ("content", "tags", "metadata"))
+
+
+_CONTENT_COLUMN: Final = COLUMN_NAMES.index("content")
+_KEPT_COLUMNS: Final = frozenset({"agent_id", "id", "is_encrypted"})
+"""Columns that a codec is always given."""
+
+_SEALED_COLUMNS: Final = _KEPT_COLUMNS.union(COPIED_COLUMNS)
+"""Columns that a codec which seals is always given, beside the content of sealed rows."""
 
 
 class EntryList(NamedTuple):
@@ -28,6 +67,147 @@ class EntryList(NamedTuple):
     order: str
     limit: int
     offset: int = 0
+
+
+class SqlLists(OpenedSql):
+    """Lists and counts entries by filter; see `Lists`."""
+
+    def matching(
+        self,
+        scope: Scope,
+        expression: Expression,
+        page: MemoryFilter,
+        *,
+        now: datetime,
+        deadline: float | None = None,
+    ) -> list[MemoryEntry]:
+        """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
+        narrow = self._narrowed(scope, expression, now, include_deleted=page.include_forgotten)
+        order = f"{order_by(page.list_order)}{self._then_by_user(scope)}"
+        wanted = EntryList(narrow, expression, order, page.limit, page.offset)
+        return self._listed(scope, wanted, deadline)
+
+    def page(
+        self,
+        scope: Scope,
+        expression: Expression,
+        after: PageCursor | None,
+        limit: int,
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        offset: int = 0,
+        deadline: float | None = None,
+    ) -> list[MemoryEntry]:
+        """Return the next entries of a scope for which a filter's tree is true, newest first."""
+        narrow = self._narrowed(scope, expression, now, include_deleted=include_deleted)
+        if after is not None:
+            is_after, bound = self._after(scope, after)
+            sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
+            narrow = narrow._replace(sql=sql, values=values)
+        order = f"created_at DESC, id{self._then_by_user(scope)}"
+        wanted = EntryList(narrow, expression, order, limit, offset)
+        return self._listed(scope, wanted, deadline)
+
+    def _listed(self, scope: Scope, wanted: EntryList, deadline: float | None) -> list[MemoryEntry]:
+        def work(on: SqlSession) -> list[MemoryEntry]:
+            return first_readable(
+                wanted,
+                lambda wanted: _listed(on, self._codec, scope, wanted),
+                lambda rows: readable_entries(on, self._codec, scope, rows),
+            )
+
+        one_moment = self._takes_several(wanted.narrow)
+        return self._read(scope.agent_id, work, deadline=deadline, one_moment=one_moment)
+
+    def count(
+        self,
+        scope: Scope,
+        expression: Expression | None = None,
+        *,
+        now: datetime,
+        deadline: float | None = None,
+    ) -> int:
+        """Return the number of entries of a scope for which a filter's tree is true."""
+        codec, every = self._codec, All(()) if expression is None else expression
+        narrow = self._narrowed(scope, every, now, include_deleted=False)
+
+        def work(on: SqlSession) -> int:
+            if not narrow.is_exact:
+                return len(matching_rows(on, codec, every, narrow[:2]))
+            sql = f"SELECT count(*) FROM {ENTRIES} WHERE {narrow.sql} AND NOT is_encrypted"
+            plain = int(on.value(sql, narrow.values))
+            if not codec.seals:
+                return plain
+            sealed = f"{narrow.sql} AND {on.dialect.is_sealed}"  # those that do not open are out
+            return plain + len(matching_rows(on, codec, every, (sealed, narrow.values)))
+
+        one_moment = self._takes_several(narrow)
+        return self._read(scope.agent_id, work, deadline=deadline, one_moment=one_moment)
+
+    def distinct(
+        self,
+        scope: Scope,
+        expression: Expression,
+        wanted: DistinctQuery,
+        *,
+        now: datetime,
+        deadline: float | None = None,
+    ) -> list[DistinctValue]:
+        """Return the distinct values of a field in the entries for which a tree is true.
+
+        The core counts them unless SQL decides exactly.
+        """
+        codec, expression = self._codec, wanted.narrowed(expression)
+        narrow = self._narrowed(scope, expression, now, include_deleted=False)
+        limit, offset = cut(wanted.limit, wanted.offset)
+
+        def work(on: SqlSession) -> list[DistinctValue]:
+            if narrow.is_exact and not has_sealed(on, codec, narrow[:2]):
+                return _grouped(on, narrow, wanted)
+            columns = _record_columns(on.dialect, codec, expression)
+            sql = f"SELECT {columns} FROM {ENTRIES} WHERE {narrow.sql}"
+            with (
+                on.dialect.reading_stored("a memory"),
+                closing(on.stream(sql, narrow.values)) as records,
+            ):
+                some = map(codec.records, batches(records))
+                page = wanted.prefix, offset, limit
+                return wanted.values(distinct_values(expression, some, wanted.field, *page))
+
+        one_moment = self._takes_several(narrow)
+        return self._read(scope.agent_id, work, deadline=deadline, one_moment=one_moment)
+
+    def _narrowed(
+        self, scope: Scope, expression: Expression, now: datetime, *, include_deleted: bool
+    ) -> NarrowingCondition:
+        """Return the condition of a list: of active entries, unless the status is tested."""
+        codec = self._codec
+        where, values = visible_in(scope, codec)
+        if not include_deleted:
+            where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
+        if not references(expression, "status"):
+            where = f"{where} AND status = 0"
+        sql, bound, is_exact = narrowed(self._dialect, expression, seals=codec.seals)
+        return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
+
+    def _takes_several(self, narrow: NarrowingCondition) -> bool:
+        """Return whether reading a list may take several statements."""
+        return self._codec.seals or not narrow.is_exact
+
+    def _then_by_user(self, scope: Scope) -> str:
+        """Return the last term of a total order, needed only where users may share an id."""
+        return f", {self._dialect.user_key}" if scope.all_users else ""
+
+    def _after(self, scope: Scope, place: PageCursor) -> Condition:
+        """Return the condition for entries after a cursor in the list, newest first."""
+        time = to_microseconds(place.created_at)
+        key, marks, values = "-created_at, id", "?, ?", [-time, place.id]
+        if scope.all_users:
+            key, marks = f"{key}{self._then_by_user(scope)}", f"{marks}, ?"
+            values = [*values, place.user_id or ""]
+        # The first condition is there for the index.
+        return f"created_at <= ? AND ({key}) > ({marks})", [time, *values]
 
 
 def first_readable(
@@ -53,25 +233,145 @@ def first_readable(
         wanted = wanted._replace(limit=2 * wanted.limit)
 
 
-def decision(
-    codec: RowCodec, expression: Expression, reading: Callable[[str], AbstractContextManager[None]]
-) -> Decide:
-    """Return the decision of a filter over stored rows; those that cannot be opened are out.
+def _listed(on: SqlSession, codec: RowCodec, scope: Scope, wanted: EntryList) -> list[Columns]:
+    """Return the rows of a list; the core decides them unless the condition is exact."""
+    narrow, expression, order, limit, offset = wanted
+    dialect = on.dialect
+    if narrow.is_exact:
+        sql = (
+            f"SELECT {dialect.row} FROM {ENTRIES} WHERE {narrow.sql} "
+            f"ORDER BY {order} LIMIT ? OFFSET ?"
+        )
+        return on.fetch(sql, (*narrow.values, *cut(limit, offset)))
+    columns = _record_columns(dialect, codec, expression)
+    sql = dialect.in_order(columns, narrow.sql, order)
+    with closing(on.stream(sql, narrow.values)) as records:
+        decide = _decision(dialect, codec, expression)
+        rows = [row for row, *_ in selected(records, decide, limit=limit, offset=offset)]
+    is_owned, owner = dialect.owned("e", scope.agent_id)
+    sql = (
+        f"SELECT {dialect.row} FROM {ENTRIES} AS e {dialect.by_row} "
+        f"WHERE {is_owned} AND {dialect.among()}"
+    )
+    found = {columns[0]: columns for columns in on.fetch(sql, (*owner, rows))}
+    return [found[row] for row in rows]
+
+
+def matching_rows(
+    on: SqlSession, codec: RowCodec, expression: Expression, where: Condition, hint: str = ""
+) -> list[int]:
+    """Return the rows of a condition that match a filter, decided in batches by the core.
 
     Args:
+        on: Reads of one moment, or a write.
         codec: Codec of the entries.
         expression: The filter.
-        reading: Turns errors of reading a value, which it names, into the store's.
+        where: The condition.
+        hint: Hint, behind a table's name, of how to reach the rows.
     """
-    passes = by_filter(expression)
+    columns = _record_columns(on.dialect, codec, expression)
+    sql = f"SELECT {columns} FROM {ENTRIES} {hint} WHERE {where[0]}"
+    decide = _decision(on.dialect, codec, expression)
+    with closing(on.stream(sql, where[1])) as records:
+        return [row for row, *_ in selected(records, decide, limit=sys.maxsize)]
+
+
+def has_sealed(on: SqlSession, codec: RowCodec, where: Condition) -> bool:
+    """Return whether a condition holds for sealed rows that a codec can read."""
+    if not codec.seals:
+        return False
+    is_there = f"SELECT 1 FROM {ENTRIES} WHERE {where[0]} AND {on.dialect.is_sealed}"
+    return bool(on.value(f"SELECT EXISTS ({is_there})", where[1]))
+
+
+def _record_columns(dialect: Dialect, codec: RowCodec, expression: Expression) -> str:
+    """Return the columns of records, with placeholders for those that a filter does not test.
+
+    Reading all columns takes five times as long as deciding a record.
+    """
+    kept = _SEALED_COLUMNS if codec.seals else _KEPT_COLUMNS
+    columns = [
+        column if column in kept or references(expression, field.name) else _placeholder(field)
+        for column, field in zip(COLUMN_NAMES, FIELDS, strict=True)
+    ]
+    if codec.seals:
+        sealed, plain = dialect.sealed_content, columns[_CONTENT_COLUMN]
+        columns[_CONTENT_COLUMN] = f"CASE WHEN is_encrypted THEN {sealed} ELSE {plain} END"
+    return ", ".join(["row", *columns])
+
+
+def _placeholder(field: MemoryField) -> str:
+    if field.is_optional or field.kind in {Kind.TAGS, Kind.METADATA}:
+        return "NULL"
+    return "''" if field.kind in {Kind.CONTENT, Kind.NAME, Kind.TYPE_NAME} else "0"
+
+
+def _decision(dialect: Dialect, codec: RowCodec, expression: Expression) -> Decide:
+    """Return the decision of a filter over stored rows; those that cannot be opened are out."""
 
     def decide(rows: list[Record]) -> Sequence[bool]:
-        with reading("a memory"):
+        with dialect.reading_stored("a memory"):
             plain = codec.records(rows)
-            found = passes(plain)
+            found = matches(expression, plain)
         if len(plain) == len(rows):
             return found
         verdicts = dict(zip((row for row, *_ in plain), found, strict=True))
         return [verdicts.get(row, False) for row, *_ in rows]
 
     return decide
+
+
+def _grouped(
+    on: SqlSession, narrow: NarrowingCondition, wanted: DistinctQuery
+) -> list[DistinctValue]:
+    column = wanted.declared.column
+    sql = (
+        f"SELECT {column}, count(*) FROM {ENTRIES} WHERE {narrow.sql} "
+        f"AND {column} IS NOT NULL GROUP BY {column} ORDER BY {column} LIMIT ? OFFSET ?"
+    )
+    found = on.fetch(sql, (*narrow.values, *cut(wanted.limit, wanted.offset)))
+    holds = int if wanted.declared.kind is Kind.TYPE else str
+    with on.dialect.reading_stored("a memory"):
+        if not all(isinstance(value, holds) for value, _ in found):
+            raise TypeError(wanted.declared.name)
+        return wanted.values(found)
+
+
+def selected(
+    records: Iterable[Record], decide: Decide, *, limit: int, offset: int = 0
+) -> list[Record]:
+    """Return the records that are selected, in their order.
+
+    Only the selected records and one batch are held at a time, and no record is read after the last
+    one that is needed and the rest of its batch.
+
+    Args:
+        records: Rows of a store, in the order of the list.
+        decide: Decides a batch.
+        limit: Maximum number of records.
+        offset: Number of first selected records to skip.
+    """
+    passing = (record for batch in batches(records) for record in compress(batch, decide(batch)))
+    return list(islice(passing, offset, min(offset + limit, sys.maxsize)))
+
+
+def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield records in batches that are small in number and in text."""
+    batch: list[Record] = []
+    size, characters = FIRST_BATCH, 0
+    for record in records:
+        batch.append(record)
+        characters += _characters(record)
+        if len(batch) == size or characters >= MAX_CHARACTERS:
+            yield batch
+            batch, size, characters = [], min(2 * size, MAX_BATCH), 0
+    if batch:
+        yield batch
+
+
+def _characters(record: Record) -> int:
+    try:
+        content, tags, metadata = record[_CONTENT], record[_TAGS], record[_METADATA]
+        return len(content or "") + len(tags or "") + len(metadata or "")
+    except TypeError:  # a damaged value, which the decision refuses
+        return 0

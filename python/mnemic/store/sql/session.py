@@ -62,3 +62,7 @@ class SqlSession(Protocol):
     def fetch_checked(self, sql: str, values: Sequence[Any]) -> list[Columns]:
         """Return rows that are compared with their sums, after the changes of this write."""
         ...
+
+    def stream(self, sql: str, values: Sequence[Any]) -> Generator[Columns, None, None]:
+        """Run a statement, among reads of one moment; yield its rows one by one."""
+        ...

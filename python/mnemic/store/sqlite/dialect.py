@@ -33,6 +33,12 @@ class SqliteDialect:
         "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
         "VALUES (?2, ?3, ?4, ?5, ?6) ON CONFLICT (from_row, to_row, type)"
     )
+    is_sealed = "is_encrypted <> 0"
+    sealed_content = "CAST(content AS BLOB)"  # its texts need not be UTF-8
+    entries_of_wall = (
+        "FROM agent_memory_entries AS entry INDEXED BY agent_memory_entries_by_user "
+        "WHERE entry.agent_id = wall.agent_id AND entry.user_id IS nullif(wall.user_key, '')"
+    )
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -94,6 +100,18 @@ class SqliteDialect:
     ) -> None:
         """Write sealed vectors over those of their rows; delete shadow vectors."""
         write_sealed(_own(session), rows, vectors)
+
+    def in_order(self, columns: str, where: str, order: str) -> str:
+        """Return the statement that reads columns of the entries of a condition, in an order.
+
+        Their keys alone are sorted, in memory, and never their texts. Without the limit, SQLite
+        would leave out the order of a subquery.
+        """
+        keys = f"SELECT row AS wanted FROM agent_memory_entries WHERE {where} ORDER BY {order}"
+        return (
+            f"SELECT {columns} FROM ({keys} LIMIT -1) "
+            f"CROSS JOIN agent_memory_entries {BY_ROW} ON row = wanted"
+        )
 
 
 def _own(session: SqlSession) -> "GuardedConnection":

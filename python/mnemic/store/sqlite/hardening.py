@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from mnemic.model.deadline import check_deadline
-from mnemic.store.sqlite.sql import Columns, execute_all, fetch, fetch_batches
+from mnemic.store.sqlite.sql import Columns, execute_all, fetch, fetch_batches, stream
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
@@ -121,6 +121,10 @@ class GuardedConnection(apsw.Connection):
     def parts(self, sql: str, values: Sequence[Any]) -> Generator[list[Columns], None, None]:
         """Run a statement; yield its rows in parts."""
         return self.batches(sql, values, _PART)
+
+    def stream(self, sql: str, values: Sequence[Any]) -> Generator[Columns, None, None]:
+        """Run a statement; yield its rows one by one."""
+        return stream(self, _statement(sql), values)
 
     def pipeline(self) -> AbstractContextManager[None]:
         """Do nothing: no statement crosses a network."""

@@ -8,9 +8,9 @@ from mnemic.model.filter import Criteria
 from mnemic.store.duplicates import check_unambiguous
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.filters import narrowed
+from mnemic.store.sql.lists import matching_rows
 from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.lists import matching_rows
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, integers, json_array
 
 _ANY: Condition = ("1", [])

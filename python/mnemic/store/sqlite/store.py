@@ -38,7 +38,9 @@ from mnemic.store.pending_accesses import AccessFlush
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.links import SqlLinks
+from mnemic.store.sql.lists import SqlLists
 from mnemic.store.sql.sealing import SqlSealing, delete_keys
+from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.sqlite import (
     change_log,
     change_marks,
@@ -52,13 +54,11 @@ from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.deletes import SqliteDeletes, delete_all
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.reads import SqliteReads
 from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.updates import SqliteUpdates
-from mnemic.store.sqlite.usage import SqliteUsageReads
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessCount,
@@ -79,10 +79,10 @@ if TYPE_CHECKING:
 
 class SqliteStore(
     SqliteReads,
-    SqliteLists,
+    SqlLists,
     SqlLinks,
     SqliteUpdates,
-    SqliteUsageReads,
+    SqlUsage,
     SqliteReembedding,
     SqliteDeletes,
     SqlSealing,

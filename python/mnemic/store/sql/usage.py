@@ -1,0 +1,203 @@
+"""The numbers of entries and bytes that the stores in SQL give, and their users."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from datetime import datetime
+from operator import index
+from typing import Any, Final, NamedTuple
+
+from mnemic.model import (
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+    TagUsage,
+    UserUsage,
+)
+from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.store.readable_entries import Rows
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, cut, in_scope, visible_in
+from mnemic.store.sql.filters import beginning_with
+from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.reads import readable_entries
+from mnemic.store.sql.session import SqlSession
+
+_AGENT_BYTES: Final = "SELECT used_bytes FROM mnemic.agent_memory_agents WHERE agent_id = ?"
+_USER_BYTES: Final = (
+    "SELECT used_bytes FROM mnemic.agent_memory_walls WHERE agent_id = ? AND user_key = ?"
+)
+_OPENED_AT_ONCE: Final = 512
+_STATE: Final = (
+    "CASE WHEN forgotten_at IS NOT NULL THEN -2 WHEN expires_at <= ? THEN -1 ELSE status END"
+)
+"""The one state that an entry is in, in SQL; the value to bind is the time now."""
+
+_FORGOTTEN, _EXPIRED = -2, -1
+_TOP_TAGS: Final = 10
+
+
+class SqlUsage(OpenedSql):
+    """Counts what agents and users store; see `UsageReads`."""
+
+    def used_bytes(self, agent_id: str) -> int:
+        """Return the bytes of the agent's contents, deleted entries included."""
+        return self._read(agent_id, lambda on: used_bytes(on, agent_id))
+
+    def used_by_user(self, agent_id: str, user_id: str | None) -> int:
+        """Return the bytes of a user's contents, deleted entries included."""
+        return self._read(agent_id, lambda on: used_by_user(on, agent_id, user_id))
+
+    def stored_entries(self, scope: Scope) -> int:
+        """Return the number of entries of a scope in any state."""
+        where, values = in_scope(scope)
+        sql = f"SELECT count(*) FROM {ENTRIES} WHERE {where}"
+        return self._read(scope.agent_id, lambda on: int(on.value(sql, values)))
+
+    def users(
+        self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
+    ) -> list[UserUsage]:
+        """Return the users who have entries, and what these take."""
+        where, values = beginning_with(prefix or "", "user_key")
+        entries = self._dialect.entries_of_wall
+        # A user's row stays when the last entry goes.
+        sql = (
+            f"SELECT nullif(user_key, ''), (SELECT count(*) {entries} AND {IS_ACTIVE}), used_bytes "
+            f"FROM mnemic.agent_memory_walls AS wall WHERE wall.agent_id = ? AND {where} "
+            f"AND EXISTS (SELECT 1 {entries}) ORDER BY user_key LIMIT ? OFFSET ?"
+        )
+        bound = (to_microseconds(now), agent_id, *values, *cut(limit, offset))
+
+        def work(on: SqlSession) -> list[UserUsage]:
+            found = on.fetch(sql, bound)
+            with on.dialect.reading_stored("a user"):
+                return [UserUsage(*columns) for columns in found]
+
+        return self._read(agent_id, work)
+
+    def stats(
+        self, scope: Scope, *, now: datetime, deadline: float | None = None
+    ) -> LongTermMemoryStats:
+        """Return statistics of a scope, as of one moment."""
+        codec, time = self._codec, to_microseconds(now)
+        where, values = visible_in(scope, codec)
+        found = *values, time
+        in_states = (
+            f"SELECT {_STATE}, count(*), CAST(sum({codec.content_size_sql}) AS bigint) "
+            f"FROM {ENTRIES} WHERE {where} GROUP BY 1"
+        )
+        entries = f"FROM {ENTRIES} WHERE {where} AND {IS_ACTIVE}"
+        by_type = f"SELECT memory_type, count(*) {entries} GROUP BY memory_type"
+        by_tags = f"SELECT CAST(tags AS text), count(*) {entries} AND tags IS NOT NULL GROUP BY 1"
+        ends = f"SELECT min(created_at), max(created_at) {entries}"
+
+        def work(on: SqlSession) -> LongTermMemoryStats:
+            states = on.fetch(in_states, (time, *values))
+            types, tags, times = (on.fetch(sql, found) for sql in (by_type, by_tags, ends))
+            sealed = _sealed(on, codec, scope, time)
+            with on.dialect.reading_stored("a memory's type or time"):
+                return _statistics(
+                    codec, states, types=types, tags=tags, times=times, sealed=sealed
+                )
+
+        return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
+
+
+def used_bytes(on: SqlSession, agent_id: str) -> int:
+    """Return the bytes of the agent's contents, deleted entries included."""
+    return _bytes(on, _AGENT_BYTES, (agent_id,))
+
+
+def used_by_user(on: SqlSession, agent_id: str, user_id: str | None) -> int:
+    """Return the bytes of a user's contents, deleted entries included."""
+    return _bytes(on, _USER_BYTES, (agent_id, user_id or ""))
+
+
+def _bytes(on: SqlSession, sql: str, values: Sequence[str]) -> int:
+    found = on.fetch(sql, values)
+    with on.dialect.reading_stored("a number of bytes"):
+        return index(found[0][0]) if found else 0
+
+
+class _SealedCounts(NamedTuple):
+    """Figures of the sealed entries of a scope, in any state.
+
+    Attributes:
+        entries: Their number.
+        unreadable: Number of those that cannot be opened.
+        hidden_bytes: Bytes that those count which a codec cannot read for lack of a key.
+        active: Those that searches find.
+    """
+
+    entries: int
+    unreadable: int
+    hidden_bytes: int
+    active: list[MemoryEntry]
+
+
+def _sealed(on: SqlSession, codec: RowCodec, scope: Scope, now: int) -> _SealedCounts:
+    """Return figures of the sealed entries of a scope, each of which is opened."""
+    where, values = in_scope(scope)
+    found = f"FROM {ENTRIES} WHERE {where} AND {on.dialect.is_sealed}"
+    if not codec.seals:
+        size = f"coalesce(CAST(sum({codec.content_size_sql}) AS bigint), 0)"
+        ((hidden, hidden_bytes),) = on.fetch(f"SELECT count(*), {size} {found}", values)
+        with on.dialect.reading_stored("a number of bytes"):
+            return _SealedCounts(hidden, hidden, index(hidden_bytes), [])
+    number, opened, active = 0, 0, list[MemoryEntry]()
+    moment = from_microseconds(now)
+    sql = f"SELECT {on.dialect.row} {found}"
+    with closing(on.batches(sql, values, _OPENED_AT_ONCE)) as batches:
+        for batch in batches:
+            entries = readable_entries(on, codec, scope, batch)
+            number, opened = number + len(batch), opened + len(entries)
+            active += [entry for entry in entries.values() if entry.is_active(moment)]
+    return _SealedCounts(number, number - opened, 0, active)
+
+
+def _statistics(
+    codec: RowCodec, states: Rows, *, types: Rows, tags: Rows, times: Rows, sealed: _SealedCounts
+) -> LongTermMemoryStats:
+    """Return statistics, without figures of embedder and quota, which are not stored.
+
+    Args:
+        codec: Codec of the entries.
+        states: Each `_STATE` with the number of its entries and their bytes.
+        types: Each type with the number of its active entries.
+        tags: Each list of tags, as it is stored, with the number of its active entries.
+        times: One row, when the first and the last active entry were created.
+        sealed: Figures of the sealed entries.
+    """
+    number: dict[Any, int] = {state: entries for state, entries, _ in states}
+    ((oldest, newest),) = times
+    return LongTermMemoryStats(
+        active_entries=number.get(MemoryStatus.ACTIVE, 0),
+        archived_entries=number.get(MemoryStatus.ARCHIVED, 0),
+        superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
+        forgotten_entries=number.get(_FORGOTTEN, 0),
+        expired_entries=number.get(_EXPIRED, 0),
+        sealed_entries=sealed.entries,
+        unreadable_entries=sealed.unreadable,
+        storage_bytes_used=sum(size for *_, size in states) + sealed.hidden_bytes,
+        entries_by_type={MemoryType.numbered(kind): used for kind, used in types},
+        top_tags=_top_tags(
+            [
+                *((codec.decode_tags(stored), entries) for stored, entries in tags),
+                *((entry.tags, 1) for entry in sealed.active),
+            ]
+        ),
+        oldest_entry=None if oldest is None else from_microseconds(oldest),
+        newest_entry=None if newest is None else from_microseconds(newest),
+    )
+
+
+def _top_tags(found: Iterable[tuple[tuple[str, ...], int]]) -> tuple[TagUsage, ...]:
+    """Return the most used tags, of lists of tags and the number of their entries."""
+    used: Counter[str] = Counter()
+    for tags, entries in found:
+        for tag in set(tags):
+            used[tag] += entries
+    top = sorted(used.items(), key=lambda each: (-each[1], each[0]))[:_TOP_TAGS]
+    return tuple(TagUsage(tag, entries) for tag, entries in top)
