@@ -26,7 +26,7 @@ def test_nothing_that_is_in_a_file_runs_where_the_check_was_passed(path):
         assert memory.count(user_id="alice") == 2
 
 
-def test_a_connection_trusts_no_schema_and_stays_defensive(path):
+def test_a_connection_trusts_no_schema_stays_defensive_and_plans_by_no_value(path):
     with Memory(path) as memory:
         connections = memory._repository._store._connections
         for lent in (connections.writing, connections.reading, connections.copying):
@@ -36,6 +36,7 @@ def test_a_connection_trusts_no_schema_and_stays_defensive(path):
                     (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
                     (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
                     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+                    (apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1),
                 ):
                     assert connection.config(switch, -1) == value
                 assert connection.pragma("cell_size_check") == 1

@@ -53,6 +53,8 @@ _SWITCHES = (
     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    # Otherwise a statement with ORDER BY is compiled anew for each value: 25 µs in place of 4.
+    (apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1),
 )
 
 
