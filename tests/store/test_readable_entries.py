@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from mnemic.errors import SealBrokenError
-from mnemic.store.readable_entries import readable
 from mnemic.store.sql.filters import NarrowingCondition
 from mnemic.store.sql.lists import EntryList, first_readable
+from mnemic.store.sql.reads import readable
 from tests.support.entries import numbered
 
 pytestmark = pytest.mark.requirement("R097", "C105")

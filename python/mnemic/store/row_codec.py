@@ -226,6 +226,12 @@ class RowCodec(Protocol):
         ...
 
 
+def encoded_row(row: Sequence[Any]) -> EncodedRow:
+    """Return a row that begins with number, columns and keys as a codec made it."""
+    keys = 1 + len(COLUMN_NAMES)
+    return EncodedRow(tuple(row[1:keys]), tuple(row[keys : keys + 3]))
+
+
 def sealed_ids(rows: Iterable[Sequence[Any]]) -> dict[int, bytes]:
     """Return the ids of the sealed rows among rows that begin with number and columns."""
     return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}
@@ -444,7 +450,8 @@ def _fraction(number: Any) -> float:
     return float(number)
 
 
-def _whole(number: Any) -> int:
+def whole(number: Any) -> int:
+    """Return a stored number; raise ValueError if it is not whole, or not from 0 to 2**63 - 1."""
     if type(number) is not int or not 0 <= number <= _MAX_INT64:
         raise ValueError("a number that is not whole, below 0, or of more than 64 bits")
     return number
@@ -479,7 +486,7 @@ _READ: dict[Kind, Callable[[Any], object]] = {
     Kind.TYPE_NAME: _text,
     Kind.UUID: uuid_of,
     Kind.TIME: from_microseconds,
-    Kind.WHOLE: _whole,
+    Kind.WHOLE: whole,
     Kind.FRACTION: _fraction,
     Kind.FLAG: _FLAGS.__getitem__,
     Kind.TYPE: dict(enumerate(MemoryType)).__getitem__,

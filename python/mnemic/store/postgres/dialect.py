@@ -1,22 +1,29 @@
 """What PostgreSQL writes in statements that SQLite writes differently."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, cast
 
+from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ROW, USER_KEY
-from mnemic.store.postgres.stored import entries_of, reading_stored
-from mnemic.store.postgres.vectors import opened_vectors, under_other_keys, write_sealed
+from mnemic.store.postgres.stored import CHANGED, entries_of, reading_stored
+from mnemic.store.postgres.vectors import (
+    opened_vectors,
+    own_vectors,
+    readable_vectors,
+    under_other_keys,
+    write_sealed,
+)
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import Model
+from mnemic.store.values import Model, OwnedId
 
 
 class PostgresDialect:
@@ -36,6 +43,10 @@ class PostgresDialect:
         "FROM mnemic.agent_memory_entries AS entry WHERE entry.agent_id = wall.agent_id "
         "AND coalesce(entry.user_id, '') = wall.user_key"
     )
+    keyed_row = f"{ROW}, fingerprint, idempotency_key, key_fingerprint"
+    by_id = ""
+    by_agent = ""
+    damaged = CHANGED
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -96,6 +107,38 @@ class PostgresDialect:
     def in_order(self, columns: str, where: str, order: str) -> str:
         """Return the statement that reads columns of the entries of a condition, in an order."""
         return f"SELECT {columns} FROM mnemic.agent_memory_entries WHERE {where} ORDER BY {order}"
+
+    def among_rows(self, rows: Sequence[int]) -> Condition:
+        """Return the condition that a row is one of these."""
+        return self.among(), [[int(row) for row in rows]]
+
+    def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
+        """Return rows of users and ids."""
+        users, ids = [user_id or "" for user_id, _ in wanted], [each for _, each in wanted]
+        rows = "unnest(CAST(? AS text[]), CAST(? AS uuid[])) AS wanted (wanted_user, wanted_id)"
+        return f"{rows} JOIN", [users, ids]
+
+    def vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        agent_id: str,
+        rows: Sequence[int],
+        model: str,
+    ) -> dict[int, Float32Array]:
+        """Return the vectors of rows."""
+        return own_vectors(_own(session), codec, agent_id, rows, model)
+
+    def readable_vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        agent_id: str,
+        rows: Sequence[Columns],
+        model: str,
+    ) -> dict[int, Float32Array]:
+        """Return the same, without those of sealed rows that break, which are logged."""
+        return readable_vectors(_own(session), codec, agent_id, rows, model)
 
 
 def _own(session: SqlSession) -> Session:

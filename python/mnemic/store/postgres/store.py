@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import msgspec
@@ -38,20 +38,21 @@ from mnemic.store.postgres import (
     writes,
 )
 from mnemic.store.postgres.backup import backup_to
-from mnemic.store.postgres.cached_rows import CachedRows
+from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
 from mnemic.store.postgres.changing import PostgresChanges, delete_all
 from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
 from mnemic.store.postgres.nearest import PostgresVectorSearch
-from mnemic.store.postgres.reads import PostgresReads
 from mnemic.store.postgres.reembedding import PostgresReembedding
-from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.session import Columns, Session
+from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.target import target_of
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
-from mnemic.store.row_codec import RowCodec
-from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
+from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
+from mnemic.store.sql.reads import SqlReads
 from mnemic.store.sql.sealing import SqlSealing, delete_keys
 from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.values import (
@@ -66,11 +67,12 @@ from mnemic.store.values import (
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
 
+_CONTENT: Final = 1 + COLUMN_NAMES.index("content")
 _UNKNOWN: bool | None = None
 
 
 class PostgresStore(
-    PostgresReads,
+    SqlReads,
     SqlLists,
     SqlLinks,
     PostgresChanges,
@@ -182,6 +184,66 @@ class PostgresStore(
 
         limit = None if seq is None else deadline
         return self._read(agent_id, work, deadline=limit, one_moment=True)
+
+    def get_rows(
+        self,
+        scope: Scope,
+        rows: Sequence[int],
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        deadline: float | None = None,
+    ) -> dict[int, MemoryEntry]:
+        """Return the entries of these rows that the scope has, without their embeddings."""
+        cached = None if include_deleted else self._cached_rows(scope.agent_id, rows, deadline)
+        if cached is not None:
+            return active_entries(self._codec, cached, scope, now)
+        return super().get_rows(
+            scope, rows, now=now, include_deleted=include_deleted, deadline=deadline
+        )
+
+    def _cached_rows(
+        self, agent_id: str, rows: Sequence[int], deadline: float | None
+    ) -> list[Columns] | None:
+        database = self._usable()
+        cached = database.cached.of(agent_id)
+        if cached is None:
+            return None
+        is_behind = cached.position != self.known_position(agent_id)
+        if is_behind and self.stale_since(agent_id) is None:
+            is_current = cached.catch_up(
+                lambda since: self._read(
+                    agent_id,
+                    lambda on: row_changes(on, agent_id, since),
+                    deadline=deadline,
+                    one_moment=True,
+                )
+            )
+            if not is_current:
+                database.cached.release(agent_id)
+                return None
+        found = cached.of(rows)
+        former = [] if found is None else self._under_former_keys(agent_id, found)
+        if not former:
+            return found
+        cached.renew(
+            former,
+            lambda: self._read(
+                agent_id, lambda on: cached_rows(on, agent_id, former), deadline=deadline
+            ),
+        )
+        return cached.of(rows)
+
+    def _under_former_keys(self, agent_id: str, rows: Sequence[Columns]) -> list[int]:
+        """Return the numbers of sealed rows that no present key of their agent opens.
+
+        They were resealed since they were read: that changes nothing of them, and is not logged.
+        """
+        sealed = [row for row in rows if row[ENCRYPTED]]
+        if not (sealed and isinstance(self._codec, SealingRowCodec)):
+            return []
+        known = set(map(sealed_prefix, self._codec.keyring.keys(agent_id).sealers))
+        return [row[0] for row in sealed if row[_CONTENT][:PREFIX] not in known]
 
     def cached_bytes(self, agent_id: str) -> int:
         """Return the bytes of an agent's rows that are cached for searches; 0 if they are not."""

@@ -8,7 +8,6 @@ from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Record
 from mnemic.store.postgres.session import Columns
-from mnemic.store.readable_entries import readable
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     ENCRYPTED,
@@ -16,6 +15,7 @@ from mnemic.store.row_codec import (
     LostContentError,
     RowCodec,
 )
+from mnemic.store.sql.reads import readable
 
 CHANGED: str = "another program changed it, or the database is damaged: restore a backup"
 """Advice for values that mnemic cannot have stored."""
@@ -54,25 +54,14 @@ def entries_of(codec: RowCodec, rows: Iterable[Columns], scope: Scope) -> list[M
     return entries
 
 
-def readable_entries(
-    codec: RowCodec, rows: Sequence[Columns], scope: Scope
-) -> dict[int, MemoryEntry]:
-    """Return `entries_of` by row, without those whose seal is broken, which are logged."""
-    return readable(rows, lambda rows: entries_of(codec, rows, scope))
-
-
 def active_entries(
     codec: RowCodec, rows: Sequence[Columns], scope: Scope, now: datetime
 ) -> dict[int, MemoryEntry]:
     """Return the active entries of a scope among rows of its agent, by their numbers."""
     everybody = Scope(scope.agent_id, all_users=True)
-    found = readable_entries(codec, visible_rows(codec, rows), everybody)
+    visible = rows if codec.seals else [row for row in rows if not row[ENCRYPTED]]
+    found = readable(visible, lambda rows: entries_of(codec, rows, everybody))
     return {row: entry for row, entry in found.items() if scope.has(entry) and entry.is_active(now)}
-
-
-def visible_rows(codec: RowCodec, rows: Sequence[Columns]) -> Sequence[Columns]:
-    """Return the rows that a codec can read."""
-    return rows if codec.seals else [row for row in rows if not row[ENCRYPTED]]
 
 
 def records_of(codec: RowCodec, rows: Sequence[Columns]) -> list[Record]:

@@ -15,7 +15,7 @@ from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS
 from mnemic.store.postgres.stored import reading_stored
-from mnemic.store.row_codec import RowCodec, vector_of
+from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
 from mnemic.store.sealing_codec import PREFIX, broken, log_broken, sealed_prefix
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Condition
@@ -33,7 +33,9 @@ _OF_ROWS: Final = (
     f"SELECT entry_row, sealed FROM {SEALED_VECTORS} WHERE agent_id = %s AND entry_row = ANY(%s) "
     "AND model = %s ORDER BY entry_row, part"
 )
-_WITHIN: Final = f"SELECT row, id FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s)"
+_SEALED_WITHIN: Final = (
+    f"SELECT row, id FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s) AND is_encrypted"
+)
 
 MAX_DIMENSIONS: Final = 16_000
 """Of pgvector's type `vector`."""
@@ -153,32 +155,29 @@ def seal_vectors(session: Session, codec: RowCodec, row: int, entry: MemoryEntry
 
 
 def own_vectors(
-    session: Session,
-    codec: RowCodec,
-    agent_id: str,
-    rows: Sequence[int],
-    model: str,
-    *,
-    sealed: Mapping[int, bytes] | None = None,
-) -> dict[int, Vectors]:
-    """Return the vectors of rows by row; rows without any are missing.
-
-    Args:
-        session: The connection.
-        codec: Opens those of sealed rows.
-        agent_id: The agent.
-        rows: The rows, none of which is invisible to the codec.
-        model: Model of the vectors.
-        sealed: The ids of the sealed ones among them by row; None reads them.
+    session: Session, codec: RowCodec, agent_id: str, rows: Sequence[int], model: str
+) -> dict[int, NDArray[np.float32]]:
+    """Return the vectors of rows by row, shape (chunks, dimensions); rows without are missing.
 
     Raises:
         SealBrokenError: If a sealed vector does not open.
     """
-    if sealed is None and codec.seals:
-        found = session.fetch(f"{_WITHIN} AND is_encrypted", (agent_id, list(rows)))
-        sealed = dict(found)
+    sealed: dict[int, bytes] = {}
+    if codec.seals:
+        sealed = dict(session.fetch(_SEALED_WITHIN, (agent_id, list(rows))))
     plain = session.vectors(agent_id, list(rows), model)  # zeros of sealed rows too
-    return plain | (sealed_vectors(session, codec, agent_id, sealed, model) if sealed else {})
+    opened = sealed_vectors(session, codec, agent_id, sealed, model) if sealed else {}
+    return {row: np.stack(own) for row, own in (plain | opened).items()}
+
+
+def readable_vectors(
+    session: Session, codec: RowCodec, agent_id: str, rows: Sequence[Columns], model: str
+) -> dict[int, NDArray[np.float32]]:
+    """Return the same of rows that begin with number and columns, without those that break."""
+    plain = session.vectors(agent_id, [row for row, *_ in rows], model)
+    opened = sealed_vectors(session, codec, agent_id, sealed_ids(rows), model, dimensions=0)
+    found = plain | {row: own for row, own in opened.items() if own[0].size}
+    return {row: np.stack(own) for row, own in found.items()}
 
 
 def sealed_vectors(

@@ -5,6 +5,7 @@ constants of this package are concatenated.
 """
 
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -61,8 +62,21 @@ def visible_in(scope: Scope, codec: RowCodec) -> Condition:
 
 def with_id(dialect: Dialect, scope: Scope, entry_id: UUID) -> Condition:
     """Return `in_scope` for an id: at most one entry, unless the scope is of all users."""
+    return _with_id(dialect, scope, "id = ?", entry_id)
+
+
+def with_ids(dialect: Dialect, scope: Scope, ids: Sequence[UUID]) -> Condition:
+    """Return `in_scope` for ids: at most one entry of each, unless the scope is of all users."""
+    if len(ids) == 1:
+        return with_id(dialect, scope, ids[0])
+    return _with_id(dialect, scope, dialect.among_ids(), list(ids))
+
+
+def _with_id(
+    dialect: Dialect, scope: Scope, is_wanted: str, wanted: UUID | list[UUID]
+) -> Condition:
     where, values = in_scope(scope)
-    where, values = f"{where} AND id = ?", [*values, entry_id]
+    where, values = f"{where} AND {is_wanted}", [*values, wanted]
     if scope.all_users:
         return where, values
     return f"{where} AND {dialect.user_key} = ?", [*values, scope.user_id or ""]

@@ -1,16 +1,17 @@
 """What differs between the statements of the stores."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
 
+from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import Model
+from mnemic.store.values import Model, OwnedId
 
 PlainVector: TypeAlias = tuple[str, int, int, bytes]
 """A sealed row's vector in plain text: its model, chunk, row and bytes."""
@@ -28,6 +29,10 @@ class Dialect(Protocol):
         is_sealed: Condition of sealed rows, as in the index of them.
         entries_of_wall: FROM and WHERE of the entries, `entry`, of the user of a row, `wall`.
         sealed_content: The content of a sealed row, which is read for its codec.
+        keyed_row: The columns of `row`, and behind those of the codec what it made of the keys.
+        by_id: Hint, behind a table's name, to reach rows by their ids.
+        by_agent: The same, to reach an agent's rows in their order.
+        damaged: What an error for stored values that cannot be says beside what is wrong.
     """
 
     row: str
@@ -37,6 +42,10 @@ class Dialect(Protocol):
     is_sealed: str
     entries_of_wall: str
     sealed_content: str
+    keyed_row: str
+    by_id: str
+    by_agent: str
+    damaged: str
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -139,4 +148,47 @@ class Dialect(Protocol):
 
     def in_order(self, columns: str, where: str, order: str) -> str:
         """Return the statement that reads columns of the entries of a condition, in an order."""
+        ...
+
+    def among_rows(self, rows: Sequence[int]) -> Condition:
+        """Return the condition that a row is one of these, in a form that is fast for a few."""
+        ...
+
+    def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
+        """Return rows of wanted_user, "" for none, and wanted_id, up to a join of them in order."""
+        ...
+
+    def vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        agent_id: str,
+        rows: Sequence[int],
+        model: str,
+    ) -> dict[int, Float32Array]:
+        """Return the vectors of rows that the codec can read, each of shape (chunks, dimensions).
+
+        Rows without any are missing.
+
+        Raises:
+            StoreCorruptError: If one is damaged.
+            SealBrokenError: If a sealed one cannot be opened.
+        """
+        ...
+
+    def readable_vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        agent_id: str,
+        rows: Sequence[Columns],
+        model: str,
+    ) -> dict[int, Float32Array]:
+        """Return the same of rows, each the columns of `keyed_row`, without sealed ones that break.
+
+        These are logged.
+
+        Raises:
+            StoreCorruptError: If one that is not sealed is damaged or lost.
+        """
         ...

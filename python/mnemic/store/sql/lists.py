@@ -19,7 +19,6 @@ from mnemic.model.filter import All, references
 from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.readable_entries import Rows
 from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec
 from mnemic.store.sealed_columns import COPIED_COLUMNS
 from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, cut, visible_in
@@ -212,8 +211,8 @@ class SqlLists(OpenedSql):
 
 def first_readable(
     wanted: EntryList,
-    read: Callable[[EntryList], Rows],
-    entries_by_row: Callable[[Rows], Mapping[int, MemoryEntry]],
+    read: Callable[[EntryList], Sequence[Columns]],
+    entries_by_row: Callable[[Sequence[Columns]], Mapping[int, MemoryEntry]],
 ) -> list[MemoryEntry]:
     """Return the entries of a list; those whose seal is broken take no other's place in it.
 

@@ -590,6 +590,13 @@ def _advance_users(
             check_user_quota(quota, user_id, used - size, size)
 
 
+def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
+    """Return the bytes of the agent's contents, deleted entries included."""
+    sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
+    found = fetch(connection, sql, (agent_id,))
+    return integers(found[0])[0] if found else 0
+
+
 def used_by_user(connection: apsw.Connection, agent_id: str, user_id: str | None) -> int:
     """Return the bytes of a user's contents, deleted entries included."""
     found = fetch(connection, _USER_BYTES, (agent_id, user_id or ""))

@@ -30,7 +30,6 @@ from mnemic.store.row_codec import (
     ENCRYPTED,
     ENTRY_ID,
     UNREADABLE,
-    EncodedRow,
     RowCodec,
 )
 from mnemic.store.sealing_codec import broken
@@ -146,11 +145,6 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
     if rows:
         check(rows)
     return decoded(codec, (row[_RECORD] for row in rows))
-
-
-def encoded_row(row: Columns) -> EncodedRow:
-    """Return a row, the columns of `CHECKED_COLUMNS`, as a codec made it."""
-    return EncodedRow(row[1 : KEY - 1], row[KEY - 1 : KEY + 2])
 
 
 def rows_with_sums(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:

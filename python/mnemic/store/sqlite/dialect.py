@@ -1,9 +1,10 @@
 """What SQLite writes in statements that PostgreSQL writes differently."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, cast
 
+from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
@@ -16,8 +17,9 @@ from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check_links_of, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
-from mnemic.store.sqlite.sql import BY_ROW, USER_KEY
-from mnemic.store.values import Model
+from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, among
+from mnemic.store.sqlite.vectors import readable_vectors, vectors
+from mnemic.store.values import Model, OwnedId
 
 if TYPE_CHECKING:
     from mnemic.store.sqlite.hardening import GuardedConnection
@@ -39,6 +41,10 @@ class SqliteDialect:
         "FROM agent_memory_entries AS entry INDEXED BY agent_memory_entries_by_user "
         "WHERE entry.agent_id = wall.agent_id AND entry.user_id IS nullif(wall.user_key, '')"
     )
+    keyed_row = CHECKED_COLUMNS
+    by_id = "INDEXED BY agent_memory_entries_by_id"
+    by_agent = "INDEXED BY agent_memory_entries_by_agent"
+    damaged = DAMAGED
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -112,6 +118,38 @@ class SqliteDialect:
             f"SELECT {columns} FROM ({keys} LIMIT -1) "
             f"CROSS JOIN agent_memory_entries {BY_ROW} ON row = wanted"
         )
+
+    def among_rows(self, rows: Sequence[int]) -> Condition:
+        """Return the condition that a row is one of these, in a form that is fast for a few."""
+        return among(rows)
+
+    def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
+        """Return rows of users and ids; the planner would read all rows of an agent first."""
+        rows = "SELECT value ->> 0 AS wanted_user, unhex(value ->> 1, '-') AS wanted_id"
+        named = [[user_id or "", entry_id] for user_id, entry_id in wanted]
+        return f"({rows} FROM json_each(?)) CROSS JOIN", [named]
+
+    def vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        agent_id: str,
+        rows: Sequence[int],
+        model: str,
+    ) -> dict[int, Float32Array]:
+        """Return the vectors of rows, compared with their checksums."""
+        return vectors(_own(session), codec, agent_id, rows, model)
+
+    def readable_vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        agent_id: str,
+        rows: Sequence[Columns],
+        model: str,
+    ) -> dict[int, Float32Array]:
+        """Return the same, without those of sealed rows that break, which are logged."""
+        return readable_vectors(_own(session), codec, agent_id, list(rows), model)
 
 
 def _own(session: SqlSession) -> "GuardedConnection":

@@ -8,10 +8,9 @@ from mnemic.store.changes import Change
 from mnemic.store.eviction import SqlEvictionReads, Write, in_order, rows_to_evict
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.session import Condition
-from mnemic.store.sqlite.change_log import used_by_user
+from mnemic.store.sqlite.change_log import used_by_user, used_bytes
 from mnemic.store.sqlite.deletes import remove
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.reads import used_bytes
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, integers, json_array
 from mnemic.store.values import Selection

@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from mnemic.model.deadline import check_deadline
-from mnemic.store.sqlite.sql import Columns, execute_all, fetch, fetch_batches, stream
+from mnemic.store.sqlite.sql import Columns, execute_all, fetch_batches, not_utf8, stream
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
@@ -98,7 +98,11 @@ class GuardedConnection(apsw.Connection):
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
         """Run a statement; return all its rows."""
-        return fetch(self, _statement(sql), values)
+        try:
+            return self.execute(_statement(sql), values).fetchall()
+        except UnicodeDecodeError as error:
+            problem = str(error)
+        raise not_utf8(problem)
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """Run a statement; return the first value of its only row."""

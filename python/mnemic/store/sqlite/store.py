@@ -39,6 +39,7 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
+from mnemic.store.sql.reads import SqlReads
 from mnemic.store.sql.sealing import SqlSealing, delete_keys
 from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.sqlite import (
@@ -46,7 +47,6 @@ from mnemic.store.sqlite import (
     change_marks,
     replacements,
     shadow_vectors,
-    vectors,
     verification,
     writes,
 )
@@ -55,7 +55,6 @@ from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.deletes import SqliteDeletes, delete_all
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import new_rows
-from mnemic.store.sqlite.reads import SqliteReads
 from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.updates import SqliteUpdates
@@ -64,10 +63,8 @@ from mnemic.store.values import (
     AccessCount,
     AccessedRows,
     ChangeMark,
-    EntryVectors,
     LogPosition,
     Model,
-    OwnedId,
     Selection,
     WriteResult,
 )
@@ -78,7 +75,7 @@ if TYPE_CHECKING:
 
 
 class SqliteStore(
-    SqliteReads,
+    SqlReads,
     SqlLists,
     SqlLinks,
     SqliteUpdates,
@@ -302,18 +299,6 @@ class SqliteStore(
         """Return the name of the agent's time zone, None before it stored anything."""
         with self._reading() as connection:
             return change_log.time_zone(connection, agent_id)
-
-    def vectors(self, agent_id: str, row: int, model: str) -> Float32Array:
-        """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
-        with self._reading() as connection:
-            return vectors.vectors(connection, self._codec, agent_id, row, model)
-
-    def vectors_of(
-        self, agent_id: str, wanted: Collection[OwnedId], model: str
-    ) -> dict[OwnedId, EntryVectors]:
-        """Return the vectors of entries, in any state, by user and id."""
-        with self._reading() as connection:
-            return vectors.vectors_of(connection, self._codec, agent_id, wanted, model)
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""

@@ -22,6 +22,7 @@ from mnemic.store.row_codec import (
     COLUMN_NAMES,
     RowCodec,
     changed_columns,
+    encoded_row,
     with_changed,
 )
 from mnemic.store.sql.sealing import current_key
@@ -31,7 +32,6 @@ from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
     check,
     check_vectors,
-    encoded_row,
     entries_of,
 )
 from mnemic.store.sqlite.damage import uuids_of
