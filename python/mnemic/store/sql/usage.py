@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
 from operator import index
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from mnemic.model import (
     LongTermMemoryStats,
@@ -17,13 +17,14 @@ from mnemic.model import (
     UserUsage,
 )
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.store.readable_entries import Rows
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, cut, in_scope, visible_in
 from mnemic.store.sql.filters import beginning_with
 from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.reads import readable_entries
-from mnemic.store.sql.session import SqlSession
+from mnemic.store.sql.session import Columns, SqlSession
+
+_Rows: TypeAlias = Sequence[Columns]
 
 _AGENT_BYTES: Final = "SELECT used_bytes FROM mnemic.agent_memory_agents WHERE agent_id = ?"
 _USER_BYTES: Final = (
@@ -158,7 +159,13 @@ def _sealed(on: SqlSession, codec: RowCodec, scope: Scope, now: int) -> _SealedC
 
 
 def _statistics(
-    codec: RowCodec, states: Rows, *, types: Rows, tags: Rows, times: Rows, sealed: _SealedCounts
+    codec: RowCodec,
+    states: _Rows,
+    *,
+    types: _Rows,
+    tags: _Rows,
+    times: _Rows,
+    sealed: _SealedCounts,
 ) -> LongTermMemoryStats:
     """Return statistics, without figures of embedder and quota, which are not stored.
 
