@@ -196,3 +196,15 @@ class WriteResult(NamedTuple):
     replaced: Mapping[int, ReplacedEntry]
     evicted: Sequence[UUID] = ()
     removed: Sequence[UUID] = ()
+
+
+class ReembeddingProgress(NamedTuple):
+    """How far another model's vectors are filled.
+
+    Attributes:
+        missing: Number of entries that still lack their vectors.
+        wanted: Number of entries that need them.
+    """
+
+    missing: int
+    wanted: int

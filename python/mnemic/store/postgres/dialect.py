@@ -32,6 +32,9 @@ class PostgresDialect:
     row = ROW
     by_row = ""
     user_key = USER_KEY
+    by_agent = ""
+    is_sealed = "is_encrypted"
+    is_own_zero = "NOT v.is_companion AND 0 = ALL(v.embedding::real[])"
     insert_link = (
         "INSERT INTO mnemic.agent_memory_links "
         "(agent_id, from_row, to_row, type, strength, created_at) "

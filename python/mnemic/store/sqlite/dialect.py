@@ -17,6 +17,7 @@ from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check_links_of, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
+from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, among
 from mnemic.store.sqlite.vectors import readable_vectors, vectors
 from mnemic.store.values import Model, OwnedId
@@ -31,6 +32,9 @@ class SqliteDialect:
     row = CHECKED_COLUMNS
     by_row = BY_ROW
     user_key = USER_KEY
+    by_agent = "INDEXED BY agent_memory_entries_by_agent"
+    is_sealed = "is_encrypted <> 0"
+    is_own_zero = f"{IS_OWN} AND v.embedding = zeroblob(length(v.embedding))"
     insert_link = (
         "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
         "VALUES (?2, ?3, ?4, ?5, ?6) ON CONFLICT (from_row, to_row, type)"

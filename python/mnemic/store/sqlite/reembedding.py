@@ -13,10 +13,8 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.store.added import vector_blobs
-from mnemic.store.changes import Change
-from mnemic.store.reembedding import ReembeddingProgress, reembedded_without_key
-from mnemic.store.sqlite.change_log import log_changes
-from mnemic.store.sqlite.change_marks import sealed_rows
+from mnemic.store.sql.reembedding import SqlReembedding
+from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.checksums import check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
@@ -26,31 +24,25 @@ from mnemic.store.sqlite.shadow_vectors import (
     IS_OWN,
     MARK,
     SUM_BYTES,
-    add_shadow_vectors,
     blobs_of,
     drop_shadow_vectors,
     shadow_vectors,
+    write_shadow_vectors,
 )
-from mnemic.store.sqlite.sql import Columns, fetch, integers, json_array, one_moment
+from mnemic.store.sqlite.sql import Columns, fetch, json_array
 from mnemic.store.values import Model
 
 _PAGE: Final = 256
 """Rows that are switched at once: few, so that other threads get their turn in between."""
 
-_VECTOR: Final = "SELECT 1 FROM agent_memory_embeddings WHERE entry_row = row AND part = 0"
-_ENTRIES: Final = "FROM agent_memory_entries INDEXED BY agent_memory_entries_by_agent"
-_WANTED: Final = (
-    f"{_ENTRIES} WHERE agent_id = ? AND row > ? AND forgotten_at IS NULL AND NOT EXISTS "
-    f"({_VECTOR} AND {IS_OWN} AND embedding = zeroblob(length(embedding)))"
+_ENTRIES: Final = "agent_memory_entries INDEXED BY agent_memory_entries_by_agent"
+_LACKS: Final = (
+    "NOT EXISTS (SELECT 1 FROM agent_memory_embeddings AS v WHERE v.entry_row = e.row "
+    "AND v.part = 0 AND v.model = ? AND length(v.embedding) IN (?, ?))"
 )
-_LACKS: Final = f"NOT EXISTS ({_VECTOR} AND model = ? AND length(embedding) IN (?, ?))"
-_COUNT_WANTED: Final = f"SELECT count(*) {_WANTED}"
-_COUNT_LACKING: Final = f"{_COUNT_WANTED} AND {_LACKS}"
-_LACKING: Final = f"SELECT row {_WANTED} AND {_LACKS} ORDER BY row LIMIT ?"
-
 _ROWS: Final = (
     "SELECT row, row_sum, vector_sum, is_sensitive <> 0 OR is_encrypted <> 0, updated_at "
-    f"{_ENTRIES} WHERE agent_id = ? AND row > ? ORDER BY row LIMIT ?"
+    f"FROM {_ENTRIES} WHERE agent_id = ? AND row > ? ORDER BY row LIMIT ?"
 )
 _OWN: Final = (
     "SELECT entry_row, model, part, embedding FROM agent_memory_embeddings "
@@ -64,7 +56,7 @@ _FILLED: Final = (
 )
 _SEALED: Final = (
     "SELECT entry_row, embedding FROM agent_memory_embeddings WHERE model = ? "
-    f"AND length(embedding) = ? AND entry_row IN (SELECT row {_ENTRIES} "
+    f"AND length(embedding) = ? AND entry_row IN (SELECT row FROM {_ENTRIES} "
     "WHERE agent_id = ? AND row IN (SELECT value FROM json_each(?)) AND is_encrypted <> 0) "
     "ORDER BY entry_row, part"
 )
@@ -78,9 +70,6 @@ _OWN_NOW: Final = (
     f"substr(embedding, 1, length(embedding) - {SUM_BYTES}) WHERE entry_row = ? AND model = ?"
 )
 _RENAME: Final = "UPDATE agent_memory_embeddings SET model = ? WHERE entry_row = ? AND model = ?"
-_USERS: Final = (
-    f"SELECT min(row), id, user_id {_ENTRIES} WHERE agent_id = ? GROUP BY user_id ORDER BY 1"
-)
 
 
 class _OwnVectors(NamedTuple):
@@ -95,46 +84,10 @@ class _OwnVectors(NamedTuple):
         return not any(self.blobs[0])
 
 
-def to_embed(connection: GuardedConnection, agent_id: str, model: Model) -> ReembeddingProgress:
-    """Return how many entries lack the shadow vectors of a model, and how many need them."""
-    missing = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
-    wanted = fetch(connection, _COUNT_WANTED, (agent_id, 0))
-    return ReembeddingProgress(*integers([missing[0][0], wanted[0][0]]))
-
-
-def rows_to_embed(
-    connection: GuardedConnection, agent_id: str, model: Model, after: int, limit: int
-) -> list[int]:
-    """Return rows that lack the shadow vectors of a model, ascending."""
-    found = fetch(connection, _LACKING, (agent_id, after, *_stored(model), limit))
-    return [row for (row,) in found]
-
-
 def _stored(model: Model) -> tuple[str, int, int]:
     """Return the stored name of shadow vectors of a model, and their bytes, plain and sealed."""
     size = 4 * model[1]
     return MARK + model[0], size + SUM_BYTES, size + OVERHEAD
-
-
-def switch_model(
-    connection: GuardedConnection,
-    agent_id: str,
-    model: Model,
-    skipped: AbstractSet[int],
-    max_missing: int,
-) -> bool:
-    """Make the shadow vectors of a model the agent's own, unless entries lack them."""
-    limit = len(skipped) + max_missing + 1
-    missing = rows_to_embed(connection, agent_id, model, 0, limit)
-    if len(set(missing) - skipped) > max_missing:
-        return False
-    for page in _pages(connection, agent_id):
-        _switch_page(connection, agent_id, model, page, skipped)
-    users = fetch(connection, _USERS, (agent_id,))
-    if users:
-        changes = [Change(row, entry_id, "switch", user) for row, entry_id, user in users]
-        log_changes(connection, agent_id, changes, model)
-    return True
 
 
 def _pages(connection: GuardedConnection, agent_id: str) -> Iterator[list[Columns]]:
@@ -251,45 +204,28 @@ def _take_over(
     connection.executemany(_OWN_NOW, [(name, row, MARK + name) for row in fresh.keys() - set(zero)])
 
 
-class SqliteReembedding(SqliteFile):
+class SqliteReembedding(SqlReembedding, SqliteFile):
     """Makes another model the agent's own; see `Reembedding`."""
-
-    def add_shadow_vectors(
-        self,
-        agent_id: str,
-        model: str,
-        entries: Mapping[int, MemoryEntry],
-        vectors: Mapping[int, Float32Array],
-    ) -> Future[int]:
-        """Store shadow vectors; return of how many rows."""
-        return self._write(
-            agent_id,
-            lambda on: add_shadow_vectors(
-                on, self._codec, agent_id, model, entries, vectors=vectors
-            ),
-        )
 
     def drop_shadow_vectors(self, agent_id: str, model: str | None) -> Future[int]:
         """Delete the shadow vectors of a model, or of all; return of how many entries."""
         return self._write(agent_id, lambda on: drop_shadow_vectors(on, agent_id, model))
 
-    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
-        """Return how many entries lack a model's vectors, and how many need them."""
-        with self._reading() as connection, one_moment(connection):
-            if not self._codec.seals and sealed_rows(connection, agent_id):
-                raise reembedded_without_key(agent_id)
-            return to_embed(connection, agent_id, model)
+    def _lacks(self, model: Model) -> Condition:
+        return _LACKS, [*_stored(model)]
 
-    def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
-        """Return rows that lack the shadow vectors of a model, ascending."""
-        with self._reading() as connection:
-            return rows_to_embed(connection, agent_id, model, after, limit)
+    def _write_shadow_vectors(
+        self,
+        on: GuardedConnection,
+        agent_id: str,  # noqa: ARG002 - a row's number leads to no other agent's
+        model: str,
+        found: Mapping[int, MemoryEntry],
+        vectors: Mapping[int, Float32Array],
+    ) -> None:
+        write_shadow_vectors(on, self._codec, model, found, vectors)
 
-    def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
-    ) -> Future[bool]:
-        """Make the shadow vectors of a model the agent's own, unless entries lack them."""
-        rows = frozenset(skipped)
-        return self._write(
-            agent_id, lambda on: switch_model(on, agent_id, model, rows, max_missing)
-        )
+    def _switch_vectors(
+        self, on: GuardedConnection, agent_id: str, model: Model, skipped: AbstractSet[int]
+    ) -> None:
+        for page in _pages(on, agent_id):
+            _switch_page(on, agent_id, model, page, skipped)

@@ -19,10 +19,9 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, entries_of
+from mnemic.store.sqlite.checksums import MASK
 from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.new_rows import fetch_checked
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -51,9 +50,6 @@ _OF_ROWS: Final = (
     f"SELECT entry_row, embedding FROM agent_memory_entries {BY_ROW} "
     "CROSS JOIN agent_memory_embeddings ON entry_row = row "
     f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
-)
-_STORED: Final = (
-    f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE agent_id = ? AND {AMONG}"
 )
 _DELETE: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND model = ?"
 _DROP: Final = (
@@ -129,35 +125,25 @@ def _sums(name: str, numbers: Iterable[tuple[int, int]], vectors: Float32Array) 
     ]
 
 
-def add_shadow_vectors(
+def write_shadow_vectors(
     connection: GuardedConnection,
     codec: RowCodec,
-    agent_id: str,
     model: str,
     entries: Mapping[int, MemoryEntry],
-    *,
     vectors: Mapping[int, Float32Array],
-) -> int:
-    """Store the vectors of those of these rows whose contents are still the same."""
-    sql = _STORED if codec.seals else f"{_STORED} AND is_encrypted = 0"
-    stored = fetch_checked(connection, sql, (agent_id, json_array(list(entries))))
-    found = {
-        columns[0]: entry
-        for columns, entry in zip(stored, entries_of(codec, stored), strict=True)
-        if entry.content == entries[columns[0]].content
-    }
+) -> None:
+    """Write the vectors of rows, with their entries, over those of the model."""
     name = MARK + model
-    execute_all(connection, _DELETE, [(row, name) for row in found])
+    execute_all(connection, _DELETE, [(row, name) for row in entries])
     execute_all(
         connection,
         INSERT_VECTOR,
         [
             (row, name, part, to_microseconds(entry.updated_at), blob)
-            for row, entry in found.items()
+            for row, entry in entries.items()
             for part, blob in enumerate(_stored_blobs(codec, entry, name, row, vectors[row]))
         ],
     )
-    return len(found)
 
 
 def _stored_blobs(
