@@ -135,6 +135,14 @@ def test_other_own_vectors_for_the_same_content_leave_them(store):
     assert rows_since(store, None).vectors.tolist() == [[3, 4]]
 
 
+def test_other_own_vectors_of_a_sensitive_entry_take_them_away(store):
+    added(store, "a", [embedded(1, sensitive=True)])
+    kept(store, 1)
+    own = "m", np.array([[3, 4]], np.float32)
+    store.update(AGENT, uid(1), store.marked, own, now=NOON, replace_vectors=True).result()
+    assert held(store) == []
+
+
 @pytest.mark.parametrize("own", [True, False], ids=["with own vectors", "without"])
 @pytest.mark.plain_text("PostgreSQL deletes sealed ones with the entry's own")
 def test_an_entry_stored_over_another_keeps_them_if_the_content_stays(store, own):

@@ -8,7 +8,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Record, RowBatch
 from mnemic.store.new_rows import AddedRows, NewRow, Outcome
 from mnemic.store.row_codec import RowCodec, uuid_of
-from mnemic.store.values import Model, WriteResult
+from mnemic.store.values import WriteResult
 
 
 def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
@@ -22,16 +22,6 @@ def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
 def vector_blobs(parts: Float32Array) -> list[bytes]:
     """Return vectors as they are stored."""
     return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
-
-
-def vectors_of(
-    embedded: tuple[str, Float32Array] | None,
-) -> tuple[Model, Sequence[bytes]] | None:
-    """Return model and vectors of a content in their stored form."""
-    if embedded is None:
-        return None
-    model, parts = embedded
-    return (model, parts.shape[1]), vector_blobs(parts)
 
 
 def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> WriteResult:

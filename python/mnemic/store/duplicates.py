@@ -104,15 +104,15 @@ def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None
     return found[0] if found else None
 
 
-def check_unambiguous(scope: Scope, ids: Iterable[bytes]) -> None:
+def check_unambiguous(scope: Scope, ids: Sequence[bytes]) -> None:
     """Check that no id is one of several users' entries.
 
     Raises:
         AmbiguousIdError: If one is.
     """
-    shared = sorted(entry_id for entry_id, count in Counter(ids).items() if count > 1)
-    if shared:
-        raise _ambiguous(scope, UUID(bytes=shared[0]))
+    if len(set(ids)) < len(ids):
+        shared = min(entry_id for entry_id, count in Counter(ids).items() if count > 1)
+        raise _ambiguous(scope, UUID(bytes=shared))
 
 
 def _ambiguous(scope: Scope, entry_id: UUID) -> AmbiguousIdError:

@@ -12,7 +12,8 @@ import pytest
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
-from mnemic.store.sqlite import deletes, disk_space, wal
+from mnemic.store.sql import deletes
+from mnemic.store.sqlite import disk_space, wal
 from tests.support.processes import ENVIRONMENT
 from tests.support.small_disks import small_disk
 

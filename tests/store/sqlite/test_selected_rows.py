@@ -5,7 +5,7 @@ import pytest
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sqlite.selected_rows import selected
+from mnemic.store.sql.selected_rows import selected
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import added
 from tests.support.entries import numbered, uid
@@ -34,11 +34,10 @@ def test_ids_are_looked_up_and_their_rows_are_read_by_number(writer, scope, wher
     executed = []
     writer.exec_trace = lambda _, sql, values: executed.append((sql, values)) or True
     criteria = Criteria([uid(1), uid(11)], where and parse_filter(where))
-    condition, values = selected(writer, PlainRowCodec(), scope, criteria)
+    rows = selected(writer, PlainRowCodec(), scope, criteria)
     writer.exec_trace = None
-    sql = f"SELECT row FROM agent_memory_entries WHERE {condition}"  # noqa: S608 - under test
-    assert len(writer.execute(sql, values).fetchall()) == 2
-    first, *others = plans(writer, [*executed, (sql, values)])
+    assert len(rows) == 2
+    first, *others = plans(writer, executed)
     assert "agent_memory_entries_by_id (agent_id=? AND id=?" in first
     assert others
     assert all("USING INTEGER PRIMARY KEY (rowid=?)" in step for step in others)

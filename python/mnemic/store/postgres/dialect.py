@@ -6,20 +6,27 @@ from typing import Final, cast
 
 from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Session
-from mnemic.store.postgres.sql import ROW, USER_KEY
+from mnemic.store.postgres.sql import ROW, USER_KEY, bound
 from mnemic.store.postgres.stored import CHANGED, entries_of, reading_stored
 from mnemic.store.postgres.vectors import (
+    NewVectors,
+    as_stored,
+    delete_own_vectors,
+    delete_shadow_vectors,
     opened_vectors,
     own_vectors,
     readable_vectors,
+    seal_vectors,
     under_other_keys,
+    upsert_vectors,
     write_sealed,
 )
 from mnemic.store.quota import NO_QUOTAS, Quotas
-from mnemic.store.row_codec import RowCodec, sealed_ids
+from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
@@ -142,6 +149,37 @@ class PostgresDialect:
     ) -> dict[int, Float32Array]:
         """Return the same, without those of sealed rows that break, which are logged."""
         return readable_vectors(_own(session), codec, agent_id, rows, model)
+
+    def bound(self, columns: Columns, names: Sequence[str]) -> Columns:
+        """Return columns of a codec as they are bound: ids as UUIDs, flags as booleans, texts."""
+        return bound(columns, names)
+
+    def replace_vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        row: Columns,
+        entry: MemoryEntry,
+        embedded: tuple[str, Float32Array] | None,
+        *,
+        drops_shadows: bool,
+    ) -> None:
+        """Delete the vectors of a row that was written; store new ones, if any are given."""
+        on, agent_id = _own(session), entry.agent_id
+        delete_own_vectors(on, agent_id, row[0], is_sealed=row[ENCRYPTED])
+        if drops_shadows:
+            delete_shadow_vectors(on, agent_id, row[0])
+        if embedded is not None:
+            name, parts = embedded
+            time = to_microseconds(entry.updated_at)
+            new = NewVectors(row[0], time, as_stored(codec, entry, name, parts))
+            upsert_vectors(on, agent_id, (name, parts.shape[1]), [new])
+
+    def seal_vectors(
+        self, session: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry
+    ) -> None:
+        """Seal the vectors of a row that is sealed now; those of other models are deleted."""
+        seal_vectors(_own(session), codec, row[0], entry)
 
 
 def _own(session: SqlSession) -> Session:

@@ -4,16 +4,19 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
 
 from mnemic.errors import StoreClosedError
+from mnemic.store.group_commit import Finish, Job, unchanged
 from mnemic.store.postgres.database import SHARED, Database
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.jobs import AgentJob
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.opened import Deletion, OpenedSql
 from mnemic.store.values import LogPosition
 
 Result = TypeVar("Result")
@@ -91,14 +94,33 @@ class OpenedDatabase(OpenedSql):
         connections = self._usable().connections
         return connections.read(agents, work, deadline=deadline, one_moment=one_moment, apart=apart)
 
-    def _write(
-        self, agent_id: str, job: Callable[[Session], Result], *, is_idempotent: bool = False
-    ) -> Future[Result]:
-        whole = AgentJob(agent_id, job, is_idempotent=is_idempotent)
-        return self._writable().writer_of(agent_id).write(whole)
+    def _check_writable(self) -> None:
+        self._writable()
 
-    def _write_pending_accesses(self, agent_id: str) -> None:
-        """Hand in the writing of an agent's accesses before the next write."""
+    def _write(
+        self,
+        agent_id: str,
+        job: Callable[[Session], Result],
+        *,
+        is_idempotent: bool = False,
+        after_accesses: bool = False,
+    ) -> Future[Result]:
+        own = AgentJob(agent_id, job, is_idempotent=is_idempotent)
+        return self._submit(agent_id, own, after_accesses=after_accesses)
+
+    def _submit(
+        self, agent_id: str, job: Job, finish: Finish = unchanged, *, after_accesses: bool = False
+    ) -> Future[Any]:
+        """Hand in a job of an agent; turn its result into that of the future, after the commit."""
         database = self._writable()
-        if database.accesses.is_pending():
+        if after_accesses and database.accesses.is_pending():
             database.write_accesses_of(agent_id)
+        return database.writer_of(agent_id).write(job, finish)
+
+    def _write_in_parts(
+        self,
+        agent_id: str,
+        deletion: Deletion,
+        finish: Callable[[list[UUID]], list[UUID]] = unchanged,
+    ) -> Future[list[UUID]]:
+        return self._submit(agent_id, AgentJob(agent_id, partial(deletion, None)), finish)

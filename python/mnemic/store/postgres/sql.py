@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from mnemic.model import Scope
-from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, RowCodec, uuid_of
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, uuid_of
 from mnemic.store.sql.session import Condition
 
 Columns = tuple[Any, ...]
@@ -25,8 +25,9 @@ COLUMNS: Final = ", ".join(COLUMN_NAMES)
 ROW: Final = f"row, {COLUMNS}"
 """A row's number and its columns."""
 
-CHANGEABLE: Final = ", ".join(f"{name} = %s" for name in (*CHANGED_NAMES, "fingerprint"))
-"""Assignments of what an update may change."""
+MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
+STORED_ROW: Final = f"{ROW}, {', '.join(MORE)}"
+"""A row's number, its columns, and its fingerprint and idempotency key."""
 
 IS_ACTIVE: Final = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > %s)"
 """Condition of entries that can be found; the value to bind is the time now."""
@@ -36,9 +37,6 @@ HAS_ACTIVE_STATUS: Final = "forgotten_at IS NULL AND status = 0"
 
 IS_PRESENT: Final = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > %s)"
 """The same, archived and superseded entries included."""
-
-IS_NOT_SUPERSEDED: Final = f"{IS_PRESENT} AND status <> 2"
-"""The same, archived entries included."""
 
 AMONG: Final = "row = ANY(%s)"
 USER_KEY: Final = "coalesce(user_id, '')"

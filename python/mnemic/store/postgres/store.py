@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 import msgspec
 import numpy as np
@@ -20,7 +19,6 @@ from mnemic.model import (
     Scope,
     VerifyReport,
 )
-from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
@@ -39,8 +37,7 @@ from mnemic.store.postgres import (
 )
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
-from mnemic.store.postgres.changing import PostgresChanges, delete_all
-from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
+from mnemic.store.postgres.jobs import AgentAddJob
 from mnemic.store.postgres.nearest import PostgresVectorSearch
 from mnemic.store.postgres.reembedding import PostgresReembedding
 from mnemic.store.postgres.session import Columns, Session
@@ -50,10 +47,12 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.snapshots import NoSnapshots
+from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
 from mnemic.store.sql.reads import SqlReads
-from mnemic.store.sql.sealing import SqlSealing, delete_keys
+from mnemic.store.sql.sealing import SqlSealing
+from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.values import (
     AccessCount,
@@ -75,7 +74,8 @@ class PostgresStore(
     SqlReads,
     SqlLists,
     SqlLinks,
-    PostgresChanges,
+    SqlUpdates,
+    SqlDeletes,
     PostgresVectorSearch,
     SqlUsage,
     PostgresReembedding,
@@ -277,7 +277,7 @@ class PostgresStore(
                 )
         model = model_of(new.entry for new in entries)
         codec = self._codec
-        database = self._writable()
+        self._writable()
         key = codec.prepare(agent_id)
         rows = encoded(codec, entries, list(map(stored_vectors, entries)), model and model[0])
         quotas = Quotas(quota, user_quota, entry_limits)
@@ -293,12 +293,14 @@ class PostgresStore(
             time_zone,
             instead_of,
         )
-        # They are those of an entry that is replaced, or decide which entries go first.
-        if on_conflict == "replace" or entry_limits.evicts:
-            self._write_pending_accesses(agent_id)
         job = AgentAddJob(agent_id, rows, rules)
-        writer = database.writer_of(agent_id)
-        return writer.write(job, lambda added: stored_of(codec, added, job.rows))
+        return self._submit(
+            agent_id,
+            job,
+            lambda added: stored_of(codec, added, job.rows),
+            # They are those of an entry that is replaced, or decide which entries go first.
+            after_accesses=on_conflict == "replace" or entry_limits.evicts,
+        )
 
     def add_embeddings(
         self,
@@ -370,22 +372,6 @@ class PostgresStore(
         self._usable()
         place = target_of(os.fsdecode(target))
         self._read(None, lambda on: backup_to(on, place, report), one_moment=True)
-
-    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
-        """Destroy the keys of an agent, and delete its entries; return their ids."""
-        everyone = Scope(agent_id, all_users=True)
-
-        def forget(on: Session) -> list[UUID]:
-            delete_keys(on, agent_id)
-            return delete_all(on, self._codec, everyone, EVERY_ENTRY)
-
-        def forgotten(ids: list[UUID]) -> list[UUID]:
-            if isinstance(self._codec, SealingRowCodec):
-                self._codec.keyring.forget(agent_id)
-            return ids
-
-        writer = self._writable().writer_of(agent_id)
-        return writer.write(AgentJob(agent_id, forget), forgotten)
 
     def need_vectors(
         self,

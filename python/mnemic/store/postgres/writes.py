@@ -20,21 +20,20 @@ from mnemic.store.duplicates import (
     merged,
     superseded_missing,
 )
-from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
 from mnemic.store.postgres.change_log import log_changes
-from mnemic.store.postgres.eviction import evict_entries, remove_others
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
-    CHANGEABLE,
     EMBEDDINGS,
     ENTRIES,
     HAS_NO_VECTOR,
     IS_ACTIVE,
     LINKS,
+    MORE,
     ROW,
     SEALED_VECTORS,
+    STORED_ROW,
     USER_KEY,
     bound,
     in_scope,
@@ -50,32 +49,28 @@ from mnemic.store.postgres.vectors import (
     upsert_vectors,
 )
 from mnemic.store.row_codec import (
-    CHANGED_NAMES,
     COLUMN_NAMES,
     ENTRY_ID,
     EncodedRow,
     RowCodec,
     UsedKey,
-    changed_columns,
     next_version,
     uuid_of,
     with_changed,
 )
+from mnemic.store.sql.eviction import Write, evict_entries, remove_others
 from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sql.sealing import current_key
+from mnemic.store.sql.updates import write_merged
 from mnemic.store.values import Model, ReplacedEntry
 
 Place: TypeAlias = tuple[str, bytes]
 """User, '' for none, and id of an entry of one agent."""
 
-_MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
-STORED_ROW: Final = f"{ROW}, {', '.join(_MORE)}"
-"""A row's number, its columns, and its fingerprint and idempotency key."""
-
-_INSERT: Final = f"COPY {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(_MORE)}) FROM STDIN"
+_INSERT: Final = f"COPY {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(MORE)}) FROM STDIN"
 _INSERT_ONE: Final = (
-    f"INSERT INTO {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(_MORE)}) "
-    f"VALUES ({', '.join(['%s'] * (1 + len(COLUMN_NAMES) + len(_MORE)))})"
+    f"INSERT INTO {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(MORE)}) "
+    f"VALUES ({', '.join(['%s'] * (1 + len(COLUMN_NAMES) + len(MORE)))})"
 )
 _NEW_ROWS: Final = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, %s)"
 _OF_KEY: Final = (
@@ -94,12 +89,11 @@ _WITHOUT_VECTORS: Final = (
 _KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
 """Columns that a replacement leaves as they are."""
 
-_REPLACED: Final = tuple(name for name in (*COLUMN_NAMES, *_MORE) if name not in _KEPT)
+_REPLACED: Final = tuple(name for name in (*COLUMN_NAMES, *MORE) if name not in _KEPT)
 _REPLACE: Final = (
     f"UPDATE {ENTRIES} SET {', '.join(f'{name} = %s' for name in _REPLACED)} "
     "WHERE agent_id = %s AND row = %s"
 )
-_CHANGE: Final = f"UPDATE {ENTRIES} SET {CHANGEABLE} WHERE agent_id = %s AND row = %s"
 _AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
 
 
@@ -311,31 +305,17 @@ def _found_by_text(
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
         return _WrittenRows(outcomes, [])
-    size = write_changed(session, rules.codec, row, with_changed(old, changed))
+    size = write_merged(session, rules.codec, row, with_changed(old, changed))
     return _WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)])
 
 
 def _encoded(row: Columns) -> EncodedRow:
     """Return a row, all of `STORED_ROW`, as a codec made it."""
-    return EncodedRow(row[1 : -len(_MORE)], row[-len(_MORE) :])
-
-
-def write_changed(session: Session, codec: RowCodec, row: Columns, entry: MemoryEntry) -> int:
-    """Write another state of a row, given with all of `STORED_ROW`; return by how much it grew."""
-    old = _encoded(row)
-    (new,) = codec.rows([(entry, codec.used_key(old))])
-    place = entry.agent_id, row[0]
-    if entry.is_encrypted:  # what an update leaves as it is was in plain text, or is sealed too
-        session.run(_REPLACE, (*_replaced(new), *place))
-    else:
-        columns = bound(changed_columns(new.columns), CHANGED_NAMES)
-        session.run(_CHANGE, (*columns, new.more[0], *place))
-    size, at = codec.stored_content_size, _AT["content"]
-    return size(new.columns[at]) - size(old.columns[at])
+    return EncodedRow(row[1 : -len(MORE)], row[-len(MORE) :])
 
 
 def _replaced(row: EncodedRow) -> Columns:
-    named = dict(zip((*COLUMN_NAMES, *_MORE), (*bound(row.columns), *row.more), strict=True))
+    named = dict(zip((*COLUMN_NAMES, *MORE), (*bound(row.columns), *row.more), strict=True))
     return tuple(named[name] for name in _REPLACED)
 
 
@@ -380,7 +360,7 @@ def stored_rows(
         SealBrokenError: If one does not open.
     """
     found = session.fetch(*_stored_statement(agent_id, places))
-    plain = records_of(codec, [columns[: -len(_MORE)] for columns in found])
+    plain = records_of(codec, [columns[: -len(MORE)] for columns in found])
     if len(plain) < len(found):
         opened = {record[0] for record in plain}
         lost = next(columns[ENTRY_ID] for columns in found if columns[0] not in opened)
@@ -388,8 +368,8 @@ def stored_rows(
     return {
         (columns[1 + _AT["user_id"]] or "", columns[1 + _AT["id"]]): _StoredRow(
             row=columns[0],
-            columns=columns[1 : -len(_MORE)],
-            more=columns[-len(_MORE) :],
+            columns=columns[1 : -len(MORE)],
+            more=columns[-len(MORE) :],
             plain=record[1:],
             size=codec.stored_content_size(columns[1 + _AT["content"]]),
         )

@@ -198,3 +198,42 @@ class Dialect(Protocol):
             StoreCorruptError: If one that is not sealed is damaged or lost.
         """
         ...
+
+    def bound(self, columns: Columns, names: Sequence[str]) -> Columns:
+        """Return columns of a codec as they are bound."""
+        ...
+
+    def replace_vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        row: Columns,
+        entry: MemoryEntry,
+        embedded: tuple[str, Float32Array] | None,
+        *,
+        drops_shadows: bool,
+    ) -> None:
+        """Delete the vectors of a row that was written; store new ones, if any are given.
+
+        Args:
+            session: In the transaction.
+            codec: Codec of the entries.
+            row: The row as it was, the columns of `keyed_row`.
+            entry: Its entry as it is now.
+            embedded: The new vectors and their model.
+            drops_shadows: Whether vectors of other models go too.
+        """
+        ...
+
+    def seal_vectors(
+        self, session: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry
+    ) -> None:
+        """Seal the vectors of a row that is sealed now; those of other models are deleted.
+
+        Args:
+            session: In the transaction.
+            codec: Codec of the entries.
+            row: The row as it was, the columns of `keyed_row`.
+            entry: Its entry as it is now.
+        """
+        ...

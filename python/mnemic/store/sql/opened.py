@@ -3,13 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
+from uuid import UUID
 
+from mnemic.store.group_commit import unchanged
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.session import SqlSession
 
 Result = TypeVar("Result")
+
+Deletion: TypeAlias = Callable[[int | None, SqlSession], list[UUID]]
+"""Deletes at most so many entries, in a transaction; returns their ids."""
 
 
 class OpenedSql(ABC):
@@ -40,8 +45,17 @@ class OpenedSql(ABC):
         """
 
     @abstractmethod
+    def _check_writable(self) -> None:
+        """Raise a typed error if nothing may be written."""
+
+    @abstractmethod
     def _write(
-        self, agent_id: str, job: Callable[[SqlSession], Result], *, is_idempotent: bool = False
+        self,
+        agent_id: str,
+        job: Callable[[SqlSession], Result],
+        *,
+        is_idempotent: bool = False,
+        after_accesses: bool = False,
     ) -> Future[Result]:
         """Hand in a write of an agent's rows, which runs in a transaction with others.
 
@@ -49,4 +63,20 @@ class OpenedSql(ABC):
             agent_id: The agent.
             job: The write.
             is_idempotent: Whether doing it twice is as good as once.
+            after_accesses: Whether it must see all accesses recorded before it.
+        """
+
+    @abstractmethod
+    def _write_in_parts(
+        self,
+        agent_id: str,
+        deletion: Deletion,
+        finish: Callable[[list[UUID]], list[UUID]] = unchanged,
+    ) -> Future[list[UUID]]:
+        """Hand in a deletion; a full disk may have it go on in several transactions.
+
+        Args:
+            agent_id: The agent.
+            deletion: The deletion.
+            finish: Turns what is deleted into the result, after the commit.
         """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
+from mnemic.store.added import vector_blobs
 from mnemic.store.changes import Change
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
@@ -19,7 +20,7 @@ from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, among
-from mnemic.store.sqlite.vectors import readable_vectors, vectors
+from mnemic.store.sqlite.vectors import readable_vectors, replace_vectors, seal_vectors, vectors
 from mnemic.store.values import Model, OwnedId
 
 if TYPE_CHECKING:
@@ -154,6 +155,31 @@ class SqliteDialect:
     ) -> dict[int, Float32Array]:
         """Return the same, without those of sealed rows that break, which are logged."""
         return readable_vectors(_own(session), codec, agent_id, list(rows), model)
+
+    def bound(self, columns: Columns, names: Sequence[str]) -> Columns:
+        """Return the same: the columns of a codec are those of the file."""
+        del names
+        return columns
+
+    def replace_vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        row: Columns,
+        entry: MemoryEntry,
+        embedded: tuple[str, Float32Array] | None,
+        *,
+        drops_shadows: bool,
+    ) -> None:
+        """Delete the vectors of a row that was written; store new ones, if any are given."""
+        plain = None if embedded is None else (embedded[0], vector_blobs(embedded[1]))
+        replace_vectors(_own(session), codec, row[0], entry, plain, drops_shadows=drops_shadows)
+
+    def seal_vectors(
+        self, session: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry
+    ) -> None:
+        """Seal the vectors of a row that is sealed now; those of other models are deleted."""
+        seal_vectors(_own(session), codec, row, entry)
 
 
 def _own(session: SqlSession) -> "GuardedConnection":

@@ -3,13 +3,15 @@
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
+from uuid import UUID
 
+from mnemic.errors import StoreFullError
 from mnemic.store.futures import MAX_THREADS, Workers
 from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.pending_accesses import PendingAccesses
-from mnemic.store.quota import EntryLimits
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sqlite import fork_guard
@@ -22,6 +24,11 @@ from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.threads.background import start_thread, thread_of
 
 Result = TypeVar("Result")
+
+_Deletion: TypeAlias = Callable[[int | None, GuardedConnection], list[UUID]]
+
+PART: Final = 64
+"""Entries that a transaction deletes on a full disk; fewer if they do not fit."""
 
 
 class SqliteFile(OpenedSql):
@@ -72,26 +79,29 @@ class SqliteFile(OpenedSql):
             with at_one_moment(on):
                 return work(on)
 
+    def _check_writable(self) -> None:
+        self._connections.check_writable()
+
     def _write(
         self,
-        agent_id: str | None,  # noqa: ARG002 - all share a file
+        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
         job: Callable[[GuardedConnection], Result],
         *,
-        is_idempotent: bool = False,  # noqa: ARG002 - no connection is lost
+        is_idempotent: bool = False,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - no connection is lost
+        after_accesses: bool = False,
     ) -> Future[Result]:
-        self._connections.check_writable()
-        return self._writer.write(job)
+        return self._submit(job, after_accesses=after_accesses)
 
-    def _write_with_eviction(
-        self, entry_limits: EntryLimits, job: Callable[[GuardedConnection], Result]
-    ) -> Future[Result]:
-        """Hand in a job; after pending accesses if what it deletes depends on them."""
-        if not (entry_limits.evicts and self._accesses.is_pending()):
-            return self._write(None, job)
+    def _submit(
+        self, job: Job, finish: Finish = unchanged, *, after_accesses: bool = False
+    ) -> Future[Any]:
+        """Hand in a job; turn its result into that of the future, after the commit."""
         self._connections.check_writable()
-        return self._write_after_accesses(job)
+        if after_accesses and self._accesses.is_pending():
+            return self._write_after_accesses(job, finish)
+        return self._writer.write(job, finish)
 
-    def _write_after_accesses(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
+    def _write_after_accesses(self, job: Job, finish: Finish) -> Future[Any]:
         """Write pending accesses, and run a job after them in the same transaction."""
         flush = self._accesses.flush()
         after = AfterAccesses(flush, job, finish)
@@ -102,6 +112,35 @@ class SqliteFile(OpenedSql):
             raise
         future.add_done_callback(lambda _: flush.ended())
         return future
+
+    def _write_in_parts(
+        self,
+        agent_id: str,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        deletion: _Deletion,
+        finish: Callable[[list[UUID]], list[UUID]] = unchanged,
+    ) -> Future[list[UUID]]:
+        whole = self._submit(partial(deletion, None))
+        return self._workers.run(lambda: finish(self._deleted(deletion, whole)))
+
+    def _deleted(self, deletion: _Deletion, whole: Future[list[UUID]]) -> list[UUID]:
+        """Return what was deleted at once, or on a full disk in parts that fit into the log."""
+        with suppress(StoreFullError):
+            return whole.result()
+        deleted: list[UUID] = []
+        limit = PART
+        while True:
+            try:
+                part = self._submit(partial(deletion, limit)).result()
+            except StoreFullError as error:
+                if limit == 1 and not deleted:
+                    raise
+                if limit == 1:
+                    raise StoreFullError(f"{error}; {len(deleted)} were deleted before") from error
+                limit //= 4
+                continue
+            deleted += part
+            if len(part) < limit:  # not until none is left: others may go on adding
+                return deleted
 
 
 def _close(workers: Workers, writer: Writer, connections: Connections, number: int) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
-from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, RowCodec
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
 from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.damage import DAMAGED
 
@@ -48,12 +48,6 @@ def assigned(names: Iterable[str]) -> str:
     return ", ".join(f"{name} = {mark_of(name)}" for name in names)
 
 
-CHANGEABLE = assigned((*CHANGED_NAMES, "fingerprint"))
-"""Assignments of what an update may change."""
-
-SEALED = assigned((*COLUMN_NAMES, "fingerprint", "idempotency_key", "key_fingerprint"))
-"""Assignments of all that a row has, for a sealed entry."""
-
 INSERT_VECTOR = (
     "INSERT OR IGNORE INTO agent_memory_embeddings "
     "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
@@ -66,9 +60,6 @@ IS_ACTIVE = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expi
 
 IS_PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 """The same, archived and superseded entries included."""
-
-IS_NOT_SUPERSEDED = f"{IS_PRESENT} AND status <> 2"
-"""The same, archived entries included."""
 
 AMONG = "row IN (SELECT value FROM json_each(?))"
 BY_ROW = "NOT INDEXED"

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import msgspec
 
@@ -21,7 +20,6 @@ from mnemic.model import (
     Scope,
     VerifyReport,
 )
-from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
@@ -37,10 +35,12 @@ from mnemic.store.new_rows import AddOptions
 from mnemic.store.pending_accesses import AccessFlush
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
 from mnemic.store.sql.reads import SqlReads
-from mnemic.store.sql.sealing import SqlSealing, delete_keys
+from mnemic.store.sql.sealing import SqlSealing
+from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.sqlite import (
     change_log,
@@ -52,12 +52,10 @@ from mnemic.store.sqlite import (
 )
 from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
-from mnemic.store.sqlite.deletes import SqliteDeletes, delete_all
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sql import one_moment
-from mnemic.store.sqlite.updates import SqliteUpdates
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessCount,
@@ -78,10 +76,10 @@ class SqliteStore(
     SqlReads,
     SqlLists,
     SqlLinks,
-    SqliteUpdates,
     SqlUsage,
+    SqlUpdates,
+    SqlDeletes,
     SqliteReembedding,
-    SqliteDeletes,
     SqlSealing,
     NoVectorSearch,
 ):
@@ -187,10 +185,12 @@ class SqliteStore(
             instead_of,
         )
         job = AddJob(writes.add, agent_id, rows, rules)
-        # They are the replaced entry's, and what goes first depends on them.
-        if (on_conflict == "replace" or entry_limits.evicts) and self._accesses.is_pending():
-            return self._write_after_accesses(job, lambda added: stored_of(codec, added, rows))
-        return self._writer.write(job, lambda added: stored_of(codec, added, rows))
+        return self._submit(
+            job,
+            lambda added: stored_of(codec, added, rows),
+            # They are those of an entry that is replaced, or decide which entries go first.
+            after_accesses=on_conflict == "replace" or entry_limits.evicts,
+        )
 
     def need_vectors(
         self,
@@ -243,7 +243,7 @@ class SqliteStore(
         self._connections.check_writable()
         if not self._accesses.is_pending():
             return succeeded(None)
-        return self._write_after_accesses(_nothing)
+        return self._submit(_nothing, after_accesses=True)
 
     def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
@@ -260,13 +260,13 @@ class SqliteStore(
     def _repaired(self, report: VerifyReport) -> VerifyReport:
         checksums_added = after = 0
         while rows := self._rows_without_sums(after):
-            added = self._write(
-                None, partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
+            added = self._submit(
+                partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
             )
             checksums_added += added.result()
             after = rows[-1]
-        self._write(None, shadow_vectors.drop_damaged).result()
-        agents = self._write(None, partial(verification.repair_agents, codec=self._codec)).result()
+        self._submit(shadow_vectors.drop_damaged).result()
+        agents = self._submit(partial(verification.repair_agents, codec=self._codec)).result()
         return msgspec.structs.replace(
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)
         )
@@ -279,16 +279,6 @@ class SqliteStore(
     def _rows_without_sums(self, after: int) -> list[int]:
         with self._reading() as connection:
             return verification.rows_without_sums(connection, after)
-
-    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
-        """Destroy the keys of an agent, and delete its entries; return their ids."""
-        everyone = Scope(agent_id, all_users=True)
-
-        def forget(limit: int | None, on: GuardedConnection) -> list[UUID]:
-            delete_keys(on, agent_id)
-            return delete_all(on, self._codec, everyone, EVERY_ENTRY, limit=limit)
-
-        return self._write_or_parts(forget)
 
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the agent's embedding model, None without any vector."""

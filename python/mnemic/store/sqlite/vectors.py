@@ -7,17 +7,27 @@ from typing import Final
 
 from mnemic._core import VectorSums
 from mnemic.arrays import Float32Array, np
+from mnemic.model import MemoryEntry
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import check, check_vectors
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.new_rows import write_vectors
 from mnemic.store.sqlite.sealed_rows import VectorOpener
+from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import AMONG, BY_ROW, Columns
 
 _OF_ROWS: Final = (
     f"FROM agent_memory_entries {BY_ROW} CROSS JOIN agent_memory_embeddings ON entry_row = row "
     f"WHERE agent_id = ? AND {AMONG} AND model = ?"
+)
+_DELETE: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
+_DELETE_OWN: Final = f"{_DELETE} AND {IS_OWN}"
+_OWN: Final = (
+    "SELECT model, embedding FROM agent_memory_embeddings "
+    f"WHERE entry_row = ? AND {IS_OWN} ORDER BY model, part"
 )
 
 
@@ -78,3 +88,33 @@ def _read(blobs: Sequence[bytes]) -> Float32Array:
     if not {len(blobs[0])}.issuperset(map(len, blobs)):
         raise ValueError("vectors of different lengths")
     return vector_of(b"".join(blobs)).reshape(len(blobs), -1)
+
+
+def replace_vectors(
+    on: GuardedConnection,
+    codec: RowCodec,
+    row: int,
+    entry: MemoryEntry,
+    given: tuple[str, Sequence[bytes]] | None,
+    *,
+    drops_shadows: bool,
+) -> None:
+    """Delete the vectors of a row's entry; store the given ones of a model, in plain text."""
+    on.execute(_DELETE if drops_shadows else _DELETE_OWN, (row,))
+    if given is not None:
+        model, plain = given
+        blobs = [codec.seal_vector(entry, model, part, blob) for part, blob in enumerate(plain)]
+        changed_at = to_microseconds(entry.updated_at)
+        values = [(row, model, part, changed_at, blob) for part, blob in enumerate(blobs)]
+        write_vectors(on, values)
+
+
+def seal_vectors(on: GuardedConnection, codec: RowCodec, row: Columns, entry: MemoryEntry) -> None:
+    """Seal the vectors of a row that was not sealed; shadow vectors are deleted."""
+    own = on.fetch(_OWN, (row[0],))
+    plain = None
+    if own:
+        model = own[0][0]
+        check_vectors(model, [(row[0], blob) for _, blob in own], check([row]).vectors)
+        plain = model, [blob for _, blob in own]
+    replace_vectors(on, codec, row[0], entry, plain, drops_shadows=True)

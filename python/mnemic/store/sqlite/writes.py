@@ -16,15 +16,15 @@ from mnemic.store.duplicates import (
     merged,
     superseded_missing,
 )
-from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, ENTRY_ID, RowCodec, encoded_row, with_changed
+from mnemic.store.sql.eviction import Write, evict_entries, remove_others
 from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sql.sealing import check_no_key, current_key
+from mnemic.store.sql.updates import write_merged
 from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, entries_of
 from mnemic.store.sqlite.damage import reading_stored, uuids_of
-from mnemic.store.sqlite.eviction import evict_entries, remove_others
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import (
     WrittenRows,
@@ -42,7 +42,6 @@ from mnemic.store.sqlite.sql import (
     fetch,
     json_array,
 )
-from mnemic.store.sqlite.updates import write_changed
 from mnemic.store.values import Model
 
 _ID, _CREATED_AT = map(COLUMN_NAMES.index, ("id", "created_at"))
@@ -234,7 +233,7 @@ def _found_by_text(
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
         return WrittenRows(outcomes, [])
-    size = write_changed(connection, rules.codec, row, with_changed(old, changed))
+    size = write_merged(connection, rules.codec, row, with_changed(old, changed))
     return WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)])
 
 

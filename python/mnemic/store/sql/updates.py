@@ -1,0 +1,281 @@
+"""The changes of entries in the stores in SQL."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from mnemic.arrays import Float32Array
+from mnemic.licensing import Quota
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import Criteria
+from mnemic.model.timestamps import to_microseconds
+from mnemic.model.written import written
+from mnemic.protocols import UserLimit
+from mnemic.store.changes import Change, ChangeKind
+from mnemic.store.duplicates import check_unambiguous, single
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
+from mnemic.store.row_codec import (
+    CHANGED_NAMES,
+    COLUMN_NAMES,
+    RowCodec,
+    changed_columns,
+    encoded_row,
+    with_changed,
+)
+from mnemic.store.sql.conditions import (
+    ENTRIES,
+    IS_ACTIVE,
+    IS_NOT_SUPERSEDED,
+    visible,
+    with_id,
+    with_ids,
+)
+from mnemic.store.sql.deletes import ids_of
+from mnemic.store.sql.eviction import Write, evict_entries
+from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.sealing import current_key
+from mnemic.store.sql.selected_rows import selected
+from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
+
+_AT_ONCE: Final = 256
+"""Entries that are read together; contents of more could take much memory."""
+
+_MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
+_CONTENT: Final = COLUMN_NAMES.index("content")
+
+_KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
+"""Columns that no update changes."""
+
+
+def _assigned(names: Sequence[str]) -> str:
+    """Return assignments of columns, of which a sealed content may be bytes."""
+    marks = {"content": "CAST(? AS text)"}
+    return ", ".join(f"{name} = {marks.get(name, '?')}" for name in names)
+
+
+_CHANGED: Final = (*CHANGED_NAMES, "fingerprint")
+_SEALED: Final = tuple(name for name in (*COLUMN_NAMES, *_MORE) if name not in _KEPT)
+_CHANGE, _SEAL = (
+    f"UPDATE {ENTRIES} SET {_assigned(names)} WHERE agent_id = ? AND row = ?"
+    for names in (_CHANGED, _SEALED)
+)
+
+
+class SqlUpdates(OpenedSql):
+    """Changes entries; see `Store` and `BulkWrites`."""
+
+    def update(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, Float32Array] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        include_archived: bool = False,
+        replace_vectors: bool = False,
+    ) -> Future[MemoryEntry | None]:
+        """Change an entry; return its new state, or None if the scope has no such entry."""
+        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
+        quotas = Quotas(quota, user_quota, entry_limits)
+        where, values = with_id(self._dialect, scope, entry_id)
+        is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+        where = f"{where} AND {visible(codec)} AND {is_there}"
+        sql = f"SELECT {self._dialect.keyed_row} FROM {ENTRIES} WHERE {where}"
+
+        def work(on: SqlSession) -> MemoryEntry | None:
+            found = single(on.fetch_checked(sql, (*values, time)), scope, entry_id)
+            if found is None:
+                return None
+            (changed,) = _changed(on, codec, scope, [found], change)
+            done = _write_update(on, codec, changed, embedded, replace_vectors=replace_vectors)
+            evicted = _logged(on, codec, Write(agent_id, [done.change], quotas, time), done.model)
+            return written(done.entry, evicted)
+
+        self._check_writable()
+        codec.prepare(agent_id)
+        return self._write(agent_id, work, after_accesses=entry_limits.evicts)
+
+    def update_all(
+        self,
+        scope: Scope,
+        criteria: Criteria,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, Float32Array] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        include_archived: bool = False,
+    ) -> Future[UpdatedEntries]:
+        """Change the selected entries of a scope, all or none; return those changed."""
+        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
+        quotas = Quotas(quota, user_quota, entry_limits)
+        state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+        is_there = f"{visible(codec)} AND {state}", [time]
+
+        def work(on: SqlSession) -> UpdatedEntries:
+            rows = selected(on, codec, scope, criteria, is_there)
+            changes: list[Change] = []
+            updated: list[UpdatedEntry] = []
+            model = None
+            for found in _in_parts(on, agent_id, rows):
+                for each in _changed(on, codec, scope, found, change):
+                    done = _write_update(on, codec, each, embedded)
+                    changes.append(done.change)
+                    updated.append(UpdatedEntry(done.entry.id, done.entry.type))
+                    model = done.model or model
+            if not changes:
+                return UpdatedEntries([])
+            evicted = _logged(on, codec, Write(agent_id, changes, quotas, time), model)
+            return UpdatedEntries(updated, evicted)
+
+        self._check_writable()
+        codec.prepare(agent_id)
+        return self._write(agent_id, work, after_accesses=entry_limits.evicts)
+
+    def set_expiry(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
+    ) -> Future[int]:
+        """Set the expiry of the active entries with these ids; return the number of changes."""
+        expiry = None if expires_at is None else to_microseconds(expires_at)
+        dialect, agent_id = self._dialect, scope.agent_id
+        where, values = with_ids(dialect, scope, ids)
+        sql = (
+            f"SELECT row, id, user_id, expires_at FROM {ENTRIES} {dialect.by_id} "
+            f"WHERE {where} AND {visible(self._codec)} AND {IS_ACTIVE}"
+        )
+        bound = (*values, to_microseconds(now))
+
+        def work(on: SqlSession) -> int:
+            found = sorted(on.fetch(sql, bound))
+            check_unambiguous(scope, [entry_id for _, entry_id, *_ in found])
+            changes = [
+                Change(row, entry_id, "update", user_id)
+                for row, entry_id, user_id, own in found
+                if own != expiry
+            ]
+            if changes:
+                of_rows, rows = dialect.among_rows([change.row for change in changes])
+                set_expiry = f"UPDATE {ENTRIES} {dialect.by_row} SET expires_at = ? WHERE"
+                on.run(f"{set_expiry} agent_id = ? AND {of_rows}", (expiry, agent_id, *rows))
+                dialect.log_changes(on, agent_id, changes)
+            return len(changes)
+
+        return self._write(agent_id, work)
+
+
+def _in_parts(on: SqlSession, agent_id: str, rows: Sequence[int]) -> Iterator[list[Columns]]:
+    """Yield entries whole, by row."""
+    dialect = on.dialect
+    sql = f"SELECT {dialect.keyed_row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? AND"
+    for first in range(0, len(rows), _AT_ONCE):
+        of_rows, bound = dialect.among_rows(rows[first : first + _AT_ONCE])
+        yield on.fetch_checked(f"{sql} {of_rows} ORDER BY row", (agent_id, *bound))
+
+
+class _ChangedRow(NamedTuple):
+    """A row with all of `Dialect.keyed_row`, and its entry before and after a change."""
+
+    stored: Columns
+    before: MemoryEntry
+    after: MemoryEntry
+
+
+def _changed(
+    on: SqlSession,
+    codec: RowCodec,
+    scope: Scope,
+    found: Sequence[Columns],
+    change: Callable[[MemoryEntry], MemoryEntry],
+) -> list[_ChangedRow]:
+    """Return rows changed, which may be written then."""
+    changed = [
+        _ChangedRow(stored, before, with_changed(before, change(before)))
+        for stored, before in zip(found, on.dialect.entries(codec, found, scope), strict=True)
+    ]
+    if any(after.is_encrypted for *_, after in changed):
+        current_key(on, codec, scope.agent_id)
+    return changed
+
+
+class _EntryUpdate(NamedTuple):
+    """An updated entry, its change to log, and the model of its new vectors."""
+
+    entry: MemoryEntry
+    change: Change
+    model: Model | None
+
+
+def _write_update(
+    on: SqlSession,
+    codec: RowCodec,
+    changed: _ChangedRow,
+    embedded: tuple[str, Float32Array] | None,
+    *,
+    replace_vectors: bool = False,
+) -> _EntryUpdate:
+    """Write the changed state of a row; new vectors with a new content.
+
+    With `replace_vectors` the vectors change without the content too: an index must forget the row
+    first then.
+    """
+    stored, before, after = changed
+    size = _write_changed(on, codec, stored, after)
+    model = None
+    changes_content = after.content != before.content
+    if changes_content or replace_vectors:
+        # Shadow vectors go with the content alone, or with what may be seen of it.
+        drops_shadows = changes_content or after.hides_content
+        on.dialect.replace_vectors(on, codec, stored, after, embedded, drops_shadows=drops_shadows)
+        model = None if embedded is None else (embedded[0], embedded[1].shape[1])
+    elif after.is_encrypted and not before.is_encrypted:
+        on.dialect.seal_vectors(on, codec, stored, after)
+    kind: ChangeKind = "replace" if replace_vectors else "update"
+    return _EntryUpdate(after, Change(stored[0], after.id.bytes, kind, after.user_id, size), model)
+
+
+def _logged(on: SqlSession, codec: RowCodec, write: Write, model: Model | None) -> list[UUID]:
+    """Log updates, and what is deleted to keep to the quotas; return the ids of the latter."""
+    evicted = evict_entries(on, codec, write)
+    changes = [*write.changes, *evicted]
+    on.dialect.log_changes(on, write.agent_id, changes, model, write.quotas)
+    return ids_of(on, evicted)
+
+
+def _write_changed(on: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry) -> int:
+    """Write another state of a row; return the bytes that it adds.
+
+    Args:
+        on: In the transaction.
+        codec: Codec of the entries; a sealed one needs the current key.
+        row: The row, the columns of `Dialect.keyed_row`.
+        entry: Its new state.
+    """
+    old = encoded_row(row)
+    (new,) = codec.rows([(entry, codec.used_key(old))])
+    dialect = on.dialect
+    if entry.is_encrypted:  # what an update leaves as it is was in plain text, or is sealed too
+        named = dict(zip(COLUMN_NAMES, dialect.bound(new.columns, COLUMN_NAMES), strict=True))
+        named.update(zip(_MORE, new.more, strict=True))
+        sql, values = _SEAL, tuple(named[name] for name in _SEALED)
+    else:
+        columns = dialect.bound(changed_columns(new.columns), CHANGED_NAMES)
+        sql, values = _CHANGE, (*columns, new.more[0])
+    on.run(sql, (*values, entry.agent_id, row[0]))
+    size = codec.stored_content_size
+    return size(new.columns[_CONTENT]) - size(old.columns[_CONTENT])
+
+
+def write_merged(on: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry) -> int:
+    """Write another state of a row, sealed under the current key; return the bytes it adds."""
+    if entry.is_encrypted:
+        current_key(on, codec, entry.agent_id)
+    return _write_changed(on, codec, row, entry)
