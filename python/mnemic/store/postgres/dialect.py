@@ -39,8 +39,6 @@ class PostgresDialect:
     row = ROW
     by_row = ""
     user_key = USER_KEY
-    by_agent = ""
-    is_sealed = "is_encrypted"
     is_own_zero = "NOT v.is_companion AND 0 = ALL(v.embedding::real[])"
     insert_link = (
         "INSERT INTO mnemic.agent_memory_links "

@@ -24,8 +24,6 @@ class Dialect(Protocol):
         row: The columns of a row that `entries` reads: its number first, then those of the codec.
         by_row: Hint, behind a table's name, to reach rows by their numbers.
         user_key: The user of a row in its unique index; no user is an empty text.
-        by_agent: Hint, behind a table's name, to reach an agent's rows in their order.
-        is_sealed: Condition of sealed rows, as in the index of them.
         is_own_zero: Condition of vectors, `v`, of the agent's own model that stand for none.
         insert_link: INSERT of a link (agent, from, to, type, strength, time), up to what is done
             if there is one.
@@ -41,8 +39,6 @@ class Dialect(Protocol):
     row: str
     by_row: str
     user_key: str
-    by_agent: str
-    is_sealed: str
     is_own_zero: str
     insert_link: str
     is_sealed: str

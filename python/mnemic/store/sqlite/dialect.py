@@ -33,8 +33,6 @@ class SqliteDialect:
     row = CHECKED_COLUMNS
     by_row = BY_ROW
     user_key = USER_KEY
-    by_agent = "INDEXED BY agent_memory_entries_by_agent"
-    is_sealed = "is_encrypted <> 0"
     is_own_zero = f"{IS_OWN} AND v.embedding = zeroblob(length(v.embedding))"
     insert_link = (
         "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
