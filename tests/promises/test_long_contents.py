@@ -16,7 +16,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, ExportFormatError
 from mnemic.index import native
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.sqlite import change_log
+from mnemic.store.sql import change_log
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 

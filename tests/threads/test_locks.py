@@ -20,7 +20,7 @@ from mnemic.events import MemoryStoredEvent
 from mnemic.index.shared_lock import SharedLock
 from mnemic.policy import RetrievalPolicy, RetrievalRequest
 from mnemic.store.group_commit import Writer
-from mnemic.store.sqlite import change_log
+from mnemic.store.sqlite import store as sqlite_store
 from mnemic.threads.locks import InnerLock, Lock, check_no_lock_is_held
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import PACKAGE, handled_at
@@ -81,8 +81,8 @@ def test_a_call_in_the_midst_of_a_write_is_refused(kind, tmp_path, monkeypatch):
 def test_a_call_in_the_midst_of_a_read_of_the_only_connection_is_refused(monkeypatch):
     with Memory(":memory:", embedder=None) as memory, Memory(":memory:", embedder=None) as other:
         memory.add("red sofa")
-        interrupted = interrupting(change_log.position, other)
-        monkeypatch.setattr(change_log, "position", interrupted)
+        interrupted = interrupting(sqlite_store.position, other)
+        monkeypatch.setattr(sqlite_store, "position", interrupted)
         assert len(memory.search("red")) == 1
         monkeypatch.undo()
     assert interrupted.times

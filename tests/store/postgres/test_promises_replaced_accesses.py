@@ -4,7 +4,7 @@ import threading
 
 from mnemic.model import Scope
 from mnemic.store import open_store
-from mnemic.store.pending_accesses import PendingAccesses
+from mnemic.store.sql.accesses import PendingAccesses
 from tests.store.contract import added, one
 from tests.support.clock import NOON
 from tests.support.entries import numbered

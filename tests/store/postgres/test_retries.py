@@ -9,7 +9,7 @@ import pytest
 from mnemic import Memory
 from mnemic.errors import StoreBusyError, StoreError
 from mnemic.index.loading import Loader
-from mnemic.store.postgres import change_log
+from mnemic.store.sql import change_log
 from tests.support.embedders import WordEmbedder
 
 PATIENCE = 30.0

@@ -11,9 +11,7 @@ from mnemic.reporting.logs import logger
 from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers, succeeded
 from mnemic.store.group_commit import Writer
-from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.postgres.cached_rows import CachedAgents
-from mnemic.store.postgres.change_log import position
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
 from mnemic.store.postgres.jobs import AccessJob, TurnJob
 from mnemic.store.postgres.positions import Positions
@@ -21,6 +19,8 @@ from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.transactions import ServerTransactions
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
+from mnemic.store.sql.accesses import AccessFlush, PendingAccesses
+from mnemic.store.sql.change_log import position
 from mnemic.store.values import LogPosition
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event

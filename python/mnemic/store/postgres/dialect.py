@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.changes import Change
-from mnemic.store.postgres.change_log import log_changes
+from mnemic.store.postgres.change_log import StoredRows, advance, has_vectors, write_changes
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import ROW, USER_KEY, bound
 from mnemic.store.postgres.stored import CHANGED, entries_of, reading_stored
@@ -25,12 +24,11 @@ from mnemic.store.postgres.vectors import (
     upsert_vectors,
     write_sealed,
 )
-from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import Model, OwnedId
+from mnemic.store.values import OwnedId
 
 
 class PostgresDialect:
@@ -45,15 +43,12 @@ class PostgresDialect:
         "(agent_id, from_row, to_row, type, strength, created_at) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (agent_id, from_row, to_row, type)"
     )
-    is_sealed = "is_encrypted"
     sealed_content = "content"
     entries_of_wall = (
         "FROM mnemic.agent_memory_entries AS entry WHERE entry.agent_id = wall.agent_id "
         "AND coalesce(entry.user_id, '') = wall.user_key"
     )
     keyed_row = f"{ROW}, fingerprint, idempotency_key, key_fingerprint"
-    by_id = ""
-    by_agent = ""
     damaged = CHANGED
 
     def among(self, column: str = "row") -> str:
@@ -71,19 +66,6 @@ class PostgresDialect:
     def entries(self, codec: RowCodec, rows: Sequence[Columns], scope: Scope) -> list[MemoryEntry]:
         """Return the entries of rows, all of a scope."""
         return entries_of(codec, rows, scope)
-
-    def log_changes(
-        self,
-        session: SqlSession,
-        agent_id: str,
-        changes: Sequence[Change],
-        model: Model | None = None,
-        quotas: Quotas = NO_QUOTAS,
-        *,
-        time_zone: str | None = None,
-    ) -> int:
-        """Number changes in the agent's row and in those of its users; prune old changes."""
-        return log_changes(_own(session), agent_id, changes, model, quotas, time_zone=time_zone)
 
     def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
         """Do nothing: the server has checksums of its pages."""
@@ -116,9 +98,9 @@ class PostgresDialect:
         """Return the statement that reads columns of the entries of a condition, in an order."""
         return f"SELECT {columns} FROM mnemic.agent_memory_entries WHERE {where} ORDER BY {order}"
 
-    def among_rows(self, rows: Sequence[int]) -> Condition:
-        """Return the condition that a row is one of these."""
-        return self.among(), [[int(row) for row in rows]]
+    def among_rows(self, rows: Sequence[int], column: str = "row") -> Condition:
+        """Return the condition that a column is one of these."""
+        return self.among(column), [[int(row) for row in rows]]
 
     def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
         """Return rows of users and ids."""
@@ -178,6 +160,24 @@ class PostgresDialect:
     ) -> None:
         """Seal the vectors of a row that is sealed now; those of other models are deleted."""
         seal_vectors(_own(session), codec, row[0], entry)
+
+    def by_index(self, name: str) -> str:
+        """Return nothing: no statement of PostgreSQL names an index."""
+        del name
+        return ""
+
+    def is_true(self, column: str) -> str:
+        """Return the condition that a flag is set."""
+        return column
+
+    def integers(self, values: Sequence[Any]) -> list[int]:
+        """Return stored integers, which are of their column's type."""
+        return list(values)
+
+    advance = staticmethod(advance)
+    write_changes = staticmethod(write_changes)
+    has_vectors = staticmethod(has_vectors)
+    row_reader = staticmethod(StoredRows)
 
 
 def _own(session: SqlSession) -> Session:

@@ -5,11 +5,10 @@ from typing import Any, Final, Protocol
 
 from mnemic.store.add_job import AddJob
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, encoded
-from mnemic.store.pending_accesses import AccessFlush
-from mnemic.store.postgres.change_log import write_accesses
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.writes import add
 from mnemic.store.row_codec import uuid_of
+from mnemic.store.sql.accesses import AccessFlush, write_accesses
 from mnemic.store.sql.sealing import check_no_key, current_key
 
 _LOGGED: Final = (
@@ -84,7 +83,7 @@ class AccessJob:
         """Write them."""
         taken = self._flush.taken(self.agents)
         if taken:
-            write_accesses(session, taken)
+            session.positions.update(write_accesses(session, taken))
 
 
 class TurnJob:

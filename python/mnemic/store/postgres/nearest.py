@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import All
 from mnemic.model.rows import RowBatch
-from mnemic.store.postgres.change_log import embedding_model, rows_of
+from mnemic.store.changes import CollectedBatch
+from mnemic.store.postgres.change_log import StoredRows
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session, Vector
@@ -29,6 +30,7 @@ from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.change_log import all_rows, model_in_use
 from mnemic.store.sql.filters import narrowed
 from mnemic.store.sql.lists import has_sealed
 from mnemic.store.sql.session import Condition
@@ -86,7 +88,9 @@ class PostgresVectorSearch(OpenedDatabase):
         """Return all active rows of a scope with vectors and links."""
 
         def work(on: Session) -> SelectedRows:
-            batch, rows = rows_of(on, self._codec, scope, model)
+            rows: list[Columns] = []
+            reader = StoredRows(on, self._codec, scope.agent_id, model)
+            batch = all_rows(on, reader, scope, CollectedBatch(), hold=rows.extend)
             return SelectedRows(batch, _entries_among(self._codec, rows))
 
         return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
@@ -111,7 +115,7 @@ class PostgresVectorSearch(OpenedDatabase):
 
     def create_vector_index(self, agent_id: str) -> bool:
         """Build the approximate index of an agent's vectors; return whether there is one now."""
-        model = self._read(agent_id, lambda on: embedding_model(on, agent_id))
+        model = self._read(agent_id, lambda on: model_in_use(on, agent_id))
         return model is not None and self._writable().vector_indexes.build(agent_id, model)
 
 

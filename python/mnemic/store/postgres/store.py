@@ -31,7 +31,6 @@ from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions, encoded
 from mnemic.store.postgres import (
-    change_log,
     verification,
     writes,
 )
@@ -47,6 +46,8 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.snapshots import NoSnapshots
+from mnemic.store.sql.accesses import SqlAccesses
+from mnemic.store.sql.change_log import SqlChangeLog, position, rows_since
 from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
@@ -56,7 +57,6 @@ from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.values import (
     AccessCount,
-    AccessedRows,
     LogPosition,
     Model,
     Selection,
@@ -76,6 +76,8 @@ class PostgresStore(
     SqlLinks,
     SqlUpdates,
     SqlDeletes,
+    SqlChangeLog,
+    SqlAccesses,
     PostgresVectorSearch,
     SqlUsage,
     PostgresReembedding,
@@ -140,11 +142,7 @@ class PostgresStore(
         self, scope: Scope, *, deadline: float | None = None
     ) -> tuple[LogPosition, int]:
         """Return the agent's position and the revision of the scope's user."""
-        found = self._read(
-            scope.agent_id,
-            lambda on: change_log.position_and_revision(on, scope),
-            deadline=deadline,
-        )
+        found = super().position_and_revision(scope, deadline=deadline)
         self._database.positions.advance({scope.agent_id: found[0]})
         return found
 
@@ -165,9 +163,9 @@ class PostgresStore(
         def work(on: Session) -> RowBatch:
             if sink is not None:  # a connection may have been lost in the midst of a load
                 sink.restart()
-            cached = CachedRows(change_log.position(on, agent_id))
+            cached = CachedRows(position(on, agent_id))
             holds = state is State.ACTIVE
-            batch = change_log.rows_since(
+            batch = rows_since(
                 on,
                 agent_id,
                 model,
@@ -387,28 +385,4 @@ class PostgresStore(
                 on, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
             ),
             one_moment=True,
-        )
-
-    def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
-        """Return name and dimension of the agent's embedding model, None without any vector."""
-        return self._read(agent_id, lambda on: change_log.embedding_model(on, agent_id))
-
-    def time_zone(self, agent_id: str) -> str | None:
-        """Return the name of the agent's time zone, None before it stored anything."""
-        return self._read(agent_id, lambda on: change_log.time_zone(on, agent_id))
-
-    def revision(self, scope: Scope) -> int:
-        """Return a number that rises with every change within a user, and with no other change."""
-        return self._read(scope.agent_id, lambda on: change_log.revision(on, scope))
-
-    def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
-        """Return the rows changed after a change, or None if the log has dropped some."""
-        return self._read(
-            agent_id, lambda on: change_log.changed_rows_since(on, agent_id, seq), one_moment=True
-        )
-
-    def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
-        """Return the accesses written after a number of access writes."""
-        return self._read(
-            agent_id, lambda on: change_log.accesses_since(on, agent_id, accesses), one_moment=True
         )

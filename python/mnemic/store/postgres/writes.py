@@ -21,7 +21,6 @@ from mnemic.store.duplicates import (
     superseded_missing,
 )
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
-from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
@@ -58,6 +57,7 @@ from mnemic.store.row_codec import (
     uuid_of,
     with_changed,
 )
+from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.eviction import Write, evict_entries, remove_others
 from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sql.sealing import current_key

@@ -13,6 +13,7 @@ from mnemic.store.changes import Change
 from mnemic.store.duplicates import single
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, in_scope, with_id
 from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.sealing import delete_keys
@@ -40,7 +41,7 @@ class SqlDeletes(OpenedSql):
                 return False
             on.run(_MARK, (time, scope.agent_id, row))
             changed = Change(row, entry_id.bytes, "forget", user_id)
-            on.dialect.log_changes(on, scope.agent_id, [changed])
+            log_changes(on, scope.agent_id, [changed])
             return True
 
         return self._write(scope.agent_id, work)
@@ -63,7 +64,7 @@ class SqlDeletes(OpenedSql):
             row, user_id = found
             on.run(_MARK, (None, scope.agent_id, row))
             changed = Change(row, entry_id.bytes, "restore", user_id)
-            on.dialect.log_changes(on, scope.agent_id, [changed])
+            log_changes(on, scope.agent_id, [changed])
             return True
 
         return self._write(scope.agent_id, work)
@@ -173,7 +174,7 @@ def _removed(on: SqlSession, codec: RowCodec, which: str, values: Sequence[Any])
 def _logged(on: SqlSession, agent_id: str, changes: Sequence[Change]) -> list[UUID]:
     """Log changes; return the ids of their entries."""
     if changes:
-        on.dialect.log_changes(on, agent_id, changes)
+        log_changes(on, agent_id, changes)
     return ids_of(on, changes)
 
 

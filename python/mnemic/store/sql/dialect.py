@@ -1,13 +1,13 @@
 """What differs between the statements of the stores."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.changes import Change
-from mnemic.store.quota import NO_QUOTAS, Quotas
+from mnemic.model.rows import Link, Record, State
+from mnemic.store.changes import Change, UserTotals
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.session import Columns, Condition, SqlSession
@@ -15,6 +15,8 @@ from mnemic.store.values import Model, OwnedId
 
 PlainVector: TypeAlias = tuple[str, int, int, bytes]
 """A sealed row's vector in plain text: its model, chunk, row and bytes."""
+if TYPE_CHECKING:
+    from mnemic.arrays import Int64Array
 
 
 class Dialect(Protocol):
@@ -27,12 +29,9 @@ class Dialect(Protocol):
         is_own_zero: Condition of vectors, `v`, of the agent's own model that stand for none.
         insert_link: INSERT of a link (agent, from, to, type, strength, time), up to what is done
             if there is one.
-        is_sealed: Condition of sealed rows, as in the index of them.
         entries_of_wall: FROM and WHERE of the entries, `entry`, of the user of a row, `wall`.
         sealed_content: The content of a sealed row, which is read for its codec.
         keyed_row: The columns of `row`, and behind those of the codec what it made of the keys.
-        by_id: Hint, behind a table's name, to reach rows by their ids.
-        by_agent: The same, to reach an agent's rows in their order.
         damaged: What an error for stored values that cannot be says beside what is wrong.
     """
 
@@ -41,12 +40,9 @@ class Dialect(Protocol):
     user_key: str
     is_own_zero: str
     insert_link: str
-    is_sealed: str
     entries_of_wall: str
     sealed_content: str
     keyed_row: str
-    by_id: str
-    by_agent: str
     damaged: str
 
     def among(self, column: str = "row") -> str:
@@ -79,27 +75,6 @@ class Dialect(Protocol):
         Raises:
             StoreCorruptError: If a row is damaged, or of another scope.
             SealBrokenError: If a sealed one cannot be opened.
-        """
-        ...
-
-    def log_changes(
-        self,
-        session: SqlSession,
-        agent_id: str,
-        changes: Sequence[Change],
-        model: Model | None = None,
-        quotas: Quotas = NO_QUOTAS,
-        *,
-        time_zone: str | None = None,
-    ) -> int:
-        """Number changes in the agent's row and in those of its users; prune old changes.
-
-        Returns:
-            The agent's last change number.
-
-        Raises:
-            EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
         """
         ...
 
@@ -152,8 +127,8 @@ class Dialect(Protocol):
         """Return the statement that reads columns of the entries of a condition, in an order."""
         ...
 
-    def among_rows(self, rows: Sequence[int]) -> Condition:
-        """Return the condition that a row is one of these, in a form that is fast for a few."""
+    def among_rows(self, rows: Sequence[int], column: str = "row") -> Condition:
+        """Return the condition that a column is one of these, in a form that is fast for a few."""
         ...
 
     def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
@@ -231,5 +206,117 @@ class Dialect(Protocol):
             codec: Codec of the entries.
             row: The row as it was, the columns of `keyed_row`.
             entry: Its entry as it is now.
+        """
+        ...
+
+    def by_index(self, name: str) -> str:
+        """Return the hint, behind the table of entries, to read by an index of this name."""
+        ...
+
+    def is_true(self, column: str) -> str:
+        """Return the condition that a flag is set, as partial indexes have it."""
+        ...
+
+    def integers(self, values: Sequence[Any]) -> list[int]:
+        """Return stored integers.
+
+        Raises:
+            StoreCorruptError: If one is not an integer.
+        """
+        ...
+
+    def advance(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        users: Sequence[UserTotals],
+        model: Model | None,
+        time_zone: str | None,
+        *,
+        with_users: bool,
+    ) -> "Advanced":
+        """Add changes to the rows of an agent and of its users, in a transaction.
+
+        Args:
+            session: The connection.
+            agent_id: The agent.
+            users: What is added to each user's row, and altogether to the agent's.
+            model: Recorded, unless the agent has a model.
+            time_zone: Recorded, unless the agent has one.
+            with_users: Whether the bytes of the users that are given more are wanted.
+        """
+        ...
+
+    def write_changes(
+        self, session: SqlSession, agent_id: str, first: int, changes: Sequence[Change]
+    ) -> None:
+        """Insert changes into an agent's log, numbered from `first`."""
+        ...
+
+    def has_vectors(self, session: SqlSession, agent_id: str, model: Sequence[Any]) -> bool:
+        """Return whether an agent has vectors of a model, given by its name and its dimension."""
+        ...
+
+    def row_reader(
+        self, session: SqlSession, codec: RowCodec, agent_id: str, model: Model | None
+    ) -> "RowReader":
+        """Return what reads rows of an agent, and vectors of a model unless that is None."""
+        ...
+
+
+class Advanced(NamedTuple):
+    """What the row of an agent says after changes.
+
+    Attributes:
+        seq: Number of the last change.
+        used_bytes: Bytes of the agent's contents.
+        model: Name and dimension of the model of its vectors; None before any.
+        of_users: Bytes of the contents of users, "" for none, where they are known.
+    """
+
+    seq: int
+    used_bytes: int
+    model: Sequence[Any]
+    of_users: Mapping[str, int]
+
+
+class RowReader(Protocol):
+    """Reads rows of one agent and what belongs to them, for an index, at one moment.
+
+    All that it reads is compared with the checksums that there are. Rows that the codec cannot open
+    are left out.
+
+    Raises:
+        StoreCorruptError: If something is damaged or lost.
+    """
+
+    def records(self, rows: list[Columns]) -> list[Record]:
+        """Return further rows, each the columns of `Dialect.row`, in plain text."""
+        ...
+
+    def check_complete(self, state: State) -> None:
+        """Check that all of the agent's rows in a state were given."""
+        ...
+
+    def vectors(self, rows: Sequence[int]) -> "tuple[list[int], Float32Array | None]":
+        """Return all vectors of rows that were given, each with its row; None for no vectors."""
+        ...
+
+    def all_vectors(
+        self, selected: Condition, size: int
+    ) -> "Iterable[tuple[Int64Array, Float32Array]]":
+        """Yield the vectors of all rows that were given in batches, the chunks of a row together.
+
+        Args:
+            selected: The condition of the rows.
+            size: Vectors of a batch, or some more.
+        """
+        ...
+
+    def links(self, found: list[Columns]) -> list[Link]:
+        """Return links: all that lead from rows that were given, and others.
+
+        Args:
+            found: The rows at both ends, type, strength and time of each.
         """
         ...

@@ -15,6 +15,7 @@ from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.links import LinkedEntry, ReadLink, ends_of
 from mnemic.store.row_codec import RowCodec, next_version
+from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.opened import OpenedSql
@@ -55,7 +56,7 @@ class SqlLinks(OpenedSql):
                 stored_at = _put_link(on, (*place, wanted.strength, made_at))
                 created_at = from_microseconds(stored_at)
             changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
-            on.dialect.log_changes(on, scope.agent_id, [changed])
+            log_changes(on, scope.agent_id, [changed])
             return MemoryLink(
                 wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at
             )
@@ -81,7 +82,7 @@ class SqlLinks(OpenedSql):
             deleted = on.run(sql, (*owner, *between, *bound))
             if deleted:
                 changed = Change(source.row, from_id.bytes, "link", source.user_id)
-                on.dialect.log_changes(on, scope.agent_id, [changed])
+                log_changes(on, scope.agent_id, [changed])
             return deleted
 
         return self._write(scope.agent_id, work)
@@ -175,7 +176,7 @@ class SqlLinks(OpenedSql):
                 )
             ]
             if changes:
-                on.dialect.log_changes(on, scope.agent_id, changes)
+                log_changes(on, scope.agent_id, changes)
             return len(changes)
 
         return self._write(scope.agent_id, work)

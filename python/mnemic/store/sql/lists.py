@@ -138,7 +138,8 @@ class SqlLists(OpenedSql):
             plain = int(on.value(sql, narrow.values))
             if not codec.seals:
                 return plain
-            sealed = f"{narrow.sql} AND {on.dialect.is_sealed}"  # those that do not open are out
+            # Those that do not open are out.
+            sealed = f"{narrow.sql} AND {on.dialect.is_true('is_encrypted')}"
             return plain + len(matching_rows(on, codec, every, (sealed, narrow.values)))
 
         one_moment = self._takes_several(narrow)
@@ -279,7 +280,7 @@ def has_sealed(on: SqlSession, codec: RowCodec, where: Condition) -> bool:
     """Return whether a condition holds for sealed rows that a codec can read."""
     if not codec.seals:
         return False
-    is_there = f"SELECT 1 FROM {ENTRIES} WHERE {where[0]} AND {on.dialect.is_sealed}"
+    is_there = f"SELECT 1 FROM {ENTRIES} WHERE {where[0]} AND {on.dialect.is_true('is_encrypted')}"
     return bool(on.value(f"SELECT EXISTS ({is_there})", where[1]))
 
 

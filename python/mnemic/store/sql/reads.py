@@ -66,7 +66,7 @@ class SqlReads(OpenedSql, ABC):
         where = f"{where} AND {visible(codec)}"
         if not include_deleted:
             where, values = f"{where} AND {IS_ACTIVE}", [*values, to_microseconds(now)]
-        sql = f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_id} WHERE {where}"
+        sql = f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_index('id')} WHERE {where}"
 
         def work(on: SqlSession) -> list[EntryRow]:
             found = on.fetch(sql, values)
@@ -129,7 +129,7 @@ class SqlReads(OpenedSql, ABC):
         if not include_deleted:
             where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
         sql = (
-            f"SELECT {self._dialect.keyed_row} FROM {ENTRIES} {self._dialect.by_agent} "
+            f"SELECT {self._dialect.keyed_row} FROM {ENTRIES} {self._dialect.by_index('agent')} "
             f"WHERE {where} AND row > ? ORDER BY row LIMIT ?"
         )
 

@@ -11,6 +11,7 @@ from mnemic.errors import KeyUnavailableError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, visible
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.opened import OpenedSql
@@ -45,7 +46,7 @@ class SqlReembedding(OpenedSql, ABC):
         """Return how many entries lack a model's vectors, and how many need them."""
         sealed = (
             f"SELECT EXISTS (SELECT 1 FROM {ENTRIES} "
-            f"WHERE agent_id = ? AND {self._dialect.is_sealed})"
+            f"WHERE agent_id = ? AND {self._dialect.is_true('is_encrypted')})"
         )
         where, values = _wanting(self._dialect, agent_id, 0)
         lacks, bound = self._lacks(model)
@@ -119,7 +120,7 @@ def _wanting(dialect: Dialect, agent_id: str, after: int) -> Condition:
     """
     is_owned, owner = dialect.owned("v", agent_id)
     where = (
-        f"FROM {ENTRIES} AS e {dialect.by_agent} "
+        f"FROM {ENTRIES} AS e {dialect.by_index('agent')} "
         "WHERE e.agent_id = ? AND e.row > ? AND e.forgotten_at IS NULL AND "
         f"({_FIRST_VECTOR} AND {is_owned} AND {dialect.is_own_zero} LIMIT 1) IS NULL"
     )
@@ -153,4 +154,4 @@ def _log_switch(on: SqlSession, agent_id: str, model: Model) -> None:
     )
     if users:
         changes = [Change(row, entry_id, "switch", user) for row, entry_id, user in users]
-        on.dialect.log_changes(on, agent_id, changes, model)
+        log_changes(on, agent_id, changes, model)

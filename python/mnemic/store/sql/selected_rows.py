@@ -74,7 +74,9 @@ def rows_where(
 def _rows_of_ids(on: SqlSession, scope: Scope, ids: Sequence[UUID]) -> list[int]:
     """Return the rows of the entries of a scope that have one of these ids, in any state."""
     where, values = with_ids(on.dialect, scope, ids)
-    found = on.fetch(f"SELECT row, id FROM {ENTRIES} {on.dialect.by_id} WHERE {where}", values)
+    found = on.fetch(
+        f"SELECT row, id FROM {ENTRIES} {on.dialect.by_index('id')} WHERE {where}", values
+    )
     check_unambiguous(scope, [entry_id for _, entry_id in found])
     with on.dialect.reading_stored("a row's number"):
         return [index(row) for row, _ in found]

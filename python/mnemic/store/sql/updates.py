@@ -24,6 +24,7 @@ from mnemic.store.row_codec import (
     encoded_row,
     with_changed,
 )
+from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import (
     ENTRIES,
     IS_ACTIVE,
@@ -149,7 +150,7 @@ class SqlUpdates(OpenedSql):
         dialect, agent_id = self._dialect, scope.agent_id
         where, values = with_ids(dialect, scope, ids)
         sql = (
-            f"SELECT row, id, user_id, expires_at FROM {ENTRIES} {dialect.by_id} "
+            f"SELECT row, id, user_id, expires_at FROM {ENTRIES} {dialect.by_index('id')} "
             f"WHERE {where} AND {visible(self._codec)} AND {IS_ACTIVE}"
         )
         bound = (*values, to_microseconds(now))
@@ -166,7 +167,7 @@ class SqlUpdates(OpenedSql):
                 of_rows, rows = dialect.among_rows([change.row for change in changes])
                 set_expiry = f"UPDATE {ENTRIES} {dialect.by_row} SET expires_at = ? WHERE"
                 on.run(f"{set_expiry} agent_id = ? AND {of_rows}", (expiry, agent_id, *rows))
-                dialect.log_changes(on, agent_id, changes)
+                log_changes(on, agent_id, changes)
             return len(changes)
 
         return self._write(agent_id, work)
@@ -246,7 +247,7 @@ def _logged(on: SqlSession, codec: RowCodec, write: Write, model: Model | None) 
     """Log updates, and what is deleted to keep to the quotas; return the ids of the latter."""
     evicted = evict_entries(on, codec, write)
     changes = [*write.changes, *evicted]
-    on.dialect.log_changes(on, write.agent_id, changes, model, write.quotas)
+    log_changes(on, write.agent_id, changes, model, write.quotas)
     return ids_of(on, evicted)
 
 

@@ -141,7 +141,7 @@ class _SealedCounts(NamedTuple):
 def _sealed(on: SqlSession, codec: RowCodec, scope: Scope, now: int) -> _SealedCounts:
     """Return figures of the sealed entries of a scope, each of which is opened."""
     where, values = in_scope(scope)
-    found = f"FROM {ENTRIES} WHERE {where} AND {on.dialect.is_sealed}"
+    found = f"FROM {ENTRIES} WHERE {where} AND {on.dialect.is_true('is_encrypted')}"
     if not codec.seals:
         size = f"coalesce(CAST(sum({codec.content_size_sql}) AS bigint), 0)"
         ((hidden, hidden_bytes),) = on.fetch(f"SELECT count(*), {size} {found}", values)

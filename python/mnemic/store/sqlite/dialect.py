@@ -8,20 +8,18 @@ from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.added import vector_blobs
-from mnemic.store.changes import Change
-from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.sqlite.change_log import log_changes
+from mnemic.store.sqlite.change_log import CheckedRows, advance, has_vectors, write_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check_links_of, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
-from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, among
+from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, among, integers
 from mnemic.store.sqlite.vectors import readable_vectors, replace_vectors, seal_vectors, vectors
-from mnemic.store.values import Model, OwnedId
+from mnemic.store.values import OwnedId
 
 if TYPE_CHECKING:
     from mnemic.store.sqlite.hardening import GuardedConnection
@@ -38,15 +36,12 @@ class SqliteDialect:
         "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
         "VALUES (?2, ?3, ?4, ?5, ?6) ON CONFLICT (from_row, to_row, type)"
     )
-    is_sealed = "is_encrypted <> 0"
     sealed_content = "CAST(content AS BLOB)"  # its texts need not be UTF-8
     entries_of_wall = (
         "FROM agent_memory_entries AS entry INDEXED BY agent_memory_entries_by_user "
         "WHERE entry.agent_id = wall.agent_id AND entry.user_id IS nullif(wall.user_key, '')"
     )
     keyed_row = CHECKED_COLUMNS
-    by_id = "INDEXED BY agent_memory_entries_by_id"
-    by_agent = "INDEXED BY agent_memory_entries_by_agent"
     damaged = DAMAGED
 
     def among(self, column: str = "row") -> str:
@@ -68,19 +63,6 @@ class SqliteDialect:
         if not all(map(scope.has, entries)):
             raise StoreCorruptError(f"an index leads to a memory outside {scope}; {DAMAGED}")
         return entries
-
-    def log_changes(
-        self,
-        session: SqlSession,
-        agent_id: str,
-        changes: Sequence[Change],
-        model: Model | None = None,
-        quotas: Quotas = NO_QUOTAS,
-        *,
-        time_zone: str | None = None,
-    ) -> int:
-        """Number changes in the agent's row and in those of its users; prune old changes."""
-        return log_changes(_own(session), agent_id, changes, model, quotas, time_zone=time_zone)
 
     def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
         """Compare the links from rows with their checksums."""
@@ -122,9 +104,9 @@ class SqliteDialect:
             f"CROSS JOIN agent_memory_entries {BY_ROW} ON row = wanted"
         )
 
-    def among_rows(self, rows: Sequence[int]) -> Condition:
-        """Return the condition that a row is one of these, in a form that is fast for a few."""
-        return among(rows)
+    def among_rows(self, rows: Sequence[int], column: str = "row") -> Condition:
+        """Return the condition that a column is one of these, in a form that is fast for a few."""
+        return among(rows, column)
 
     def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
         """Return rows of users and ids; the planner would read all rows of an agent first."""
@@ -178,6 +160,20 @@ class SqliteDialect:
     ) -> None:
         """Seal the vectors of a row that is sealed now; those of other models are deleted."""
         seal_vectors(_own(session), codec, row, entry)
+
+    def by_index(self, name: str) -> str:
+        """Return the hint to read by an index of this name."""
+        return f"INDEXED BY agent_memory_entries_by_{name}"
+
+    def is_true(self, column: str) -> str:
+        """Return the condition that a flag is set, as partial indexes have it."""
+        return f"{column} <> 0"
+
+    integers = staticmethod(integers)
+    advance = staticmethod(advance)
+    write_changes = staticmethod(write_changes)
+    has_vectors = staticmethod(has_vectors)
+    row_reader = staticmethod(CheckedRows)
 
 
 def _own(session: SqlSession) -> "GuardedConnection":

@@ -5,17 +5,16 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-from mnemic.errors import StoreFullError
+from mnemic.errors import MnemicError, StoreFullError
 from mnemic.store.futures import MAX_THREADS, Workers
 from mnemic.store.group_commit import Finish, Job, Writer, unchanged
-from mnemic.store.pending_accesses import PendingAccesses
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.accesses import AccessFlush, PendingAccesses, write_accesses
 from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sqlite import fork_guard
-from mnemic.store.sqlite.access_log import AfterAccesses
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -104,7 +103,7 @@ class SqliteFile(OpenedSql):
     def _write_after_accesses(self, job: Job, finish: Finish) -> Future[Any]:
         """Write pending accesses, and run a job after them in the same transaction."""
         flush = self._accesses.flush()
-        after = AfterAccesses(flush, job, finish)
+        after = _AfterAccesses(flush, job, finish)
         try:
             future = self._writer.write(after, after.finish)
         except BaseException:
@@ -154,3 +153,49 @@ def _close(workers: Workers, writer: Writer, connections: Connections, number: i
         return
     connections.close()
     fork_guard.register_closed(number)
+
+
+class _FailedJob(NamedTuple):
+    """A job's error, after which its transaction goes on."""
+
+    error: MnemicError
+
+
+class _AfterAccesses:
+    """A job that sees all accesses recorded before it: they are written in its transaction.
+
+    If the job is refused it is undone alone: the accesses are no part of it.
+
+    Args:
+        flush: The accesses.
+        job: The job.
+        finish: Turns its result into the future's.
+    """
+
+    def __init__(
+        self,
+        flush: AccessFlush,
+        job: Callable[[GuardedConnection], Any],
+        finish: Callable[[Any], Any],
+    ) -> None:
+        self._flush = flush
+        self._job = job
+        self._finish = finish
+
+    def __call__(self, connection: GuardedConnection) -> Any:
+        """Write the accesses and run the job."""
+        write_accesses(connection, self._flush.taken())
+        connection.savepoint()
+        try:
+            result = self._job(connection)
+        except MnemicError as error:
+            connection.undo()
+            return _FailedJob(error)
+        connection.release()
+        return result
+
+    def finish(self, result: Any) -> Any:
+        """Return the future's result, or raise the job's error."""
+        if isinstance(result, _FailedJob):
+            raise result.error
+        return self._finish(result)

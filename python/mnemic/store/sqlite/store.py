@@ -17,7 +17,6 @@ from mnemic.model import (
     MemoryEntry,
     OnConflict,
     OnDuplicate,
-    Scope,
     VerifyReport,
 )
 from mnemic.model.new_entry import NewEntry
@@ -32,9 +31,10 @@ from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions
-from mnemic.store.pending_accesses import AccessFlush
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.accesses import AccessFlush, SqlAccesses, write_accesses
+from mnemic.store.sql.change_log import SqlChangeLog, position, reaches_back, rows_since
 from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
@@ -44,13 +44,11 @@ from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.sqlite import (
     change_log,
-    change_marks,
     replacements,
     shadow_vectors,
     verification,
     writes,
 )
-from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import new_rows
@@ -59,7 +57,6 @@ from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessCount,
-    AccessedRows,
     ChangeMark,
     LogPosition,
     Model,
@@ -79,6 +76,8 @@ class SqliteStore(
     SqlUsage,
     SqlUpdates,
     SqlDeletes,
+    SqlChangeLog,
+    SqlAccesses,
     SqliteReembedding,
     SqlSealing,
     NoVectorSearch,
@@ -280,46 +279,14 @@ class SqliteStore(
         with self._reading() as connection:
             return verification.rows_without_sums(connection, after)
 
-    def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
-        """Return name and dimension of the agent's embedding model, None without any vector."""
-        with self._reading() as connection:
-            return change_log.model_in_use(connection, agent_id)
-
-    def time_zone(self, agent_id: str) -> str | None:
-        """Return the name of the agent's time zone, None before it stored anything."""
-        with self._reading() as connection:
-            return change_log.time_zone(connection, agent_id)
-
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
         with self._reading() as connection:
-            return change_log.position(connection, agent_id)
-
-    def position_and_revision(
-        self, scope: Scope, *, deadline: float | None = None
-    ) -> tuple[LogPosition, int]:
-        """Return the agent's position and the revision of the scope's user."""
-        with self._reading(deadline) as connection:
-            return change_log.position_and_revision(connection, scope)
-
-    def revision(self, scope: Scope) -> int:
-        """Return a number that rises with every change within a user, and with no other change."""
-        with self._reading() as connection:
-            return change_log.revision(connection, scope)
+            return position(connection, agent_id)
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the file."""
         COMMITTED.add(self._connections.file, listener)
-
-    def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
-        """Return the rows changed after a change, or None if the log has dropped some."""
-        with self._reading() as connection, one_moment(connection):
-            return change_log.changed_rows_since(connection, agent_id, seq)
-
-    def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
-        """Return the accesses written after a number of access writes."""
-        with self._reading() as connection, one_moment(connection):
-            return accesses_since(connection, agent_id, accesses)
 
     def rows_since(
         self,
@@ -338,9 +305,9 @@ class SqliteStore(
         given, receives them in batches.
         """
         with self._reading(deadline) as connection, one_moment(connection):
-            if deadline is not None and not change_log.reaches_back(connection, agent_id, seq):
+            if deadline is not None and not reaches_back(connection, agent_id, seq):
                 connection.set_deadline(None)
-            return change_log.rows_since(
+            return rows_since(
                 connection,
                 agent_id,
                 model,
@@ -360,22 +327,22 @@ class SqliteStore(
     def sealed_rows(self, agent_id: str) -> list[int]:
         """Return the rows of an agent's sealed entries, in any state."""
         with self._reading() as connection:
-            return change_marks.sealed_rows(connection, agent_id)
+            return change_log.sealed_rows(connection, agent_id)
 
     def change_mark(self, agent_id: str, seq: int | None = None) -> ChangeMark | None:
         """Return a change of an agent with its nonce; see `Snapshots.change_mark`."""
         with self._reading() as connection:
-            return change_marks.change_mark(connection, agent_id, seq)
+            return change_log.change_mark(connection, agent_id, seq)
 
     def has_change(self, agent_id: str, seq: int, nonce: int) -> bool:
         """Return whether the agent's log has the change with this number and this nonce."""
         with self._reading() as connection:
-            return change_marks.has_change(connection, agent_id, seq, nonce)
+            return change_log.has_change(connection, agent_id, seq, nonce)
 
     def has_removed_since(self, agent_id: str, seq: int) -> bool:
         """Return whether content may have been deleted or overwritten after a change."""
         with self._reading() as connection, one_moment(connection):
-            return change_marks.has_removed_since(connection, agent_id, seq)
+            return change_log.has_removed_since(connection, agent_id, seq)
 
     def locked_snapshots(self, *, wait: float = 0.0) -> AbstractContextManager[str]:
         """Lock the folder of snapshots while one is written; see `Snapshots.locked_snapshots`."""
@@ -403,5 +370,5 @@ def _nothing(_: GuardedConnection) -> None:
     """Do nothing after the accesses."""
 
 
-def _writing(flush: AccessFlush) -> Callable[[GuardedConnection], None]:
+def _writing(flush: AccessFlush) -> Callable[[GuardedConnection], object]:
     return lambda connection: write_accesses(connection, flush.taken())

@@ -10,7 +10,7 @@ from mnemic.arrays import Float32Array, np
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
-from mnemic.store.sqlite.change_log import embedding_model
+from mnemic.store.sql.change_log import recorded_model
 from mnemic.store.sqlite.checksums import check, check_vectors
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -55,7 +55,7 @@ def readable_vectors(
     """Return the same of rows, each the columns of `CHECKED_COLUMNS`, without those that break."""
     sql = f"SELECT row, embedding {_OF_ROWS} ORDER BY row, part"
     blobs = on.fetch(sql, (agent_id, [row for row, *_ in found], model))
-    known, sealed = embedding_model(on, agent_id), sealed_ids(found)
+    known, sealed = recorded_model(on, agent_id), sealed_ids(found)
     is_all = known is not None and known[0] == model
     plain = [vector for vector in blobs if vector[0] not in sealed]
     of_plain = check([columns for columns in found if columns[0] not in sealed]).vectors

@@ -18,11 +18,11 @@ from mnemic.store.duplicates import (
 )
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, ENTRY_ID, RowCodec, encoded_row, with_changed
+from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.eviction import Write, evict_entries, remove_others
 from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sql.sealing import check_no_key, current_key
 from mnemic.store.sql.updates import write_merged
-from mnemic.store.sqlite.change_log import log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, entries_of
 from mnemic.store.sqlite.damage import reading_stored, uuids_of
 from mnemic.store.sqlite.hardening import GuardedConnection

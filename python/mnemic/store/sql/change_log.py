@@ -1,0 +1,336 @@
+"""The numbered changes of an agent: written with every change, read by index synchronisation."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from mnemic.model import LinkType, Scope
+from mnemic.model.rows import RowBatch, State
+from mnemic.store.base import BatchSink
+from mnemic.store.changes import (
+    Change,
+    CollectedBatch,
+    full_batch,
+    last_dropped,
+    totals_by_user,
+)
+from mnemic.store.embedding_model import check_model
+from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
+from mnemic.store.sql.dialect import RowReader
+from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.session import Columns, Condition, SqlSession
+from mnemic.store.values import LogPosition, Model
+
+AGENTS: Final = "mnemic.agent_memory_agents"
+USERS: Final = "mnemic.agent_memory_walls"
+CHANGES: Final = "mnemic.agent_memory_changes"
+
+HAS_STATE: Final = {
+    State.ACTIVE: HAS_ACTIVE_STATUS,
+    State.INACTIVE: "forgotten_at IS NULL AND status <> 0",
+    State.DELETED: "forgotten_at IS NOT NULL",
+}
+"""Conditions of rows in a state. Expired ones are among them: the reader knows their expiry."""
+
+# Constants: every search reads them, and a text is hashed once to find the prepared statement.
+_POSITION: Final = f"SELECT seq, accesses FROM {AGENTS} WHERE agent_id = ?"
+_POSITION_AND_REVISION: Final = (
+    f"SELECT seq, accesses, coalesce((SELECT revision FROM {USERS} "
+    f"WHERE agent_id = ? AND user_key = ?), 0) FROM {AGENTS} WHERE agent_id = ?"
+)
+
+_PART = 8192
+"""Rows that a full load reads at once."""
+
+# A link from a row in another state leads on to what superseded it. Links between users, which
+# earlier versions wrote, lead nowhere.
+_LEADS_ON: Final = (
+    f"l.type = {int(LinkType.SUPERSEDES)} AND EXISTS (SELECT 1 FROM {ENTRIES} AS t {{by_row}} "
+    "WHERE t.row = l.to_row AND t.agent_id = e.agent_id "
+    "AND t.user_id IS NOT DISTINCT FROM e.user_id)"
+)
+
+
+class SqlChangeLog(OpenedSql):
+    """Reads the change log; see `Store`."""
+
+    def position_and_revision(
+        self, scope: Scope, *, deadline: float | None = None
+    ) -> tuple[LogPosition, int]:
+        """Return the agent's position and the revision of the scope's user."""
+        return self._read(
+            scope.agent_id, lambda on: position_and_revision(on, scope), deadline=deadline
+        )
+
+    def revision(self, scope: Scope) -> int:
+        """Return a number that rises with every change within a user, and with no other change."""
+        return self._read(scope.agent_id, lambda on: position_and_revision(on, scope)[1])
+
+    def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
+        """Return the rows changed after a change, or None if the log has dropped some."""
+        return self._read(
+            agent_id, lambda on: changed_rows_since(on, agent_id, seq), one_moment=True
+        )
+
+    def embedding_model(self, agent_id: str) -> Model | None:
+        """Return name and dimension of the agent's embedding model, None without any vector."""
+        return self._read(agent_id, lambda on: model_in_use(on, agent_id))
+
+    def time_zone(self, agent_id: str) -> str | None:
+        """Return the name of the agent's time zone, None before it stored anything."""
+        sql = f"SELECT time_zone FROM {AGENTS} WHERE agent_id = ?"
+        found = self._read(agent_id, lambda on: on.fetch(sql, (agent_id,)))
+        if not found or found[0][0] is None:
+            return None
+        with self._dialect.reading_stored("a time zone"):
+            return _text(found[0][0])
+
+
+def position(on: SqlSession, agent_id: str) -> LogPosition:
+    """Return an agent's position in its logs, (0, 0) before anything is stored."""
+    found = on.fetch(_POSITION, (agent_id,))
+    return LogPosition(*on.dialect.integers(found[0])) if found else LogPosition(0, 0)
+
+
+def position_and_revision(on: SqlSession, scope: Scope) -> tuple[LogPosition, int]:
+    """Return an agent's position and the revision of a scope's user."""
+    if scope.all_users:
+        stands = position(on, scope.agent_id)
+        return stands, stands.seq
+    values = (scope.agent_id, scope.user_id or "", scope.agent_id)
+    found = on.fetch(_POSITION_AND_REVISION, values)
+    seq, accesses, revision = on.dialect.integers(found[0]) if found else (0, 0, 0)
+    return LogPosition(seq, accesses), revision
+
+
+def changed_rows_since(on: SqlSession, agent_id: str, since: int) -> list[int] | None:
+    """Return the rows changed after a change number, or None if the log has dropped some."""
+    last, pruned, _ = _agent(on, agent_id)
+    if not pruned <= since <= last:
+        return None
+    sql = f"SELECT DISTINCT entry_row FROM {CHANGES} WHERE agent_id = ? AND seq > ?"
+    return [row for (row,) in on.fetch(sql, (agent_id, since))]
+
+
+def reaches_back(on: SqlSession, agent_id: str, since: int | None) -> bool:
+    """Return whether the log has all changes after a change number, and no switch of the model."""
+    last, pruned, _ = _agent(on, agent_id)
+    if since is None or not pruned <= since <= last:
+        return False
+    sql = f"SELECT 1 FROM {CHANGES} WHERE agent_id = ? AND seq > ? AND kind = 'switch' LIMIT 1"
+    return not on.fetch(sql, (agent_id, since))
+
+
+def recorded_model(on: SqlSession, agent_id: str) -> Model | None:
+    """Return the model recorded for the agent's vectors, or None if there was none yet."""
+    name, dimensions = _agent(on, agent_id)[2]
+    if name is None:
+        return None
+    with on.dialect.reading_stored("an agent's model"):
+        return _text(name), on.dialect.integers([dimensions])[0]
+
+
+def model_in_use(on: SqlSession, agent_id: str) -> Model | None:
+    """Return the recorded model if the agent has vectors of it."""
+    model = recorded_model(on, agent_id)
+    return model if model is not None and on.dialect.has_vectors(on, agent_id, model) else None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _agent(on: SqlSession, agent_id: str) -> tuple[int, int, Sequence[Any]]:
+    """Return the last change number, the last pruned one, and the model with its dimension."""
+    sql = f"SELECT seq, pruned, model, dimensions FROM {AGENTS} WHERE agent_id = ?"
+    found = on.fetch(sql, (agent_id,))
+    if not found:
+        return 0, 0, (None, None)
+    seq, pruned = on.dialect.integers(found[0][:2])
+    return seq, pruned, found[0][2:]
+
+
+def _check_model(on: SqlSession, agent_id: str, known: Sequence[Any], model: Model) -> bool:
+    """Return whether the model is another one than the recorded one, which has no vectors."""
+    is_new = known[0] is not None and tuple(known) != model
+    if is_new and on.dialect.has_vectors(on, agent_id, known):
+        check_model(agent_id, known, model)
+    return is_new
+
+
+def log_changes(
+    on: SqlSession,
+    agent_id: str,
+    changes: Sequence[Change],
+    model: Model | None = None,
+    quotas: Quotas = NO_QUOTAS,
+    *,
+    time_zone: str | None = None,
+) -> int:
+    """Number changes in the agent's row and in those of its users; prune old changes.
+
+    Returns:
+        The agent's last change number.
+
+    Raises:
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
+    """
+    users = totals_by_user(changes)
+    on.changed_users.update((agent_id, user.user_id) for user in users)
+    last, used, known, by_user = on.dialect.advance(
+        on, agent_id, users, model, time_zone, with_users=quotas.user is not None
+    )
+    if quotas.user is not None:
+        for user_id, _, size in users:
+            check_user_quota(quotas.user, user_id, by_user[user_id or ""] - size, size)
+    if model is not None and _check_model(on, agent_id, known, model):
+        sql = f"UPDATE {AGENTS} SET model = ?, dimensions = ? WHERE agent_id = ?"
+        on.run(sql, (*model, agent_id))
+    size = sum([user.size for user in users])
+    check_quota(quotas.agent, used - size, size)
+    first = last - len(changes) + 1
+    on.dialect.write_changes(on, agent_id, first, changes)
+    mark = last_dropped(first, last)
+    if mark is not None:
+        on.run(f"DELETE FROM {CHANGES} WHERE agent_id = ? AND seq <= ?", (agent_id, mark))
+        on.run(f"UPDATE {AGENTS} SET pruned = ? WHERE agent_id = ?", (mark, agent_id))
+    return last
+
+
+def rows_since(
+    on: SqlSession,
+    agent_id: str,
+    model: Model | None,
+    since: int | None,
+    sink: BatchSink | None = None,
+    *,
+    codec: RowCodec,
+    state: State = State.ACTIVE,
+    with_sensitive: bool = False,
+    hold: Callable[[list[Columns]], object] | None = None,
+) -> RowBatch:
+    """Return the changes after `since`, or all rows if the log has dropped some of them.
+
+    Args:
+        on: At one moment.
+        agent_id: The agent.
+        model: Model of the vectors; None for none.
+        since: Change number.
+        sink: Gets all rows, if all are returned.
+        codec: Codec of the entries.
+        state: State of the rows.
+        with_sensitive: Treat sensitive and sealed rows as changed.
+        hold: Gets all rows as they are stored, if all are returned.
+    """
+    last, pruned, known = _agent(on, agent_id)
+    if model is not None:
+        _check_model(on, agent_id, known, model)
+    reader = on.dialect.row_reader(on, codec, agent_id, model)
+    if since is not None and pruned <= since <= last:
+        sql = f"SELECT entry_row, kind FROM {CHANGES} WHERE agent_id = ? AND seq > ?"
+        changes = on.fetch(sql, (agent_id, since))
+        if model is None or all(kind != "switch" for _, kind in changes):
+            touched = set(on.dialect.integers([row for row, _ in changes]))
+            if with_sensitive:
+                touched.update(_sensitive_rows(on, agent_id))
+            batch = _changed_rows(on, reader, agent_id, sorted(touched), state)
+            replaced = {row for row, kind in changes if kind == "replace"}
+            removed = sorted(replaced.union(batch.removed))
+            return replace(batch, since=since, seq=last, removed=removed)
+    everything = Scope(agent_id, all_users=True)
+    batch = all_rows(on, reader, everything, sink or CollectedBatch(), state=state, hold=hold)
+    return replace(batch, seq=last)
+
+
+def _sensitive_rows(on: SqlSession, agent_id: str) -> list[int]:
+    """Return the rows of sensitive and of sealed entries, in any state."""
+    sql = " UNION ".join(
+        f"SELECT row FROM {ENTRIES} {on.dialect.by_index(index)} "
+        f"WHERE agent_id = ? AND {on.dialect.is_true(column)}"
+        for index, column in (("sensitive", "is_sensitive"), ("seal", "is_encrypted"))
+    )
+    return [row for (row,) in on.fetch(sql, (agent_id, agent_id))]
+
+
+def _changed_rows(
+    on: SqlSession, reader: RowReader, agent_id: str, touched: Sequence[int], state: State
+) -> RowBatch:
+    """Return those of an agent's rows that have a state; others were removed."""
+    dialect = on.dialect
+    table = f"FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ?"
+    among, values = dialect.among_rows(touched)
+    sql = f"SELECT {dialect.row} {table} AND {among} AND {HAS_STATE[state]}"
+    records = reader.records(on.fetch(sql, (agent_id, *values)))
+    current = sorted([record[0] for record in records])
+    embedded, vectors = reader.vectors(current)
+    links = _links(on, agent_id, dialect.among_rows(current, "l.from_row")) if current else []
+    others = sorted(set(touched).difference(current))
+    kept: list[Columns] = []
+    if others:
+        among, values = dialect.among_rows(others)
+        kept = on.fetch(f"SELECT row {table} AND {among}", (agent_id, *values))
+    if others and state is State.ACTIVE:
+        among, values = dialect.among_rows(others, "l.from_row")
+        source, owner = _source(on, Scope(agent_id, all_users=True), _LEADS_ON)
+        links += _links(on, agent_id, (f"{among} AND {source}", [*values, *owner]))
+    return RowBatch(
+        since=0,
+        seq=0,
+        records=records,
+        embedded=embedded,
+        vectors=vectors,
+        removed=others,
+        linked=sorted([*current, *(row for (row,) in kept)]),
+        links=reader.links(links),
+    )
+
+
+def all_rows(
+    on: SqlSession,
+    reader: RowReader,
+    scope: Scope,
+    sink: BatchSink,
+    *,
+    state: State = State.ACTIVE,
+    hold: Callable[[list[Columns]], object] | None = None,
+) -> RowBatch:
+    """Return the change to all rows of a scope, with number 0; see `rows_since`."""
+    where, values = in_scope(scope)
+    where = f"{where} AND {HAS_STATE[state]}"
+    dialect = on.dialect
+    # The index is named, because the planner of SQLite would sort all rows.
+    sql = f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_index('agent')} WHERE {where}"
+    for rows in on.batches(f"{sql} ORDER BY row", values, _PART):
+        sink.add_records(reader.records(rows))
+        if hold is not None:
+            hold(rows)
+    reader.check_complete(state)
+    for numbers, vectors in reader.all_vectors((where, values), _PART):
+        sink.add_vectors(numbers, vectors)
+    links: list[Columns] = []
+    if state is State.ACTIVE:
+        source = _source(on, scope, f"({HAS_ACTIVE_STATUS} OR {_LEADS_ON})")
+        links = _links(on, scope.agent_id, source)
+    return full_batch(0, sink, reader.links(links))
+
+
+def _links(on: SqlSession, agent_id: str, condition: Condition) -> list[Columns]:
+    """Return the links of an agent for which a condition holds, as `RowReader.links` takes them."""
+    is_owned, owner = on.dialect.owned("l", agent_id)
+    where, values = condition
+    sql = f"SELECT l.from_row, l.to_row, l.type, l.strength, l.created_at FROM {LINKS} AS l"
+    return on.fetch(f"{sql} WHERE {is_owned} AND {where}", (*owner, *values))
+
+
+def _source(on: SqlSession, scope: Scope, condition: str) -> Condition:
+    """Return the condition that a link leads from a row of a scope for which another one holds."""
+    where, values = in_scope(scope)
+    sql = f"SELECT 1 FROM {ENTRIES} AS e {{by_row}} WHERE e.row = l.from_row"
+    exists = f"EXISTS ({sql} AND {where} AND {condition})"
+    return exists.format(by_row=on.dialect.by_row), values
