@@ -13,9 +13,10 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.change_log import HAS_STATE, reaches_back, used_by_user
+from mnemic.store.sql.change_log import HAS_STATE, reaches_back
 from mnemic.store.sql.dialect import Advanced
 from mnemic.store.sql.session import Columns, Condition, SqlSession
+from mnemic.store.sql.usage import used_by_user
 from mnemic.store.sqlite.checksums import (
     MASK,
     NO_SUMS,
