@@ -1,7 +1,7 @@
 """The compiled core: exact vector search and text work over many memories."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn, Self, final, overload
 
 import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
     "after_fork_in_parent",
     "allocate",
     "before_fork",
+    "changed_sums",
     "check_links",
     "VectorSums",
     "check_rows",
@@ -111,6 +112,31 @@ def vector_sums(model: str, rows: Sequence[Sequence[Any]], /) -> list[int]:
 
 def link_sums(links: Sequence[tuple[Any, ...]], /) -> list[int]:
     """Return the checksum of each link, given as target, type, strength and time."""
+
+def changed_sums(
+    rows: list[tuple[Any, ...]],
+    links: list[tuple[Any, ...]],
+    vectors: Mapping[int, int | None],
+    /,
+) -> tuple[list[tuple[int, int | None, int | None, int]], dict[str, tuple[int, int]]]:
+    """Return the new sums of changed rows with their numbers, and what each agent's sum gains.
+
+    Rows whose columns have no sum are skipped.
+
+    Args:
+        rows: Changes of a column, each of 12 values or more: what `placed_sums` takes of the row
+            before the change; its agent; its new status and time of deletion, None if it is
+            deleted; and the name of the column, its old value and its new one, or None if none
+            changed. Of several changes of a row the first one tells what it was, and the last one
+            its new state.
+        links: Each begins with a row, 1 or -1 for a link that was deleted, and the link as
+            `link_sums` takes it.
+        vectors: New sums of the vectors of rows.
+
+    Raises:
+        InvalidArgumentError: If no sum covers a column.
+        TypeError: If a value is of another type.
+    """
 
 def placed_sums(rows: list[tuple[Any, ...]], /) -> tuple[int, int]:
     """Return the number of rows with sums, and the total of their numbers and sums, in any order.

@@ -441,12 +441,12 @@ class Writer:
         transactions.savepoint(connection)
         try:
             result = item.job(connection)
+            transactions.release(connection)
         except BaseException as error:
             if transactions.is_lost(connection, error):
                 raise
             transactions.undo(connection)
             return _Outcome(item, error=error)
-        transactions.release(connection)
         return _Outcome(item, result)
 
 

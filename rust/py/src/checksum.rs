@@ -1,6 +1,7 @@
 //! Checksums of stored rows, made and checked for many rows in one call.
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use mnemic_core::checksum::{self, MASK, Value, VectorCheck, VectorSums};
@@ -43,10 +44,14 @@ pub(crate) fn row_sums(rows: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
 #[pyfunction]
 #[pyo3(signature = (column, value, /))]
 pub(crate) fn column_sum(column: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let Some(number) = summed().find_map(|(name, number)| number.filter(|_| name == column)) else {
-        return Err(InvalidArgumentError::new_err(format!("no sum covers a column {column:?}")));
-    };
-    Ok(hashed(number, value)? & MASK)
+    Ok(hashed(number_of(column)?, value)? & MASK)
+}
+
+/// The number of a column in the sum of its row.
+fn number_of(column: &str) -> PyResult<u32> {
+    summed()
+        .find_map(|(name, number)| number.filter(|_| name == column))
+        .ok_or_else(|| InvalidArgumentError::new_err(format!("no sum covers a column {column:?}")))
 }
 
 #[doc = stub!("VectorSums")]
@@ -121,6 +126,107 @@ pub(crate) fn placed_sums(rows: Vec<Placed>) -> (u64, u64) {
     let summed = || rows.iter().filter(|(_, of_columns, ..)| of_columns.is_some());
     let total = summed().fold(0_u64, |total, row| total.wrapping_add(placed(*row)));
     (summed().count() as u64, total & MASK)
+}
+
+/// The new sums of a row, and its number.
+type Written = (u64, Option<u64>, Option<u64>, i64);
+
+#[doc = stub!("changed_sums")]
+#[pyfunction]
+#[pyo3(signature = (rows, links, vectors, /))]
+#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+pub(crate) fn changed_sums(
+    rows: &Bound<'_, PyList>,
+    links: &Bound<'_, PyList>,
+    vectors: HashMap<i64, Option<u64>>,
+) -> PyResult<(Vec<Written>, HashMap<String, (i64, u64)>)> {
+    let (changed, links) = (changed_rows(rows)?, link_changes(links)?);
+    let mut written = try_with_capacity(changed.len()).map_err(raised)?;
+    let mut of_agents: HashMap<String, (i64, u64)> = HashMap::new();
+    for (row, ChangedRow { agent, before, columns, state }) in changed {
+        let (_, Some(of_columns), mut of_vectors, mut of_links, ..) = before else { continue };
+        let of_agent = of_agents.entry(agent).or_default();
+        *of_agent = (of_agent.0 - 1, of_agent.1.wrapping_sub(placed(before)) & MASK);
+        let Some((status, forgotten_at)) = state else { continue };
+        let of_columns = added(of_columns, columns);
+        if let Some(new) = vectors.get(&row) {
+            of_vectors = *new;
+        }
+        if let Some(change) = links.get(&row) {
+            of_links = Some(added(of_links.unwrap_or_default(), *change));
+        }
+        written.push((of_columns, of_vectors, of_links, row));
+        let after = (row, Some(of_columns), of_vectors, of_links, status, forgotten_at);
+        *of_agent = (of_agent.0 + 1, added(of_agent.1, placed(after)));
+    }
+    Ok((written, of_agents))
+}
+
+/// A row before its first change, what the sum of its columns gains, and its status and time of
+/// deletion after the last change; none if it was deleted.
+struct ChangedRow {
+    agent: String,
+    before: Placed,
+    columns: u64,
+    state: Option<(i64, Option<i64>)>,
+}
+
+fn changed_rows(changes: &Bound<'_, PyList>) -> PyResult<BTreeMap<i64, ChangedRow>> {
+    let mut rows: BTreeMap<i64, ChangedRow> = BTreeMap::new();
+    for change in changes.iter() {
+        let change = change.cast::<PyTuple>()?;
+        let number = item(change, 0)?;
+        let row = match rows.entry(number) {
+            Entry::Occupied(row) => row.into_mut(),
+            Entry::Vacant(row) => row.insert(row_before(number, change)?),
+        };
+        let status: Option<i64> = item(change, 7)?;
+        let forgotten_at = item(change, 8)?;
+        row.state = status.map(|status| (status, forgotten_at));
+        row.columns = row.columns.wrapping_add(column_change(change)?);
+    }
+    Ok(rows)
+}
+
+fn row_before(number: i64, change: &Bound<'_, PyTuple>) -> PyResult<ChangedRow> {
+    let of_columns = item(change, 1)?;
+    let (of_vectors, of_links) = (item(change, 2)?, item(change, 3)?);
+    let (status, forgotten_at) = (item(change, 4)?, item(change, 5)?);
+    let before = (number, of_columns, of_vectors, of_links, status, forgotten_at);
+    Ok(ChangedRow { agent: item(change, 6)?, before, columns: 0, state: None })
+}
+
+fn column_change(change: &Bound<'_, PyTuple>) -> PyResult<u64> {
+    let column = change.get_borrowed_item(9)?;
+    if column.is_none() {
+        return Ok(0);
+    }
+    let number = number_of(column.cast::<PyString>()?.to_str()?)?;
+    let (old, new) = (change.get_borrowed_item(10)?, change.get_borrowed_item(11)?);
+    Ok(hashed(number, &new)?.wrapping_sub(hashed(number, &old)?))
+}
+
+fn link_changes(changes: &Bound<'_, PyList>) -> PyResult<HashMap<i64, u64>> {
+    let mut of_rows: HashMap<i64, u64> = HashMap::new();
+    for change in changes.iter() {
+        let link = change.cast::<PyTuple>()?;
+        let sum = checksum::link(item(link, 2)?, item(link, 3)?, item(link, 4)?, item(link, 5)?);
+        let is_new: bool = item::<i64>(link, 1)? > 0;
+        let of_row = of_rows.entry(item(link, 0)?).or_default();
+        *of_row = if is_new { of_row.wrapping_add(sum) } else { of_row.wrapping_sub(sum) };
+    }
+    Ok(of_rows)
+}
+
+fn item<T: for<'py> FromPyObjectOwned<'py>>(
+    change: &Bound<'_, PyTuple>,
+    place: usize,
+) -> PyResult<T> {
+    change.get_item(place)?.extract().map_err(Into::into)
+}
+
+fn added(sum: u64, change: u64) -> u64 {
+    sum.wrapping_add(change) & MASK
 }
 
 #[doc = stub!("vector_sums")]

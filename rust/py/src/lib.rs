@@ -52,8 +52,8 @@ mod _core {
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
     #[pymodule_export]
     use super::checksum::{
-        PyVectorSums, check_links, check_rows, check_vectors, column_sum, link_sums, lost_in_log,
-        placed_sums, read_vectors, row_sums, vector_sums,
+        PyVectorSums, changed_sums, check_links, check_rows, check_vectors, column_sum, link_sums,
+        lost_in_log, placed_sums, read_vectors, row_sums, vector_sums,
     };
     #[pymodule_export]
     use super::distinct::distinct_values;

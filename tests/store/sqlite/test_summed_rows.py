@@ -163,3 +163,23 @@ def test_a_first_write_that_is_undone_leaves_the_next_one_watched(path):
             store._write(None, fail).result()
         store._write(None, lambda on: on.execute(change)).result()
     assert not wrong_sums(path)
+
+
+CHANGES = [
+    f"UPDATE agent_memory_entries SET {', '.join(f'{name} = ?' for name in SUMMED_COLUMNS)}",
+    "DELETE FROM agent_memory_links",
+    "DELETE FROM agent_memory_embeddings",
+    "UPDATE agent_memory_links SET strength = ?",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_trigger_calls_a_function_for_it_could_fail_and_be_undone(path, change):
+    with closing(open_writer(str(path))) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.summed_rows.begin(connection)
+        steps = connection.execute(f"EXPLAIN {change}", [None] * change.count("?")).fetchall()
+        connection.execute("ROLLBACK")
+    names = {name for _, name, *_ in steps}
+    assert "Program" in names, "a trigger runs"
+    assert not names & {"Function", "PureFunc"}

@@ -142,7 +142,8 @@ class GuardedConnection(apsw.Connection):
         self.execute("SAVEPOINT part")
 
     def release(self) -> None:
-        """End that part."""
+        """End that part, whose damage is its own."""
+        self.summed_rows.settle(self)
         self.execute("RELEASE part")
 
     def undo(self) -> None:

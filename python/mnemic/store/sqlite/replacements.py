@@ -325,7 +325,8 @@ class _Statement(NamedTuple):
 @cache
 def _statement(same: frozenset[str]) -> _Statement:
     names = [name for name in _WRITTEN if name not in _KEPT | same]
-    sql = f"UPDATE agent_memory_entries SET {assigned(names)} WHERE row = ?"
+    # Where a constraint fails, the write ends: SQLite need not be able to undo this row alone.
+    sql = f"UPDATE OR FAIL agent_memory_entries SET {assigned(names)} WHERE row = ?"
     return _Statement(sql, itemgetter(*map(_WRITTEN.index, names)))
 
 

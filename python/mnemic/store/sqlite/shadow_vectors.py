@@ -36,7 +36,7 @@ from mnemic.store.values import Model
 MARK: Final = "\x1f"
 """First character of a shadow model's stored name; names have no control characters."""
 
-IS_OWN: Final = "substr(model, 1, 1) <> char(31)"
+IS_OWN: Final = f"((model >= '{MARK}') = (model >= ' '))"
 """Condition of the vectors of an agent's own model."""
 
 DELETE_OF_ROW: Final = f"DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND NOT {IS_OWN}"

@@ -1,16 +1,18 @@
 """Keeps the checksums right, whatever statement of the writing connection changes a row.
 
-TEMP triggers of that connection report changes of rows and links, and vectors' end; TEMP ones run
-though those of a file never do (`hardening`). `settle` then writes the sums of the changed rows and
-of their agents, at the end of each write. Changes are added to the sums: damage stays as visible as
-it was. Of vectors alone the sum is taken anew, for a write replaces all those of a row.
+TEMP triggers of that connection note changes of rows and links, and vectors' end, in a TEMP table;
+TEMP ones run though those of a file never do (`hardening`). `settle` then writes the sums of the
+changed rows and of their agents, at the end of each write. Changes are added to the sums: damage
+stays as visible as it was. Of vectors alone the sum is taken anew, for a write replaces all those
+of a row.
 
-Who inserts rows, and who inserts or writes over vectors, reports it, by `new_rows`: any trigger
-has SQLite keep what it needs to undo each statement, which takes a third as long again.
+A trigger calls no function: one that may fail has SQLite keep what it needs to undo the statement,
+every page before its change, which takes half as long again. So does any trigger where a constraint
+may fail: who inserts rows, and who inserts or writes over vectors, reports it, by `new_rows`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -19,13 +21,12 @@ import apsw
 
 from mnemic._core import (
     SUMMED_COLUMNS,
-    column_sum,
+    changed_sums,
     link_sums,
     placed_sums,
     row_sums,
     vector_sums,
 )
-from mnemic.store.row_codec import UNREADABLE
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
     MASK,
@@ -34,7 +35,7 @@ from mnemic.store.sqlite.checksums import (
     SUMMED,
     Sums,
 )
-from mnemic.store.sqlite.damage import reading_stored, unreadable
+from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -52,22 +53,44 @@ _STATE: Final = ("status", "updated_at", "forgotten_at", "expires_at", "version"
 
 _OTHERS: Final = [name for name in SUMMED_COLUMNS if name not in _ACCESSES.union(_STATE)]
 
+_NOTE: Final = tuple("abcdefghijkl")
+_TABLE: Final = f"CREATE TEMP TABLE IF NOT EXISTS mnemic_changes ({', '.join(_NOTE)}, what)"
+_READ: Final = "SELECT * FROM temp.mnemic_changes ORDER BY rowid"
+_EMPTY: Final = "DELETE FROM temp.mnemic_changes"
+
+
+def _noted(*notes: str) -> str:
+    """Return one statement for some notes, for each statement opens the table."""
+    return f"INSERT INTO mnemic_changes {' UNION ALL '.join(notes)};"
+
+
+def _note(what: str, *values: str) -> str:
+    nothing = ["NULL"] * (len(_NOTE) - len(values))
+    return f"SELECT {', '.join([*values, *nothing])}, '{what}'"
+
+
+def _row_changed(*change: str) -> str:
+    before = [f"OLD.{name}" for name in (*SUM_COLUMNS.split(", "), "agent_id")]
+    return _note("row", *before, *change)
+
 
 def _columns_changed(names: Iterable[str]) -> str:
-    return " ".join(
-        f"SELECT mnemic_column_changed(OLD.row, '{name}', {old}, {new}) WHERE {old} IS NOT {new};"
+    state = "NEW.status", "NEW.forgotten_at"
+    changed = [
+        f"{_row_changed(*state, repr(name), old, new)} WHERE {old} IS NOT {new}"
         for name in names
         for old, new in [(read_column(name, "OLD."), read_column(name, "NEW."))]
-    )
+    ]
+    return _noted(*changed)
 
 
 def _link_changed(sign: int, of: str) -> str:
-    link = ", ".join(f"{of}.{name}" for name in ("to_row", "type", "strength", "created_at"))
-    return f"SELECT mnemic_link_changed({of}.from_row, {sign}, {link});"
+    link = [f"{of}.{name}" for name in ("to_row", "type", "strength", "created_at")]
+    return _note("link", f"{of}.from_row", str(sign), *link)
 
 
 def _is_own(of: str) -> str:
-    return f"substr({of}model, 1, 1) <> char(31)"  # see `shadow_vectors`
+    return f"({of}model >= '\x1f') = ({of}model >= ' ')"  # see `shadow_vectors`
 
 
 _TRIGGERS: Final = (
@@ -75,23 +98,20 @@ _TRIGGERS: Final = (
     (f"UPDATE OF {', '.join(_OTHERS)} ON entries", _columns_changed(_OTHERS)),
     (
         "UPDATE OF content ON entries WHEN NEW.row_sum IS NULL",
-        "SELECT mnemic_row_rewritten(NEW.row);",
+        _noted(_note("rewritten", "NEW.row")),
     ),
-    (
-        "DELETE ON entries",
-        f"SELECT mnemic_row_deleted(OLD.agent_id, OLD.{SUM_COLUMNS.replace(', ', ', OLD.')});",
-    ),
-    ("INSERT ON links", _link_changed(1, "NEW")),
-    ("UPDATE ON links", _link_changed(-1, "OLD") + _link_changed(1, "NEW")),
-    ("DELETE ON links", _link_changed(-1, "OLD")),
-    (
-        f"DELETE ON embeddings WHEN {_is_own('OLD.')}",
-        "SELECT mnemic_vector_deleted(OLD.entry_row);",
-    ),
+    ("DELETE ON entries", _noted(_row_changed())),
+    ("INSERT ON links", _noted(_link_changed(1, "NEW"))),
+    ("UPDATE ON links", _noted(_link_changed(-1, "OLD"), _link_changed(1, "NEW"))),
+    ("DELETE ON links", _noted(_link_changed(-1, "OLD"))),
+    (f"DELETE ON embeddings WHEN {_is_own('OLD.')}", _noted(_note("vector", "OLD.entry_row"))),
 )
 """What each trigger runs after, and what it runs."""
 
-_CHANGED: Final = f"SELECT agent_id, {SUM_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE "
+_ROWS: Final = (
+    f"SELECT {SUM_COLUMNS}, agent_id, status, forgotten_at, NULL, NULL, NULL "
+    f"FROM agent_memory_entries {BY_ROW} WHERE "
+)
 _OWN_VECTORS: Final = (
     "SELECT entry_row, model, embedding FROM agent_memory_embeddings "
     f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND {_is_own('')} "
@@ -114,74 +134,40 @@ _PART: Final = 256
 """Rows whose vectors are read together."""
 
 
-class _ChangedRow:
-    """The changes of a row that is there.
-
-    Attributes:
-        columns: What they add to the sum of its columns.
-        links: What they add to the sum of its links.
-        state: Its former status and time of deletion, of those that changed.
-    """
-
-    __slots__ = ("columns", "links", "state")
-
-    def __init__(self) -> None:
-        self.columns = 0
-        self.links = 0
-        self.state: dict[str, Any] = {}
-
-    def before(self, row: Columns) -> Columns:
-        """Return the `SUM_COLUMNS` of the row as they were, but for its sums as they are stored."""
-        if not self.state:
-            return row
-        *sums, status, forgotten_at = row
-        former = self.state
-        return (*sums, former.get("status", status), former.get("forgotten_at", forgotten_at))
-
-
-_UNCHANGED: Final = _ChangedRow()
-
-
 class SummedRows:
-    """The changes of rows on a connection since the last `settle`, as its triggers report them."""
+    """The changes of rows on a connection since the last `settle`."""
 
     def __init__(self) -> None:
+        self._is_watching = False
         self._has_triggers = False
-        self._before: defaultdict[str, list[Columns]] = defaultdict(list)
-        self._after: defaultdict[str, list[Columns]] = defaultdict(list)
-        self._changed: defaultdict[int, _ChangedRow] = defaultdict(_ChangedRow)
+        self._gains: defaultdict[str, Sums] = defaultdict(lambda: NO_SUMS)
         self._with_new_vectors: set[int] = set()
-        self._rewritten: set[int] = set()
 
     def begin(self, connection: apsw.Connection) -> None:
         """Begin a transaction without changes; create the triggers, unless they are kept."""
         self.forget()
         if not self._has_triggers:
             self._watch(connection)
+            self._is_watching = True
 
     def keep_triggers(self) -> None:
         """Keep the triggers, which the first transaction to end has made; others undo theirs."""
         self._has_triggers = True
 
     def _watch(self, connection: apsw.Connection) -> None:
-        functions: list[tuple[str, Callable[..., Any], int]] = [
-            ("mnemic_column_changed", self._column_changed, 4),
-            ("mnemic_row_rewritten", self._rewritten.add, 1),
-            ("mnemic_row_deleted", self._row_deleted, 7),
-            ("mnemic_link_changed", self._link_changed, 6),
-            ("mnemic_vector_deleted", self._with_new_vectors.add, 1),
-        ]
-        for name, function, arguments in functions:
-            connection.create_scalar_function(name, function, arguments)
+        connection.execute(_TABLE)
         for number, (event, what) in enumerate(_TRIGGERS):
             after = event.replace(" ON ", " ON main.agent_memory_")
             connection.execute(
                 f"CREATE TEMP TRIGGER IF NOT EXISTS mnemic_{number} AFTER {after} BEGIN {what} END"
             )
 
-    def insert(self, agent_id: str, rows: Sequence[Columns]) -> None:
+    def insert(self, agent_id: str, rows: list[Columns]) -> None:
         """Take in new rows, each the `SUM_COLUMNS`."""
-        self._after[agent_id] += rows
+        self._gain(agent_id, placed_sums(rows))
+
+    def _gain(self, agent_id: str, gained: tuple[int, int]) -> None:
+        self._gains[agent_id] = self._gains[agent_id].plus(Sums(*gained))
 
     def write_vectors(self, rows: Iterable[int]) -> None:
         """Take in the rows of vectors that were inserted or written over, but with new rows."""
@@ -189,11 +175,8 @@ class SummedRows:
 
     def forget(self) -> None:
         """Forget the changes since the last `settle`, which were undone."""
-        self._before.clear()
-        self._after.clear()
-        self._changed.clear()
+        self._gains.clear()
         self._with_new_vectors.clear()
-        self._rewritten.clear()
 
     def settle(self, connection: apsw.Connection, agent_id: str | None = None) -> Sums:
         """Write the sums of the rows that changed since the last time, and of their agents.
@@ -206,16 +189,10 @@ class SummedRows:
             StoreCorruptError: If what is stored cannot be read.
         """
         self.settle_rows(connection)
-        if not (self._before or self._after):
-            return NO_SUMS
-        own = NO_SUMS
-        for agent in self._before.keys() | self._after.keys():
-            change = self._change_of(agent)
-            if agent == agent_id:
-                own = change
-            else:
-                connection.execute(_ADD_TO_AGENT, (*change, agent))
-        self.forget()
+        own = self._gains.pop(agent_id, NO_SUMS) if agent_id is not None else NO_SUMS
+        for agent, gained in self._gains.items():
+            connection.execute(_ADD_TO_AGENT, (*gained, agent))
+        self._gains.clear()
         return own
 
     def settle_rows(self, connection: apsw.Connection) -> None:
@@ -224,48 +201,34 @@ class SummedRows:
         Raises:
             StoreCorruptError: If what is stored cannot be read.
         """
-        if not (self._changed or self._with_new_vectors or self._rewritten):
+        noted = fetch(connection, _READ, ()) if self._is_watching else []
+        if not (noted or self._with_new_vectors):
             return
+        changes: defaultdict[str, list[Columns]] = defaultdict(list)
+        for change in noted:
+            changes[change[-1]].append(change)
+        connection.execute(_EMPTY)
         with reading_stored("a memory's checksum"):
-            if self._changed or self._with_new_vectors:
-                self._write_sums(connection)
-            if self._rewritten:
-                self.add_missing(connection, sorted(self._rewritten))
-        self._changed.clear()
+            self._write_sums(connection, changes)
+        if changes["rewritten"]:
+            self.add_missing(connection, sorted({row for row, *_ in changes["rewritten"]}))
         self._with_new_vectors.clear()
-        self._rewritten.clear()
 
-    def _change_of(self, agent_id: str) -> Sums:
-        """Return what the changed rows of an agent add to its sum."""
-        with reading_stored("a memory's checksum"):
-            old_rows, old = placed_sums(self._before[agent_id])
-            rows, new = placed_sums(self._after[agent_id])
-        return Sums(rows - old_rows, (new - old) & MASK)
-
-    def _write_sums(self, connection: apsw.Connection) -> None:
-        new_vectors = self._with_new_vectors
-        vectors = dict(_vector_sums(connection, sorted(new_vectors))) if new_vectors else {}
-        where, values = among(sorted(new_vectors.union(self._changed)))
-        written = [
-            self._summed(columns[0], columns[1:], vectors)
-            for columns in fetch(connection, _CHANGED + where, values)
-            if columns[2] is not None
-        ]
+    def _write_sums(self, connection: apsw.Connection, changes: dict[str, list[Columns]]) -> None:
+        """Write the sums of the rows that are still there."""
+        rows, links = changes["row"], changes["link"]
+        with_new_vectors = self._with_new_vectors.union([row for row, *_ in changes["vector"]])
+        vectors: dict[int, int | None] = dict.fromkeys(with_new_vectors)
+        vectors.update(_vector_sums(connection, sorted(vectors)))
+        others = vectors.keys() | {row for row, *_ in links}
+        if others:
+            where, values = among(sorted(others))
+            rows += fetch(connection, _ROWS + where, values)
+        written, gains = changed_sums(rows, links, vectors)
+        for agent_id, gained in gains.items():
+            self._gain(agent_id, gained)
         if written:
             execute_all(connection, _SET_SUMS, written)
-
-    def _summed(self, agent_id: str, old: Columns, vectors: dict[int, int]) -> Columns:
-        """Return the new sums of a row with its number; note what that changes of its agent's."""
-        row, row_sum, vector_sum, link_sum, status, forgotten_at = old
-        changed = self._changed.get(row, _UNCHANGED)
-        row_sum = (row_sum + changed.columns) & MASK
-        if changed.links:
-            link_sum = ((link_sum or 0) + changed.links) & MASK
-        if row in self._with_new_vectors:
-            vector_sum = vectors.get(row)
-        self._before[agent_id].append(changed.before(old))
-        self._after[agent_id].append((row, row_sum, vector_sum, link_sum, status, forgotten_at))
-        return row_sum, vector_sum, link_sum, row
 
     def add_missing(self, connection: apsw.Connection, rows: Sequence[int]) -> int:
         """Add sums to those of these rows that have none; return to how many."""
@@ -279,29 +242,9 @@ class SummedRows:
             ]
         connection.executemany(_SET_SUMS, values)
         where, numbers = among([row[0] for row in found])
-        for agent_id, *row in fetch(connection, _CHANGED + where, numbers):
-            self._after[agent_id].append(tuple(row))
+        for row in fetch(connection, _ROWS + where, numbers):
+            self._gain(row[6], placed_sums([row[:6]]))
         return len(found)
-
-    def _column_changed(self, *change: Any) -> None:
-        row, name, old, new = change
-        changed = self._changed[row]
-        try:
-            changed.columns += column_sum(name, new) - column_sum(name, old)
-        except UNREADABLE as error:
-            raise unreadable("a memory", error) from None
-        if name in ("status", "forgotten_at"):
-            changed.state.setdefault(name, old)
-
-    def _row_deleted(self, agent_id: str, *row: Any) -> None:
-        changed = self._changed.pop(row[0], _UNCHANGED)
-        self._before[agent_id].append(changed.before(row))
-
-    def _link_changed(self, row: int, sign: int, *link: Any) -> None:
-        try:
-            self._changed[row].links += sign * link_sums([link])[0]
-        except UNREADABLE as error:
-            raise unreadable("a link", error) from None
 
 
 def _vector_sums(connection: apsw.Connection, rows: Sequence[int]) -> Iterator[tuple[int, int]]:

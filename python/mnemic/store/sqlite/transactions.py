@@ -11,7 +11,6 @@ from mnemic.store.group_commit import Job
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.log_mark import FIRST_PAGE
-from mnemic.store.sqlite.sql import not_utf8
 
 Result = TypeVar("Result")
 
@@ -122,6 +121,4 @@ class FileTransactions:
 
     def typed(self, error: BaseException) -> BaseException:
         """Return mnemic's error for one of SQLite, or another error itself."""
-        if isinstance(error, UnicodeDecodeError):  # of a value that a trigger was to report
-            return not_utf8(str(error))
         return self._connections.typed(error) if isinstance(error, apsw.Error) else error
