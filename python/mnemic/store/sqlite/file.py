@@ -188,10 +188,10 @@ class _AfterAccesses:
         connection.savepoint()
         try:
             result = self._job(connection)
+            connection.release()
         except MnemicError as error:
             connection.undo()
             return _FailedJob(error)
-        connection.release()
         return result
 
     def finish(self, result: Any) -> Any:

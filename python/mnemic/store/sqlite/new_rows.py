@@ -1,6 +1,6 @@
 """What storing entries in SQLite takes and gives: checksums, vectors, and what was written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -83,7 +83,8 @@ def upsert_vectors(
     They are written in their places: a deletion and an insertion write twice as many pages.
     """
     if model is not None:
-        write_vectors(connection, _vectors(model[0], rows), _UPSERT_VECTOR)
+        execute_all(connection, _UPSERT_VECTOR, _vectors(model[0], rows))
+        report_vectors(connection, {row: new.sums[1] for row, _, new in rows if new.vectors})
 
 
 def _vectors(model: str, rows: Sequence[tuple[int, int, NewRow]]) -> list[Columns]:
@@ -94,17 +95,20 @@ def _vectors(model: str, rows: Sequence[tuple[int, int, NewRow]]) -> list[Column
     ]
 
 
-def write_vectors(
-    connection: GuardedConnection, vectors: Sequence[Columns], statement: str = INSERT_VECTOR
-) -> None:
+def write_vectors(connection: GuardedConnection, vectors: Sequence[Columns]) -> None:
     """Insert vectors, each the values of the statement; its row is the first."""
-    execute_all(connection, statement, vectors)
-    report_vectors(connection, map(itemgetter(0), vectors))
+    execute_all(connection, INSERT_VECTOR, vectors)
+    report_vectors(connection, dict.fromkeys(map(itemgetter(0), vectors)))
 
 
-def report_vectors(connection: GuardedConnection, rows: Iterable[int]) -> None:
-    """Have the checksums of rows take in that their vectors were written."""
-    connection.summed_rows.write_vectors(rows)
+def report_vectors(connection: GuardedConnection, sums: Mapping[int, int | None]) -> None:
+    """Have the checksums of rows take in that their vectors were written.
+
+    Args:
+        connection: In the transaction that wrote them.
+        sums: The sum of a row's vectors; None if it is not known.
+    """
+    connection.summed_rows.write_vectors(sums)
 
 
 def fetch_checked(

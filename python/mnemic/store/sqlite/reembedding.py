@@ -117,7 +117,7 @@ def _switch_page(
     _move_to_shadow(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
     _take_over(connection, model, fresh, {row: updated_at for row, *_, updated_at in page})
     connection.executemany(_RENAME, [(model[0], row, MARK + model[0]) for row in sealed])
-    report_vectors(connection, rows)
+    report_vectors(connection, dict.fromkeys(rows))
 
 
 def _own_vectors(connection: GuardedConnection, page: list[Columns]) -> dict[int, _OwnVectors]:

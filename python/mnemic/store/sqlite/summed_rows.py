@@ -12,7 +12,7 @@ may fail: who inserts rows, and who inserts or writes over vectors, reports it, 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -47,11 +47,11 @@ from mnemic.store.sqlite.sql import (
     read_column,
 )
 
-_ACCESSES: Final = frozenset({"last_accessed_at", "access_count"})
-_STATE: Final = ("status", "updated_at", "forgotten_at", "expires_at", "version", "supersedes")
+_ACCESSES: Final = {"last_accessed_at", "access_count"}
+_ALONE: Final = ("status", "forgotten_at", "expires_at")
 """Columns that statements change without others."""
 
-_OTHERS: Final = [name for name in SUMMED_COLUMNS if name not in _ACCESSES.union(_STATE)]
+_OTHERS: Final = [name for name in SUMMED_COLUMNS if name not in _ACCESSES.union(_ALONE)]
 
 _NOTE: Final = tuple("abcdefghijkl")
 _TABLE: Final = f"CREATE TEMP TABLE IF NOT EXISTS mnemic_changes ({', '.join(_NOTE)}, what)"
@@ -94,8 +94,10 @@ def _is_own(of: str) -> str:
 
 
 _TRIGGERS: Final = (
-    (f"UPDATE OF {', '.join(_STATE)} ON entries", _columns_changed(_STATE)),
-    (f"UPDATE OF {', '.join(_OTHERS)} ON entries", _columns_changed(_OTHERS)),
+    *[
+        (f"UPDATE OF {', '.join(names)} ON entries", _columns_changed(names))
+        for names in (*[[name] for name in _ALONE], _OTHERS)
+    ],
     (
         "UPDATE OF content ON entries WHEN NEW.row_sum IS NULL",
         _noted(_note("rewritten", "NEW.row")),
@@ -141,7 +143,7 @@ class SummedRows:
         self._is_watching = False
         self._has_triggers = False
         self._gains: defaultdict[str, Sums] = defaultdict(lambda: NO_SUMS)
-        self._with_new_vectors: set[int] = set()
+        self._new_vectors: dict[int, int | None] = {}
 
     def begin(self, connection: apsw.Connection) -> None:
         """Begin a transaction without changes; create the triggers, unless they are kept."""
@@ -169,14 +171,18 @@ class SummedRows:
     def _gain(self, agent_id: str, gained: tuple[int, int]) -> None:
         self._gains[agent_id] = self._gains[agent_id].plus(Sums(*gained))
 
-    def write_vectors(self, rows: Iterable[int]) -> None:
-        """Take in the rows of vectors that were inserted or written over, but with new rows."""
-        self._with_new_vectors.update(rows)
+    def write_vectors(self, sums: Mapping[int, int | None]) -> None:
+        """Take in the rows of vectors that were inserted or written over, but with new rows.
+
+        Args:
+            sums: The sum of all vectors of a row; None if it is not known.
+        """
+        self._new_vectors.update(sums)
 
     def forget(self) -> None:
         """Forget the changes since the last `settle`, which were undone."""
         self._gains.clear()
-        self._with_new_vectors.clear()
+        self._new_vectors.clear()
 
     def settle(self, connection: apsw.Connection, agent_id: str | None = None) -> Sums:
         """Write the sums of the rows that changed since the last time, and of their agents.
@@ -202,7 +208,7 @@ class SummedRows:
             StoreCorruptError: If what is stored cannot be read.
         """
         noted = fetch(connection, _READ, ()) if self._is_watching else []
-        if not (noted or self._with_new_vectors):
+        if not (noted or self._new_vectors):
             return
         changes: defaultdict[str, list[Columns]] = defaultdict(list)
         for change in noted:
@@ -212,15 +218,16 @@ class SummedRows:
             self._write_sums(connection, changes)
         if changes["rewritten"]:
             self.add_missing(connection, sorted({row for row, *_ in changes["rewritten"]}))
-        self._with_new_vectors.clear()
+        self._new_vectors.clear()
 
     def _write_sums(self, connection: apsw.Connection, changes: dict[str, list[Columns]]) -> None:
         """Write the sums of the rows that are still there."""
         rows, links = changes["row"], changes["link"]
-        with_new_vectors = self._with_new_vectors.union([row for row, *_ in changes["vector"]])
-        vectors: dict[int, int | None] = dict.fromkeys(with_new_vectors)
-        vectors.update(_vector_sums(connection, sorted(vectors)))
+        vectors = self._new_vectors | dict.fromkeys([row for row, *_ in changes["vector"]])
+        unknown = sorted([row for row, of_vectors in vectors.items() if of_vectors is None])
+        vectors.update(_vector_sums(connection, unknown))
         others = vectors.keys() | {row for row, *_ in links}
+        others -= {row for row, *_ in rows}
         if others:
             where, values = among(sorted(others))
             rows += fetch(connection, _ROWS + where, values)
