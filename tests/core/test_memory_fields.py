@@ -2,7 +2,15 @@
 
 import pytest
 
-from mnemic._core import RECORD_COLUMNS, RECORD_FIELDS, SUMMED_COLUMNS, column_sum
+from mnemic._core import (
+    RECORD_COLUMNS,
+    RECORD_FIELDS,
+    SUMMED_COLUMNS,
+    changed_sums,
+    column_sum,
+    link_sums,
+    placed_sums,
+)
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import ACCESS, CHANGED, FILTERED, Kind
@@ -59,3 +67,26 @@ def test_a_column_without_a_number_has_no_sum():
         with pytest.raises(InvalidArgumentError, match=f'no sum covers a column "{column}"'):
             column_sum(column, 1)
     assert column_sum("category", "a") != column_sum("scope", "a")
+
+
+def test_changes_of_a_row_take_its_sums_from_its_first_to_its_last_state():
+    before = (1, 10, None, None, 0, None)
+    added = column_sum("status", 1) + column_sum("forgotten_at", 7)
+    links = [(1, 1, 2, 1, 0.5, 9), (1, 1, 3, 1, 0.5, 9), (1, -1, 2, 1, 0.5, 9)]
+    changes = [
+        (*before, "a", 1, None, "status", None, 1),
+        (1, 77, None, None, 1, None, "a", 1, 7, "forgotten_at", None, 7),
+    ]
+    ((row_sum, *others),), gains = changed_sums(changes, links, {1: 8})
+    assert row_sum == (10 + added) % 2**62
+    assert others == [8, *link_sums([(3, 1, 0.5, 9)]), 1]
+    lost, new = (placed_sums([row])[1] for row in (before, (1, row_sum, *others[:2], 1, 7)))
+    assert gains == {"a": (0, (new - lost) % 2**62)}
+
+
+def test_a_deleted_row_is_not_written_and_one_without_a_sum_counts_for_nothing():
+    deleted, unsummed = (1, 10, 8, None, 0, None), (2, None, 8, None, 0, None)
+    nothing = (None,) * 5
+    written, gains = changed_sums([(*deleted, "a", *nothing), (*unsummed, "b", *nothing)], [], {})
+    assert not written
+    assert gains == {"a": (-1, -placed_sums([deleted])[1] % 2**62)}

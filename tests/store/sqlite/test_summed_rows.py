@@ -166,7 +166,7 @@ def test_a_first_write_that_is_undone_leaves_the_next_one_watched(path):
 
 
 CHANGES = [
-    f"UPDATE agent_memory_entries SET {', '.join(f'{name} = ?' for name in SUMMED_COLUMNS)}",
+    f"UPDATE agent_memory_entries SET {', '.join(f'{name} = ?' for name in SUMMED_COLUMNS)}",  # noqa: S608
     "DELETE FROM agent_memory_links",
     "DELETE FROM agent_memory_embeddings",
     "UPDATE agent_memory_links SET strength = ?",
