@@ -128,6 +128,9 @@ pub(crate) fn placed_sums(rows: Vec<Placed>) -> (u64, u64) {
     (summed().count() as u64, total & MASK)
 }
 
+/// Rows with sums, and the total of their sums, that an agent gains.
+type Gain = (i64, u64);
+
 /// The new sums of a row, and its number.
 type Written = (u64, Option<u64>, Option<u64>, i64);
 
@@ -139,10 +142,10 @@ pub(crate) fn changed_sums(
     rows: &Bound<'_, PyList>,
     links: &Bound<'_, PyList>,
     vectors: HashMap<i64, Option<u64>>,
-) -> PyResult<(Vec<Written>, HashMap<String, (i64, u64)>)> {
+) -> PyResult<(Vec<Written>, HashMap<String, Gain>)> {
     let (changed, links) = (changed_rows(rows)?, link_changes(links)?);
     let mut written = try_with_capacity(changed.len()).map_err(raised)?;
-    let mut of_agents: HashMap<String, (i64, u64)> = HashMap::new();
+    let mut of_agents: HashMap<String, Gain> = HashMap::new();
     for (row, ChangedRow { agent, before, columns, state }) in changed {
         let (_, Some(of_columns), mut of_vectors, mut of_links, ..) = before else { continue };
         let of_agent = of_agents.entry(agent).or_default();
