@@ -245,5 +245,5 @@ def write_sealed(
 ) -> None:
     """Write sealed vectors over those of their rows; shadow vectors, which are rebuilt, go."""
     execute_all(connection, _UPDATE_VECTOR, vectors)
-    connection.summed_rows.write_vectors(rows)
+    connection.summed_rows.write_vectors(dict.fromkeys(rows))
     execute_all(connection, DELETE_OF_ROW, [(row,) for row in rows])
