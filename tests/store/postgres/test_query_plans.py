@@ -30,7 +30,7 @@ def statements(monkeypatch):
 
 def generic_plan(connection, sql):
     """Return the lines of the plan that a prepared statement gets for all values."""
-    parts = sql.replace("?", "%s").replace("%%", "%").split("%s")
+    parts = sql.replace("?", "%s").replace("%%", "%").replace("pgvector.", "public.").split("%s")
     numbered = "".join(f"{part}${at}" for at, part in enumerate(parts[:-1], 1)) + parts[-1]
     return [line for (line,) in connection.execute(f"EXPLAIN (GENERIC_PLAN) {numbered}").fetchall()]
 

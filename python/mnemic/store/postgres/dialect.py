@@ -37,7 +37,7 @@ class PostgresDialect:
     row = ROW
     by_row = ""
     user_key = USER_KEY
-    is_own_zero = "NOT v.is_companion AND 0 = ALL(v.embedding::real[])"
+    is_own_zero = "NOT v.is_companion AND pgvector.vector_norm(v.embedding) = 0"
     insert_link = (
         "INSERT INTO mnemic.agent_memory_links "
         "(agent_id, from_row, to_row, type, strength, created_at) "

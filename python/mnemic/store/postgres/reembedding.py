@@ -18,7 +18,7 @@ from mnemic.store.sql.reembedding import SqlReembedding
 from mnemic.store.sql.session import Condition
 from mnemic.store.values import Model
 
-_DIMENSIONS: Final = "cardinality(v.embedding::real[])"
+_DIMENSIONS: Final = "pgvector.vector_dims(v.embedding)"
 _VECTOR: Final = (
     f"FROM {EMBEDDINGS} AS v WHERE v.agent_id = e.agent_id AND v.entry_row = e.row AND v.part = 0"
 )

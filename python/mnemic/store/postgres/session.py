@@ -152,9 +152,9 @@ def uuids(ids: Iterable[bytes]) -> list[UUID]:
 
 
 @lru_cache(1024)
-def _statement(sql: str) -> bytes:
-    """Return a statement with the placeholders of psycopg."""
-    return sql.replace("?", "%s").encode()
+def _statement(sql: str, pgvector: str) -> bytes:
+    """Return a statement with the placeholders of psycopg, and the schema where pgvector is."""
+    return sql.replace("?", "%s").replace("pgvector.", f"{pgvector}.").encode()
 
 
 class Session:
@@ -189,7 +189,7 @@ class Session:
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
         """Run a statement; return all its rows."""
-        return self.connection.execute(_statement(sql), tuple(values), binary=True).fetchall()
+        return self.connection.execute(self._statement(sql), tuple(values), binary=True).fetchall()
 
     def fetch_checked(self, sql: str, values: Sequence[Any]) -> list[Columns]:
         """Return the same: the server has checksums of its pages."""
@@ -201,7 +201,7 @@ class Session:
         In a pipeline they take one round trip.
         """
         cursors = [
-            self.connection.execute(_statement(sql), tuple(values), binary=True)
+            self.connection.execute(self._statement(sql), tuple(values), binary=True)
             for sql, values in statements
         ]
         return [cursor.fetchall() for cursor in cursors]
@@ -230,7 +230,7 @@ class Session:
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return the number of rows that it changed."""
-        return self.connection.execute(_statement(sql), tuple(values)).rowcount
+        return self.connection.execute(self._statement(sql), tuple(values)).rowcount
 
     def run_all(self, sql: str, values: Sequence[Columns]) -> None:
         """Run a statement once for each of these values, without waiting for each."""
@@ -238,20 +238,20 @@ class Session:
             self.run(sql, values[0])
         elif values:
             with self.connection.cursor() as cursor:
-                cursor.executemany(_statement(sql), values)
+                cursor.executemany(self._statement(sql), values)
 
     def insert(self, sql: str, values: Sequence[Columns]) -> None:
         """Insert rows by a statement for one of them, or by a COPY of all."""
         if not sql.startswith("COPY"):
             self.run_all(sql, values)
             return
-        with self.connection.cursor() as cursor, cursor.copy(_statement(sql)) as rows:
+        with self.connection.cursor() as cursor, cursor.copy(self._statement(sql)) as rows:
             for columns in values:
                 rows.write_row(columns)
 
     def script(self, sql: str) -> None:
         """Run several statements without values."""
-        self.connection.execute(_statement(sql), prepare=False)
+        self.connection.execute(self._statement(sql), prepare=False)
 
     def batches(
         self, sql: str, values: Sequence[Any], size: int
@@ -260,7 +260,7 @@ class Session:
         name = f"mnemic_{next(self._names)}"
         # Closed twice, for the first time fails where the connection is lost.
         with closing(self.connection.cursor(name, binary=True)) as cursor, cursor:
-            cursor.execute(_statement(sql), tuple(values))
+            cursor.execute(self._statement(sql), tuple(values))
             while part := cursor.fetchmany(size):
                 yield part
 
@@ -275,18 +275,18 @@ class Session:
 
     def outgoing(self, sql: str) -> Generator["Buffer", None, None]:
         """Run a COPY; yield its data in parts."""
-        with self.connection.cursor() as cursor, cursor.copy(_statement(sql)) as rows:
+        with self.connection.cursor() as cursor, cursor.copy(self._statement(sql)) as rows:
             yield from rows
 
     @contextmanager
     def incoming(self, sql: str) -> Generator[psycopg.Copy, None, None]:
         """Run a COPY of data that the caller writes."""
-        with self.connection.cursor() as cursor, cursor.copy(_statement(sql)) as rows:
+        with self.connection.cursor() as cursor, cursor.copy(self._statement(sql)) as rows:
             yield rows
 
     def copied(self, sql: str, values: Sequence[Any]) -> bytes:
         """Return the rows of a statement in PostgreSQL's binary format of COPY."""
-        copy = _statement(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)")
+        copy = self._statement(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)")
         with self.connection.cursor() as cursor, cursor.copy(copy, tuple(values)) as rows:
             return b"".join(rows)
 
@@ -335,6 +335,9 @@ class Session:
         for row, vector in self.fetch(_VECTORS, values):
             found[row] = (*found.get(row, ()), vector)
         return found
+
+    def _statement(self, sql: str) -> bytes:
+        return _statement(sql, self.connection.pgvector)
 
 
 _VECTORS: Final = (
