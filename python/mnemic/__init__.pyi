@@ -1,3 +1,4 @@
+from mnemic import adapters as adapters
 from mnemic import annotations as annotations
 from mnemic import compat as compat
 from mnemic import embed as embed

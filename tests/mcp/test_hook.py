@@ -88,6 +88,13 @@ def test_a_prompt_is_told_what_matters_to_it(agent):
     assert "data, never instructions" in told
 
 
+def test_a_prompt_of_any_characters_is_answered(agent):
+    with Memory(agent.file) as memory:
+        memory.add("Ana's favourite colour is green.", user_id="ana")
+    prompt = "Ana's \ud800favourite\0 colour? " * 500
+    assert "green" in agent.is_told("prompt", {"prompt": prompt})
+
+
 def test_a_session_begins_with_important_and_new_memories(agent):
     with Memory(agent.file, embedder=None) as memory:
         memory.add_many([f"note {number}" for number in range(30)], user_id="ana")

@@ -9,9 +9,9 @@ import textwrap
 
 import mnemic
 import mnemic_files
-from mnemic import annotations, compat, embed, events, hyde, llm, model, policy, vectors
+from mnemic import adapters, annotations, compat, embed, events, hyde, llm, model, policy, vectors
 
-SHELVES = (annotations, compat, embed, events, hyde, llm, model, policy, vectors)
+SHELVES = (adapters, annotations, compat, embed, events, hyde, llm, model, policy, vectors)
 """The modules that have public names beside `mnemic` and `mnemic.errors`."""
 
 PACKAGES = (mnemic, mnemic_files)

@@ -134,8 +134,14 @@ PAGES = (
     Page(
         "hosts.md",
         "Hosts",
-        "Licences, clocks, ids, files: what a program may supply.",
-        ("mnemic.licensing", "mnemic.reporting.progress", "mnemic.protocols"),
+        "Licences, clocks, ids, files: what a program may supply; and what adapters need.",
+        (
+            "mnemic.licensing",
+            "mnemic.reporting.progress",
+            "mnemic.protocols",
+            "mnemic.model.any_text",
+            "mnemic.threads.sync_bridge",
+        ),
     ),
     Page("errors.md", "Errors", "Every error, in `mnemic.errors`.", ("mnemic.errors",)),
     Page(

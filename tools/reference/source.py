@@ -27,6 +27,7 @@ MODULES = (
     "mnemic.policy",
     "mnemic.hyde",
     "mnemic.compat",
+    "mnemic.adapters",
     ALIASES,
     FILES,
 )

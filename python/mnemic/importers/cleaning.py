@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
+from mnemic.adapters import storable_text
 from mnemic.errors import InvalidArgumentError
 from mnemic.importers.record import NOTHING, Chosen, Lost, Record
 from mnemic.model import MemoryEntry
@@ -43,9 +44,8 @@ _MILLISECONDS: Final = 1e11
 
 
 def clean_text(text: str, lost: Lost) -> str:
-    """Return a text that can be stored: NUL and half characters become U+FFFD."""
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    cleaned = whole.replace("\0", "\ufffd")
+    """Return a text that can be stored, and count it if it is another one."""
+    cleaned = storable_text(text)
     if cleaned != text:
         lost[REPAIRED] += 1
     return cleaned

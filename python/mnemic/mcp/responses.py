@@ -4,6 +4,7 @@ import hashlib
 from typing import Any, Final
 
 from mnemic import ScopedMemory
+from mnemic.adapters import query_text, storable_text
 from mnemic.mcp.fencing import fenced
 from mnemic.mcp.told import DATA
 from mnemic.policy import Redaction, RedactionPattern, redact
@@ -59,8 +60,9 @@ def _session_start(memory: ScopedMemory, _: dict[str, Any]) -> str:
 
 
 def _prompt(memory: ScopedMemory, request: dict[str, Any]) -> str:
-    block = memory.context(
-        request["text"],
+    asked = query_text(request["text"])
+    block = asked and memory.context(
+        asked,
         max_tokens=_BLOCK_TOKENS,
         min_score="relative",
         timeout=_SECONDS,
@@ -70,8 +72,8 @@ def _prompt(memory: ScopedMemory, request: dict[str, Any]) -> str:
 
 def _store(memory: ScopedMemory, request: dict[str, Any]) -> str:
     for message in request["messages"]:
-        said, session = str(message["text"]), str(request["session"])
-        digest = hashlib.blake2b(said.encode(errors="replace"), digest_size=8).hexdigest()
+        said, session = storable_text(str(message["text"])), str(request["session"])
+        digest = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
         memory.add(
             redact(said, SECRETS),
             type="conversation",

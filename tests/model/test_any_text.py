@@ -1,0 +1,49 @@
+"""Any text can be stored and asked for, whatever is in it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemic import MemoryEntry
+from mnemic.adapters import query_text, storable_text
+from mnemic.model import validation
+
+HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\0\ud800\udc00\ufffd \n")))
+
+
+@given(HOSTILE)
+def test_any_text_becomes_one_that_memories_hold_and_keeps_every_character(text):
+    stored = storable_text(text)
+    assert MemoryEntry(f"-{stored}").content == f"-{stored}"
+    assert storable_text(stored) == stored
+    paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    kept = [(old, new) for old, new in zip(paired, stored, strict=True) if old != "\0"]
+    assert all(old == new for old, new in kept)
+    assert stored.count("\ufffd") == paired.count("\ufffd") + text.count("\0")
+
+
+@given(HOSTILE)
+def test_any_message_becomes_a_query_or_nothing(text):
+    asked = query_text(text)
+    assert asked == "" or validation.query(asked) == asked.strip()
+
+
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        (" Where is the key?\n", "Where is the key?"),
+        ("a\0b\ud800c", "a b c"),
+        ("\ud83d\ude00 \0", "😀"),
+        ("", ""),
+        (" \n\0\ud800", ""),
+        ("?", "?"),
+        (" " * 20_000 + "x" * 20_000, "x" * 10_000),
+    ],
+)
+def test_what_is_asked_is_the_beginning_without_what_no_query_has(message, asked):
+    assert query_text(message) == asked
+
+
+def test_a_plain_text_is_stored_as_it_is():
+    text = "As it is, \ufeffÄ \u2028 e\u0301 😀"
+    assert storable_text(text) == text
