@@ -45,7 +45,7 @@ _MILLISECONDS: Final = 1e11
 
 def clean_text(text: str, lost: Lost) -> str:
     """Return a text that can be stored, and count it if it is another one."""
-    cleaned = storable_text(text)
+    cleaned = storable_text(text.replace("\0", "\ufffd"))
     if cleaned != text:
         lost[REPAIRED] += 1
     return cleaned

@@ -6,15 +6,15 @@ _NO_CHARACTER = "\ufffd"
 
 
 def storable_text(text: str) -> str:
-    """Return a text with U+FFFD in place of what memories refuse: NUL, and half a surrogate pair.
+    """Return a text without what memories refuse: NUL becomes a space, half a character U+FFFD.
 
-    Halves that stand together become the character that they are. A text of white space, or of more
-    than 10 MB, is still none that can be stored.
+    Two halves that make a surrogate pair become the character. A text of white space alone, or of
+    more than 10 MB, is still none that can be stored.
     """
-    if text.isascii() and "\0" not in text:
-        return text
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole.replace("\0", _NO_CHARACTER)
+    without_nul = text.replace("\0", " ")
+    if text.isascii():
+        return without_nul
+    return without_nul.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def query_text(message: str) -> str:

@@ -1,4 +1,4 @@
-"""What both providers do: open a memory, and name users, sessions and texts as it takes them."""
+"""What both providers do: open a memory, and name users and sessions as it takes them."""
 
 import os
 from typing import TypeAlias
@@ -19,8 +19,3 @@ def opened(memory: AnyMemory) -> AsyncMemory:
 def quoted(name: str) -> str:
     """Return a name without slashes, and without what no file can hold."""
     return quote(name, safe="", errors="surrogatepass")
-
-
-def clean(text: str) -> str:
-    """Replace what no file can hold: NUL characters and halves of surrogate pairs."""
-    return text.replace("\0", " ").encode(errors="replace").decode()

@@ -16,6 +16,7 @@ from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from crewai_mnemic import records as of
 from mnemic import Memory, ScopedMemory
+from mnemic.adapters import sync_method
 from mnemic.errors import DimensionMismatchError, EmbeddingModelMismatchError
 
 _PAGE = 1000
@@ -63,13 +64,8 @@ class MnemicStorage:
         if opened is not None:
             opened.close()
 
-    def save(self, records: list[MemoryRecord]) -> None:
-        """Store records, all or none; one whose id is stored takes that one's place."""
-        with _unfit_vectors():
-            self._memory.add_many(map(of.entry_of, records), on_conflict="replace")
-
     async def asave(self, records: list[MemoryRecord]) -> None:
-        """As `save`."""
+        """Store records, all or none; one whose id is stored takes that one's place."""
         with _unfit_vectors():
             await self._memory.aio.add_many(map(of.entry_of, records), on_conflict="replace")
 
@@ -77,26 +73,15 @@ class MnemicStorage:
         """Store a record in place of the one with its id, whose time of creation stays."""
         self.save([record])
 
-    def search(self, *args: Any, **named: Any) -> list[tuple[MemoryRecord, float]]:
+    async def asearch(self, /, *args: Any, **named: Any) -> list[tuple[MemoryRecord, float]]:
         """Return the nearest records, without their vectors, each with its score, best first."""
-        query = of.query_of(*args, **named)
-        with _unfit_vectors():
-            hits = self._memory.search(**query) if query else ()
-        return [(of.record_of(hit.entry), hit.score) for hit in hits]
-
-    async def asearch(self, *args: Any, **named: Any) -> list[tuple[MemoryRecord, float]]:
-        """As `search`."""
         query = of.query_of(*args, **named)
         with _unfit_vectors():
             hits = await self._memory.aio.search(**query) if query else ()
         return [(of.record_of(hit.entry), hit.score) for hit in hits]
 
-    def delete(self, *args: Any, **named: Any) -> int:
+    async def adelete(self, /, *args: Any, **named: Any) -> int:
         """Delete the records that meet all conditions, all without any; return how many."""
-        return int(self._memory.delete_many(**of.deletion_of(*args, **named)))
-
-    async def adelete(self, *args: Any, **named: Any) -> int:
-        """As `delete`."""
         return int(await self._memory.aio.delete_many(**of.deletion_of(*args, **named)))
 
     def reset(self, scope_prefix: str | None = None) -> None:
@@ -149,6 +134,8 @@ class MnemicStorage:
     def count(self, scope_prefix: str | None = None) -> int:
         """Return the number of records of a scope and those below."""
         return self._memory.count(filters=of.filters_of(scope_prefix))
+
+    save, search, delete = sync_method(asave), sync_method(asearch), sync_method(adelete)
 
     def _counts(self, field: str, scope: str | None) -> dict[str, int]:
         found = self._memory.distinct(field, filters=of.filters_of(scope), limit=_MOST)

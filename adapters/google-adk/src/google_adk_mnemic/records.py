@@ -12,6 +12,7 @@ from google.genai.types import Content, Part
 
 from mnemic import MemoryEntry as Stored
 from mnemic import MemoryType
+from mnemic.adapters import storable_text
 from mnemic.errors import InvalidEntryError
 
 _IDS = UUID("5c0f3a52-8a5e-5d5c-9d0b-4f9f4b8f5a37")
@@ -61,7 +62,7 @@ def _new(
 ) -> dict[str, Any]:
     content = content or Content()
     texts = [part.text for part in content.parts or () if part.text and not part.thought]
-    text = "\n".join(texts).replace("\0", " ").encode(errors="replace").decode()
+    text = storable_text("\n".join(texts))
     if not text.strip():
         return {}
     custom = {key: value for each in metadata for key, value in (each or {}).items()}

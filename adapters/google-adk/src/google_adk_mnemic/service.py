@@ -12,10 +12,10 @@ from google.adk.sessions.session import Session
 
 from google_adk_mnemic.records import of_entry, of_event, to_entry
 from mnemic import AsyncMemory, AsyncScopedMemory, Memory
+from mnemic.adapters import query_text
 from mnemic.annotations import MinScore
 from mnemic.model import OnConflict
 
-_LONGEST_QUERY = 10_000
 _ERASED: Any = {"content": "", "replace_metadata": {"deleted": True}, "status": "archived"}
 
 
@@ -104,7 +104,7 @@ class MnemicMemoryService(BaseMemoryService):
 
         A query without letters and digits finds nothing.
         """
-        asked = query.replace("\0", " ").encode(errors="replace").decode().strip()[:_LONGEST_QUERY]
+        asked = query_text(query)
         if not any(map(str.isalnum, asked)):
             return SearchMemoryResponse()
         user = _user(app_name, user_id)

@@ -17,9 +17,9 @@ from hermes_constants import get_hermes_home
 
 from hermes_mnemic import tools
 from mnemic import Memory, MemoryType, ScopedMemory
+from mnemic.adapters import query_text, storable_text
 
 _log = logging.getLogger(__name__)
-_LONGEST_QUERY = 10_000
 _LONGEST_TEXT = 1_000_000
 _SECONDS = 2.0
 _MOST_UNSTORED = 200
@@ -80,9 +80,9 @@ class MnemicMemoryProvider(MemoryProvider):
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Return the memories of other sessions that match a message best, as lines."""
         others = {"session_id": {"ne": _quoted(session_id) or self._session}}
-        asked = _clean(query)[:_LONGEST_QUERY]
+        asked = query_text(query)
         with _logged("search for a turn"):
-            if self.memories:
+            if self.memories and asked:
                 found = self.memories.context(asked, filters=others, timeout=_SECONDS)
                 return f"{_HEAD}\n{found}" if found else ""
         return ""
@@ -90,7 +90,7 @@ class MnemicMemoryProvider(MemoryProvider):
     def sync_turn(self, user_content: str, assistant_content: str, **kwargs: Any) -> None:
         """Store what both said, on disk on return."""
         session = _quoted(kwargs.get("session_id") or "") or self._session
-        said = {"user": _clean(user_content), "assistant": _clean(assistant_content)}
+        said = {"user": storable_text(user_content), "assistant": storable_text(assistant_content)}
         self._store(
             {
                 "content": text[:_LONGEST_TEXT],
@@ -110,7 +110,7 @@ class MnemicMemoryProvider(MemoryProvider):
         """Return a tool's result as JSON, which has an "error" if it failed."""
         with _logged(f"call {tool_name}") as failures:
             (given,) = args.values()
-            return json.dumps(_called(self.memories, tool_name, _clean(given)))
+            return json.dumps(_called(self.memories, tool_name, storable_text(given)))
         return json.dumps({"error": str(*failures)})
 
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:
@@ -161,7 +161,7 @@ def _called(memories: ScopedMemory | None, tool: str, given: str) -> dict[str, A
     if memories is None:
         return {"error": "the memory is not open; the log says why"}
     if tool == tools.SEARCH:
-        hits = memories.search(given[:_LONGEST_QUERY], timeout=_SECONDS)
+        hits = memories.search(query_text(given), timeout=_SECONDS)
         return {"memories": [{"id": str(hit.id), "text": hit.content} for hit in hits]}
     if tool == tools.REMEMBER:
         return {"id": str(memories.add(given, on_duplicate="merge").id)}
@@ -190,8 +190,3 @@ def _settings(home: str | None) -> tuple[dict[str, Any], str]:
 
 def _quoted(text: str) -> str:
     return quote(text, safe="", errors="surrogatepass")
-
-
-def _clean(text: str) -> str:
-    """Replace what no file can hold: NUL characters and halves of surrogate pairs."""
-    return text.replace("\0", " ").encode(errors="replace").decode()

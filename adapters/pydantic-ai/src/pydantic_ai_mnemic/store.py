@@ -8,6 +8,7 @@ from uuid import UUID, uuid4, uuid5
 from pydantic_ai_harness import memory as harness
 
 from mnemic import AsyncScopedMemory, MemoryEntry, ScopedMemory
+from mnemic.adapters import query_text
 from mnemic.errors import DuplicateEntryError
 
 _Mutation: TypeAlias = harness.MemoryMutation
@@ -109,10 +110,11 @@ class MnemicMemoryStore:
             "filters": _file(path={"prefix": prefix}),
             **_folder(prefix + "x"),
         }
-        if not query.split() or min(limit, max_files, max_chars, max_file_chars) <= 0:
+        asked = query_text(query)
+        if not asked or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return harness.MemorySearchResult([], scanned=0, truncated=False)
         most: dict[str, Any] = {"limit": min(limit + 1, _PAGE), "min_score": "relative"}
-        hits = await self._memory.search(query[:10_000], **most, **within)
+        hits = await self._memory.search(asked, **most, **within)
         matches = []
         for hit in hits[:limit]:
             path = hit.entry.metadata[_KEY]["path"]

@@ -18,13 +18,13 @@ from strands.types.content import Message
 
 from mnemic import AsyncMemory, AsyncScopedMemory, Memory, MemoryType, SearchHit
 from mnemic import MemoryEntry as Stored
+from mnemic.adapters import query_text, storable_text
 from mnemic.annotations import MinScore
 from mnemic.errors import InvalidArgumentError
 
 _IDS = UUID("0a5b9d0e-6b1f-5a37-8f0e-2d4f0b7e9c61")
 _DEFAULT_RESULTS = 10
 _MOST_RESULTS = 1_000
-_LONGEST_QUERY = 10_000
 
 
 class MnemicMemoryStore(MemoryStore):
@@ -95,7 +95,7 @@ class MnemicMemoryStore(MemoryStore):
         """
         given = _checked(options.get("max_search_results")) if options else None
         limit = given or self.max_search_results or _DEFAULT_RESULTS
-        asked = _clean(query).strip()[:_LONGEST_QUERY]
+        asked = query_text(query)
         if not any(map(str.isalnum, asked)):
             return []
         hits = await self.memory.search(
@@ -111,7 +111,7 @@ class MnemicMemoryStore(MemoryStore):
         """
         self._check_writable()
         return await self.memory.add(
-            _clean(content), user_id=self._user, metadata=metadata, on_duplicate="merge"
+            storable_text(content), user_id=self._user, metadata=metadata, on_duplicate="merge"
         )
 
     async def add_messages(
@@ -131,7 +131,8 @@ class MnemicMemoryStore(MemoryStore):
             await self.memory.add_many(new, user_id=self._user, on_conflict="skip")
 
     def _new(self, message: Message, number: int | None) -> dict[str, Any]:
-        text = _clean("\n".join(block["text"] for block in message["content"] if "text" in block))
+        texts = (block["text"] for block in message["content"] if "text" in block)
+        text = storable_text("\n".join(texts))
         numbered = uuid4() if number is None else f"{self._run} {number}"
         key = message.get("tracking_id") or numbered
         return {
@@ -158,8 +159,3 @@ def _metadata(hit: SearchHit) -> Metadata:
     time = hit.entry.created_at.isoformat()
     added = {"_id": str(hit.id), "_relevanceScore": hit.score, "_createdAt": time}
     return hit.entry.metadata | added | role
-
-
-def _clean(text: str) -> str:
-    """Replace what no file can hold: NUL characters and halves of surrogate pairs."""
-    return text.replace("\0", " ").encode(errors="replace").decode()

@@ -8,9 +8,9 @@ from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
 from haystack_integrations.document_stores.mnemic import documents as of
-from haystack_integrations.document_stores.mnemic.plain import plain, verbs_of
 
 from mnemic import Memory, MemoryEntry, ScopedMemory
+from mnemic.adapters import query_text, sync_method
 from mnemic.errors import DuplicateEntryError
 
 Filters = dict[str, Any] | None
@@ -54,19 +54,19 @@ class MnemicDocumentStore:
 
     async def count_documents_async(self) -> int:
         """Return the number of documents."""
-        return await verbs_of(self.memory).count()
+        return await self.memory.aio.count()
 
     async def count_documents_by_filter_async(self, filters: Filters) -> int:
         """Return the number of documents that meet a filter."""
-        return await verbs_of(self.memory).count(filters=of.filters_of(filters))
+        return await self.memory.aio.count(filters=of.filters_of(filters))
 
     async def filter_documents_async(self, filters: Filters = None) -> list[Document]:
         """Return the documents that meet a filter, all without one, in the order of writing."""
         chosen: dict[str, Any] = {"filters": of.filters_of(filters), "embeddings": True}
-        page = await verbs_of(self.memory).list(limit=1000, **chosen)
+        page = await self.memory.aio.list(limit=1000, **chosen)
         entries: list[MemoryEntry] = list(page)
         while page.cursor:
-            page = await verbs_of(self.memory).list(limit=1000, cursor=page.cursor, **chosen)
+            page = await self.memory.aio.list(limit=1000, cursor=page.cursor, **chosen)
             entries += page
         return [of.document_of(entry) for entry in reversed(entries)]
 
@@ -81,16 +81,16 @@ class MnemicDocumentStore:
         """
         if not isinstance(documents, list) or not all(isinstance(d, Document) for d in documents):
             raise ValueError("documents must be a list of haystack.Document")
-        entries, verbs = [of.entry_of(document) for document in documents], verbs_of(self.memory)
+        entries = [of.entry_of(document) for document in documents]
         if policy == DuplicatePolicy.SKIP:
             new = {entry.id for entry in entries}
-            known = await verbs.get_many(new)
-            await verbs.add_many(entries, on_conflict="skip")
+            known = await self.memory.aio.get_many(new)
+            await self.memory.aio.add_many(entries, on_conflict="skip")
             return len(new) - len(known)
         if policy == DuplicatePolicy.OVERWRITE:
-            return len(await verbs.add_many(entries, on_conflict="replace"))
+            return len(await self.memory.aio.add_many(entries, on_conflict="replace"))
         try:
-            return len(await verbs.add_many(entries))
+            return len(await self.memory.aio.add_many(entries))
         except DuplicateEntryError as error:
             raise DuplicateDocumentError(str(error)) from error
 
@@ -98,21 +98,21 @@ class MnemicDocumentStore:
         """Set keys of the metadata of all documents that meet a filter; return how many."""
         fields: dict[str, Any] = {"metadata": of.checked(meta)}
         fields["filters"] = of.filters_of(filters) or {}
-        return int(await verbs_of(self.memory).update_many(**fields))
+        return int(await self.memory.aio.update_many(**fields))
 
     async def delete_documents_async(self, document_ids: list[str]) -> None:
         """Delete the documents with these ids; unknown ones are passed over."""
-        await verbs_of(self.memory).delete_many(map(of.entry_id, document_ids), permanent=True)
+        await self.memory.aio.delete_many(map(of.entry_id, document_ids), permanent=True)
 
     async def delete_by_filter_async(self, filters: Filters) -> int:
         """Delete the documents that meet a filter, all with an empty one; return how many."""
         chosen = of.filters_of(filters)
-        return int(await verbs_of(self.memory).delete_all(filters=chosen, permanent=True))
+        return int(await self.memory.aio.delete_all(filters=chosen, permanent=True))
 
     async def delete_all_documents_async(self, recreate_index: object = None) -> None:
         """Delete all documents of the store's user; there is no index to make again."""
         del recreate_index
-        await verbs_of(self.memory).delete_all(permanent=True)
+        await self.memory.aio.delete_all(permanent=True)
 
     async def count_unique_metadata_by_filter_async(
         self, filters: Filters, metadata_fields: list[str]
@@ -130,7 +130,7 @@ class MnemicDocumentStore:
         return (await self._in_memory()).get_metadata_field_min_max(metadata_field)
 
     async def get_metadata_field_unique_values_async(
-        self, metadata_field: str, *args: Any, filters: Filters = None, **named: Any
+        self, /, metadata_field: str, *args: Any, filters: Filters = None, **named: Any
     ) -> tuple[list[Any], int]:
         """Return a page of the values of a key, and how many there are.
 
@@ -139,36 +139,39 @@ class MnemicDocumentStore:
         found = await self._in_memory(filters)
         return found.get_metadata_field_unique_values(metadata_field, *args, **named)
 
-    async def retrieval_async(self, query: str | None = None, **search: Any) -> list[Document]:
+    async def retrieval_async(self, /, query: str | None = None, **search: Any) -> list[Document]:
         """Return the best documents, without their embeddings: by words, by meaning, or both.
 
         Args:
-            query: The words; without it scores are the cosines with `vector`.
+            query: The words; without any, scores are the cosines with `vector`.
             search: As `memory.search`, but with `filters` of Haystack's grammar.
         """
         search["filters"] = of.filters_of(search.get("filters"))
-        search["search_type"] = "hybrid" if query else "semantic"
-        hits = await verbs_of(self.memory).search(query, **search)
-        return [of.document_of(hit.entry, hit.score if query else hit.similarity) for hit in hits]
+        asked = query_text(query or "")
+        if not asked and search.get("vector") is None:
+            return []
+        search["search_type"] = "hybrid" if asked else "semantic"
+        hits = await self.memory.aio.search(asked or None, **search)
+        return [of.document_of(hit.entry, hit.score if asked else hit.similarity) for hit in hits]
 
     async def _in_memory(self, filters: Filters = None) -> InMemoryDocumentStore:
         """Return the metadata in Haystack's store in memory, which has what is asked of them."""
         store = InMemoryDocumentStore(shared=False)
-        hits = await verbs_of(self.memory).recent(filters=of.filters_of(filters), limit=2**31)
+        hits = await self.memory.aio.recent(filters=of.filters_of(filters), limit=2**31)
         metas = [of.document_of(hit.entry).meta for hit in reversed(hits)]
         store.write_documents([Document(id=str(at), meta=meta) for at, meta in enumerate(metas)])
         return store
 
-    count_documents = plain(count_documents_async)
-    count_documents_by_filter = plain(count_documents_by_filter_async)
-    filter_documents = plain(filter_documents_async)
-    write_documents = plain(write_documents_async)
-    update_by_filter = plain(update_by_filter_async)
-    delete_documents = plain(delete_documents_async)
-    delete_by_filter = plain(delete_by_filter_async)
-    delete_all_documents = plain(delete_all_documents_async)
-    count_unique_metadata_by_filter = plain(count_unique_metadata_by_filter_async)
-    get_metadata_fields_info = plain(get_metadata_fields_info_async)
-    get_metadata_field_min_max = plain(get_metadata_field_min_max_async)
-    get_metadata_field_unique_values = plain(get_metadata_field_unique_values_async)
-    retrieval = plain(retrieval_async)
+    count_documents = sync_method(count_documents_async)
+    count_documents_by_filter = sync_method(count_documents_by_filter_async)
+    filter_documents = sync_method(filter_documents_async)
+    write_documents = sync_method(write_documents_async)
+    update_by_filter = sync_method(update_by_filter_async)
+    delete_documents = sync_method(delete_documents_async)
+    delete_by_filter = sync_method(delete_by_filter_async)
+    delete_all_documents = sync_method(delete_all_documents_async)
+    count_unique_metadata_by_filter = sync_method(count_unique_metadata_by_filter_async)
+    get_metadata_fields_info = sync_method(get_metadata_fields_info_async)
+    get_metadata_field_min_max = sync_method(get_metadata_field_min_max_async)
+    get_metadata_field_unique_values = sync_method(get_metadata_field_unique_values_async)
+    retrieval = sync_method(retrieval_async)

@@ -18,6 +18,7 @@ from langgraph.store import base
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from mnemic import AsyncMemory, Memory, MemoryEntry, as_embedder
+from mnemic.adapters import query_text
 
 Index: TypeAlias = base.IndexConfig | None
 Ttl: TypeAlias = base.TTLConfig | None
@@ -209,11 +210,11 @@ class _Batch:
         if op.namespace_prefix:
             filters["category"] = {"prefix": text_of(op.namespace_prefix)}
         window = op.offset, op.limit, 1_000
-        if not self._fields or not op.query or op.query.isspace():
+        asked = query_text(op.query or "") if self._fields else ""
+        if not asked:
             entries = await self._pages("list", *window, filters=filters)
             return [base.SearchItem(**self._shown(entry, op)) for entry in entries]
-        # A query has at most so many characters.
-        by_meaning: dict[str, Any] = {"search_type": "semantic", "query": op.query[:10_000]}
+        by_meaning: dict[str, Any] = {"search_type": "semantic", "query": asked}
         hits = await self._pages("search", *window, filters=filters, **by_meaning)
         return [base.SearchItem(**self._shown(hit.entry, op), score=hit.similarity) for hit in hits]
 

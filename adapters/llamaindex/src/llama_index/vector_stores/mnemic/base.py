@@ -17,6 +17,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.vector_stores.mnemic import nodes as of
 
 from mnemic import Memory, MemoryEntry, ScopedMemory, SearchResults
+from mnemic.adapters import sync_method
 
 Ids = list[str] | None
 Filters = MetadataFilters | None
@@ -67,54 +68,32 @@ class MnemicVectorStore(BasePydanticVectorStore):
         """Close the file."""
         self._opened.close()
 
-    def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
-        """Store nodes with their embeddings, all or none, and return their ids."""
-        self._memory.add_many(map(of.entry_of, nodes), on_conflict="replace")
-        return [node.node_id for node in nodes]
-
     async def async_add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
-        """As `add`."""
+        """Store nodes with their embeddings, all or none, and return their ids."""
         await self._memory.aio.add_many(map(of.entry_of, nodes), on_conflict="replace")
         return [node.node_id for node in nodes]
 
-    def delete(self, ref_doc_id: str, **_: Any) -> None:
-        """Delete the nodes of a document."""
-        self._memory.delete_all(filters=of.chosen(None, None, [ref_doc_id]), permanent=True)
-
     async def adelete(self, ref_doc_id: str, **_: Any) -> None:
-        """As `delete`."""
+        """Delete the nodes of a document."""
         filters = of.chosen(None, None, [ref_doc_id])
         await self._memory.aio.delete_all(filters=filters, permanent=True)
 
-    def delete_nodes(self, node_ids: Ids = None, filters: Filters = None, **_: Any) -> None:
-        """Delete the nodes that have one of these ids and meet the filters; all without both."""
-        self._memory.delete_all(filters=of.chosen(filters, node_ids, None), permanent=True)
-
     async def adelete_nodes(self, node_ids: Ids = None, filters: Filters = None, **_: Any) -> None:
-        """As `delete_nodes`."""
+        """Delete the nodes that have one of these ids and meet the filters; all without both."""
         given = of.chosen(filters, node_ids, None)
         await self._memory.aio.delete_all(filters=given, permanent=True)
 
-    def clear(self) -> None:
-        """Delete all nodes of the store's user."""
-        self.delete_nodes()
-
     async def aclear(self) -> None:
-        """As `clear`."""
+        """Delete all nodes of the store's user."""
         await self.adelete_nodes()
 
-    def get_nodes(self, node_ids: Ids = None, filters: Filters = None) -> list[BaseNode]:
-        """Return the nodes that have one of these ids and meet the filters, as first stored."""
-        hits = self._memory.recent(filters=of.chosen(filters, node_ids, None), limit=_ALL)
-        return [of.node_of(hit.entry) for hit in reversed(hits)]
-
     async def aget_nodes(self, node_ids: Ids = None, filters: Filters = None) -> list[BaseNode]:
-        """As `get_nodes`."""
+        """Return the nodes that have one of these ids and meet the filters, as first stored."""
         given = of.chosen(filters, node_ids, None)
         hits = await self._memory.aio.recent(filters=given, limit=_ALL)
         return [of.node_of(hit.entry) for hit in reversed(hits)]
 
-    def query(self, query: VectorStoreQuery, **named: Any) -> VectorStoreQueryResult:
+    async def aquery(self, query: VectorStoreQuery, **named: Any) -> VectorStoreQueryResult:
         """Return the best nodes: by cosine, by words, by both, or near and unlike each other.
 
         Args:
@@ -123,19 +102,18 @@ class MnemicVectorStore(BasePydanticVectorStore):
             named: `mmr_threshold`, and `mmr_prefetch_k`, the nodes among which mmr chooses, four
                 times as many as it returns unless given.
         """
-        hits = self._memory.search(**of.search_of(query, **named))
-        if query.mode != VectorStoreQueryMode.MMR:
-            return _result(query, hits)
-        found = self._memory.get_many([hit.id for hit in hits], embeddings=True)
-        return _diverse(query, found, **named)
-
-    async def aquery(self, query: VectorStoreQuery, **named: Any) -> VectorStoreQueryResult:
-        """As `query`."""
         hits = await self._memory.aio.search(**of.search_of(query, **named))
         if query.mode != VectorStoreQueryMode.MMR:
             return _result(query, hits)
         found = await self._memory.aio.get_many([hit.id for hit in hits], embeddings=True)
         return _diverse(query, found, **named)
+
+    add = sync_method(async_add)
+    delete = sync_method(adelete)
+    delete_nodes = sync_method(adelete_nodes)
+    clear = sync_method(aclear)
+    get_nodes = sync_method(aget_nodes)
+    query = sync_method(aquery)
 
 
 def _result(query: VectorStoreQuery, hits: SearchResults) -> VectorStoreQueryResult:

@@ -6,9 +6,9 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import BaseMemoryBlock
 
 from mnemic import MemoryEntry, ScopedMemory
+from mnemic.adapters import query_text, storable_text
 
 _SESSION = "session_id"  # the key under which LlamaIndex gives it
-_LONGEST = 10_000  # characters of a query
 
 
 class MnemicMemoryBlock(BaseMemoryBlock[str]):
@@ -29,11 +29,11 @@ class MnemicMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
         """Return what the last message with a text is about, as lines of a prompt."""
-        texts = [text for each in messages or () if (text := (each.content or "").strip())]
+        texts = [text for each in messages or () if (text := query_text(each.content or ""))]
         if not texts:
             return ""
         memory = self.memory.scoped(user_id=self.user_id).aio
-        found = await memory.context(texts[-1][-_LONGEST:], max_tokens=self.max_tokens)
+        found = await memory.context(texts[-1], max_tokens=self.max_tokens)
         return str(found)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
@@ -43,6 +43,6 @@ class MnemicMemoryBlock(BaseMemoryBlock[str]):
                 text, role=each.role.value, session_id=each.additional_kwargs.get("session_id")
             )
             for each in messages
-            if (text := each.content) and text.strip()
+            if (text := storable_text(each.content or "")).strip()
         ]
         await self.memory.scoped(user_id=self.user_id).aio.add_many(entries)

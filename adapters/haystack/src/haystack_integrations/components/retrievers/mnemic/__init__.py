@@ -6,7 +6,8 @@ from haystack import component
 from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy, apply_filter_policy
 from haystack_integrations.document_stores.mnemic import MnemicDocumentStore
-from haystack_integrations.document_stores.mnemic.plain import plain
+
+from mnemic.adapters import sync_method
 
 __all__ = ["MnemicEmbeddingRetriever", "MnemicHybridRetriever"]
 
@@ -52,7 +53,7 @@ class MnemicEmbeddingRetriever(_Retriever):
         """Return the nearest documents, best first."""
         return await self._found(filters, top_k, vector=query_embedding)
 
-    run = plain(run_async)
+    run = sync_method(run_async)
 
 
 @component
@@ -77,4 +78,4 @@ class MnemicHybridRetriever(_Retriever):
         """Return the best documents, best first."""
         return await self._found(filters, top_k, query=query, vector=query_embedding)
 
-    run = plain(run_async)
+    run = sync_method(run_async)
