@@ -1,11 +1,13 @@
 """Any text can be stored and asked for, whatever is in it."""
 
+from uuid import NAMESPACE_URL, uuid5
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import MemoryEntry
-from mnemic.adapters import query_text, storable_text
+from mnemic.adapters import named_id, query_text, storable_text
 from mnemic.model import validation
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\0\ud800\udc00\ufffd \n")))
@@ -45,3 +47,13 @@ def test_what_is_asked_is_the_beginning_without_what_no_query_has(message, asked
 def test_a_plain_text_is_stored_as_it_is():
     text = "As it is, \ufeffÄ \u2028 e\u0301 😀"
     assert storable_text(text) == text
+
+
+@given(st.text())
+def test_a_name_has_the_id_that_the_standard_library_gives_it(name):
+    assert named_id(NAMESPACE_URL, name) == uuid5(NAMESPACE_URL, name)
+
+
+def test_names_of_half_characters_have_ids_of_their_own():
+    names = ["\ud800", "\udc00", "\ud800\udc00", "😀", "?", "\\ud800", "\ufffd", "\0", ""]
+    assert len({named_id(NAMESPACE_URL, name) for name in names}) == len(names)

@@ -1,4 +1,7 @@
-"""Any text as one that memories can hold, and any message as a query."""
+"""Any text as one that memories can hold, as a query, and as an id."""
+
+from hashlib import sha1
+from uuid import UUID
 
 from mnemic.model.validation import MAX_QUERY_LENGTH
 
@@ -24,3 +27,9 @@ def query_text(message: str) -> str:
     there is none around it.
     """
     return storable_text(message).replace(_NO_CHARACTER, " ").strip()[:MAX_QUERY_LENGTH]
+
+
+def named_id(namespace: UUID, name: str) -> UUID:
+    """Return the id of a memory that has a name elsewhere: as `uuid.uuid5`, of any text."""
+    named = namespace.bytes + name.encode("utf-8", "surrogatepass")
+    return UUID(bytes=sha1(named, usedforsecurity=False).digest()[:16], version=5)

@@ -4,13 +4,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import unquote
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid4
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext
 
 from agent_framework_mnemic.common import AnyMemory, opened, quoted
 from mnemic import AsyncScopedMemory, MemoryType
-from mnemic.adapters import query_text, storable_text
+from mnemic.adapters import named_id, query_text, storable_text
 from mnemic.annotations import MinScore
 from mnemic.errors import MnemicError
 
@@ -103,7 +103,7 @@ def _memory(message: Message, session_id: str | None) -> dict[str, Any]:
     known = message.message_id and f"{session_id}\0{message.message_id}\0{message.role}\0{text}"
     return {
         "content": text,
-        "id": uuid5(_IDS, known) if known else uuid4(),
+        "id": named_id(_IDS, known) if known else uuid4(),
         "role": quoted(message.role),
         "speaker": message.author_name or None,
         "session_id": session_id,

@@ -6,8 +6,9 @@ from typing import Any
 
 from agent_framework import HistoryProvider, Message
 
-from agent_framework_mnemic.common import AnyMemory, clean, opened, quoted
+from agent_framework_mnemic.common import AnyMemory, opened, quoted
 from mnemic import AsyncScopedMemory, MemoryEntry
+from mnemic.adapters import storable_text
 
 _PAGE = 1_000
 
@@ -82,5 +83,5 @@ def _message(entry: MemoryEntry) -> Message:
 
 def _memory(message: Message) -> dict[str, Any]:
     """Return a message as a memory, which is found by its words; it takes no vector."""
-    text, whole = clean(message.text), json.dumps(message.to_dict())
+    text, whole = storable_text(message.text).strip(), json.dumps(message.to_dict())
     return {"content": text, "metadata": {"message": whole}, "embed": ()}

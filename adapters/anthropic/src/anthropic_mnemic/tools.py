@@ -1,17 +1,17 @@
 """Claude's memory tool, awaited and plain, over files that are memories."""
 
-from collections.abc import Callable
-from inspect import isawaitable
+from collections.abc import Callable, Coroutine
 from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any, Final, TypeAlias
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types import beta
 
 from anthropic_mnemic.texts import inserted, listed, numbered, replaced
 from mnemic import AsyncScopedMemory, MemoryEntry, ScopedMemory
+from mnemic.adapters import named_id, sync_method
 from mnemic.errors import DuplicateEntryError
 
 _AnyMemory: TypeAlias = ScopedMemory | AsyncScopedMemory
@@ -34,7 +34,7 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
 
     def __init__(self, memory: _AnyMemory, *, user_id: str | None = None, **options: Any) -> None:
         super().__init__(**options)
-        self.memory: _AnyMemory = memory.aio if isinstance(memory, ScopedMemory) else memory
+        self.memory = memory.aio if isinstance(memory, ScopedMemory) else memory
         self.user_id = user_id
 
     async def view(self, command: beta.BetaMemoryTool20250818ViewCommand) -> str:
@@ -96,8 +96,7 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
         return "All memory cleared"
 
     async def _call(self, verb: str, *arguments: Any, **options: Any) -> Any:
-        called = getattr(self.memory, verb)(*arguments, user_id=self.user_id, **options)
-        return await called if isawaitable(called) else called
+        return await getattr(self.memory, verb)(*arguments, user_id=self.user_id, **options)
 
     async def _at(self, path: str, shown: str = "") -> dict[str, MemoryEntry]:
         """Return the file of a path, or those below it; without any, what is shown is wrong."""
@@ -115,7 +114,7 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
         above = {"source": {"in": [str(parent) for parent in PurePosixPath(path).parents]}}
         if await self._call("count", filters=above):
             raise ToolError(f"The path {path} is below a file.")
-        key = uuid5(_IDS, f"{self.memory.scope.project_id or ''}\n{path}")
+        key = named_id(_IDS, f"{self.memory.scope.project_id or ''}\n{path}")
         if path != _ROOT and not await self._at(path):
             new = {"id": key, "content": f"{path}\n{text}", "source": path}
             try:
@@ -139,17 +138,8 @@ class AsyncMnemicMemoryTool(BetaAsyncAbstractMemoryTool):
         return bool(await self._call("delete_many", filters=filters, permanent=True))
 
 
-def _plain(name: str) -> Callable[..., str]:
-    """Return a command as a plain call: nothing of a plain memory has to be waited for."""
-
-    def call(tool: "MnemicMemoryTool", *command: Any) -> str:
-        try:
-            getattr(tool.awaited, name)(*command).send(None)
-        except StopIteration as end:
-            return str(end.value)
-        raise AssertionError("a plain memory had to be waited for")
-
-    return call
+def _plain(command: Callable[..., Coroutine[Any, Any, str]]) -> Callable[..., str]:
+    return sync_method(lambda tool, *given: command(tool.awaited, *given))
 
 
 class MnemicMemoryTool(BetaAbstractMemoryTool):
@@ -158,11 +148,12 @@ class MnemicMemoryTool(BetaAbstractMemoryTool):
     def __init__(self, memory: _AnyMemory, *, user_id: str | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.awaited = AsyncMnemicMemoryTool(memory, user_id=user_id)
-        self.awaited.memory = memory if isinstance(memory, ScopedMemory) else memory.sync
 
-    view, create, str_replace = _plain("view"), _plain("create"), _plain("str_replace")
-    insert, delete, rename = _plain("insert"), _plain("delete"), _plain("rename")
-    clear_all_memory = _plain("clear_all_memory")
+    view, create = _plain(AsyncMnemicMemoryTool.view), _plain(AsyncMnemicMemoryTool.create)
+    str_replace = _plain(AsyncMnemicMemoryTool.str_replace)
+    insert, delete = _plain(AsyncMnemicMemoryTool.insert), _plain(AsyncMnemicMemoryTool.delete)
+    rename = _plain(AsyncMnemicMemoryTool.rename)
+    clear_all_memory = _plain(AsyncMnemicMemoryTool.clear_all_memory)
 
 
 def _resolved(shown: str, action: str = "") -> str:

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from inspect import Signature, signature
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from crewai.memory.storage.backend import StorageBackend
 from crewai.memory.types import MemoryRecord
 
 from mnemic import MemoryEntry
+from mnemic.adapters import named_id
 
 _IDS = UUID("0e0f7be5-61f3-5f39-9d5c-6a2f3f8f9f1d")
 _SEARCH, _DELETE = signature(StorageBackend.search), signature(StorageBackend.delete)
@@ -18,7 +19,7 @@ _SEARCH, _DELETE = signature(StorageBackend.search), signature(StorageBackend.de
 
 def entry_id(record_id: str) -> UUID:
     """Return the id of a record's memory; CrewAI's ids are any texts."""
-    return uuid5(_IDS, record_id)
+    return named_id(_IDS, record_id)
 
 
 def path_of(scope: str | None) -> str:

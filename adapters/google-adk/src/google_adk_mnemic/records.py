@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid4
 
 from google.adk.events.event import Event
 from google.adk.memory.memory_entry import MemoryEntry
@@ -12,7 +12,7 @@ from google.genai.types import Content, Part
 
 from mnemic import MemoryEntry as Stored
 from mnemic import MemoryType
-from mnemic.adapters import storable_text
+from mnemic.adapters import named_id, storable_text
 from mnemic.errors import InvalidEntryError
 
 _IDS = UUID("5c0f3a52-8a5e-5d5c-9d0b-4f9f4b8f5a37")
@@ -26,7 +26,7 @@ def of_event(event: Event, metadata: _Metadata) -> dict[str, Any]:
     memory = _new(content, event.id, event.author, metadata, event.custom_metadata)
     if memory:
         # With its text, because programs that number events themselves begin anew in each session.
-        memory["id"] = uuid5(_IDS, f"{event.id}\0{memory['content']}")
+        memory["id"] = named_id(_IDS, f"{event.id}\0{memory['content']}")
         memory["created_at"] = _time(event.timestamp)
         memory["type"] = MemoryType.CONVERSATION
     return memory
@@ -37,7 +37,7 @@ def of_entry(entry: MemoryEntry, metadata: _Metadata) -> dict[str, Any]:
     key = entry.id or str(uuid4())
     memory = _new(entry.content, key, entry.author, metadata, entry.custom_metadata)
     if memory:
-        memory["id"] = uuid5(_IDS, key)
+        memory["id"] = named_id(_IDS, key)
         memory["metadata"]["timestamp"] = entry.timestamp
         with suppress(ValueError):
             memory["created_at"] = datetime.fromisoformat(entry.timestamp or "")

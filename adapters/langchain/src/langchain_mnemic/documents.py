@@ -3,18 +3,19 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid4
 
 from langchain_core.documents import Document
 
 from mnemic import MemoryEntry
+from mnemic.adapters import named_id
 
 _IDS = UUID("5b8a2a70-3f0e-5d4b-8f58-3f8b9a0c8f7e")
 
 
 def entry_id(document_id: str) -> UUID:
     """Return the id of a document's memory; LangChain's ids are any texts."""
-    return uuid5(_IDS, document_id)
+    return named_id(_IDS, document_id)
 
 
 def entry_of(text: str, metadata: Mapping[str, Any], given_id: str | None) -> MemoryEntry:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from langchain_mnemic.documents import document_of
 from mnemic import ScopedMemory
+from mnemic.adapters import query_text, sync_method
 
 
 class MnemicRetriever(BaseRetriever):
@@ -30,21 +31,13 @@ class MnemicRetriever(BaseRetriever):
     user_id: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: object, **given: Any
-    ) -> list[Document]:
-        del run_manager
-        found = self.memory.scoped(user_id=self.user_id).search(query, **self._search(**given))
-        return [document_of(hit.entry) for hit in found]
-
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: object, **given: Any
+        self, /, query: str, *, run_manager: object, k: int | None = None, **given: Any
     ) -> list[Document]:
         del run_manager
-        memory = self.memory.scoped(user_id=self.user_id).aio
-        return [
-            document_of(hit.entry) for hit in await memory.search(query, **self._search(**given))
-        ]
+        asked, memory = query_text(query), self.memory.scoped(user_id=self.user_id).aio
+        options = self.options | {"limit": self.k if k is None else k} | given
+        hits = await memory.search(asked, **options) if asked else ()
+        return [document_of(hit.entry) for hit in hits]
 
-    def _search(self, *, k: int | None = None, **given: Any) -> dict[str, Any]:
-        return self.options | {"limit": self.k if k is None else k} | given
+    _get_relevant_documents = sync_method(_aget_relevant_documents)

@@ -12,7 +12,8 @@ from langchain_core.vectorstores import VectorStore
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_mnemic.documents import document_of, entry_id, entry_of
-from mnemic import Memory, MemoryEntry, ScopedMemory, SearchHit
+from mnemic import Memory, MemoryEntry, ScopedMemory
+from mnemic.adapters import runs_sync, sync_method
 
 Path = str | os.PathLike[str]
 User = str | None
@@ -78,80 +79,51 @@ class MnemicVectorStore(VectorStore):
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
-    def add_texts(self, texts: Iterable[str], metadatas: Any = None, **named: Any) -> list[str]:
+    async def aadd_texts(
+        self, /, texts: Iterable[str], metadatas: Any = None, **named: Any
+    ) -> list[str]:
         """Store texts, all or none, and return their `ids`; a text without one gets one."""
         entries = _entries(list(texts), metadatas, named.get("ids"))
-        vectors = self._embedding.embed_documents([entry.content for entry in entries])
-        self.memory.add_many(entries, embeddings=vectors, on_conflict="replace")
-        return [entry.message_id or "" for entry in entries]
-
-    async def aadd_texts(
-        self, texts: Iterable[str], metadatas: Any = None, **named: Any
-    ) -> list[str]:
-        """As `add_texts`."""
-        entries = _entries(list(texts), metadatas, named.get("ids"))
-        vectors = await self._embedding.aembed_documents([entry.content for entry in entries])
+        contents, own = [entry.content for entry in entries], self._embedding
+        plain = runs_sync()
+        vectors = own.embed_documents(contents) if plain else await own.aembed_documents(contents)
         await self.memory.aio.add_many(entries, embeddings=vectors, on_conflict="replace")
         return [entry.message_id or "" for entry in entries]
 
-    def delete(self, ids: Sequence[str] | None = None, **_: Any) -> bool:
+    async def adelete(self, /, ids: Sequence[str] | None = None, **_: Any) -> bool:
         """Delete the documents with these ids, or all without any named; true also for none."""
-        self.memory.delete_many(**_deletion(ids))
-        return True
-
-    async def adelete(self, ids: Sequence[str] | None = None, **_: Any) -> bool:
-        """As `delete`."""
         await self.memory.aio.delete_many(**_deletion(ids))
         return True
 
-    def get_by_ids(self, ids: Sequence[str], /) -> Documents:
-        """Return the documents with these ids in their order, without unknown ones."""
-        return [document_of(entry) for entry in self.memory.get_many(map(entry_id, ids))]
-
     async def aget_by_ids(self, ids: Sequence[str], /) -> Documents:
-        """As `get_by_ids`."""
+        """Return the documents with these ids in their order, without unknown ones."""
         return [document_of(entry) for entry in await self.memory.aio.get_many(map(entry_id, ids))]
 
-    def similarity_search_with_score_by_vector(
-        self, embedding: Vector, k: int = 4, **named: Any
+    async def asimilarity_search_with_score_by_vector(
+        self, /, embedding: Vector, k: int = 4, **named: Any
     ) -> Scored:
         """Return the `k` nearest documents that meet `filter`, with their cosines, best first."""
-        return _scored(self.memory.search(**_query(embedding, k, **named)))
+        hits = await self.memory.aio.search(**_query(embedding, k, **named))
+        return [(document_of(hit.entry), hit.similarity or 0.0) for hit in hits]
 
-    async def asimilarity_search_with_score_by_vector(
-        self, embedding: Vector, k: int = 4, **named: Any
+    async def asimilarity_search_with_score(
+        self, /, query: str, *args: Any, **named: Any
     ) -> Scored:
-        """As `similarity_search_with_score_by_vector`."""
-        return _scored(await self.memory.aio.search(**_query(embedding, k, **named)))
-
-    def similarity_search_with_score(self, query: str, *args: Any, **named: Any) -> Scored:
         """As `similarity_search_with_score_by_vector`, for a text."""
-        vector = self._embedding.embed_query(query)
-        return self.similarity_search_with_score_by_vector(vector, *args, **named)
-
-    async def asimilarity_search_with_score(self, query: str, *args: Any, **named: Any) -> Scored:
-        """As `similarity_search_with_score`."""
-        vector = await self._embedding.aembed_query(query)
+        vector = await self._vector(query)
         return await self.asimilarity_search_with_score_by_vector(vector, *args, **named)
 
-    def similarity_search(self, query: str, k: int = 4, **named: Any) -> Documents:
+    async def asimilarity_search(self, /, query: str, k: int = 4, **named: Any) -> Documents:
         """Return the `k` nearest documents that meet `filter`, best first."""
-        return _without_scores(self.similarity_search_with_score(query, k, **named))
-
-    async def asimilarity_search(self, query: str, k: int = 4, **named: Any) -> Documents:
-        """As `similarity_search`."""
         return _without_scores(await self.asimilarity_search_with_score(query, k, **named))
 
-    def similarity_search_by_vector(self, *args: Any, **named: Any) -> Documents:
+    async def asimilarity_search_by_vector(self, /, *args: Any, **named: Any) -> Documents:
         """As `similarity_search`, for a vector, `embedding`."""
-        return _without_scores(self.similarity_search_with_score_by_vector(*args, **named))
-
-    async def asimilarity_search_by_vector(self, *args: Any, **named: Any) -> Documents:
-        """As `similarity_search_by_vector`."""
         return _without_scores(await self.asimilarity_search_with_score_by_vector(*args, **named))
 
-    def max_marginal_relevance_search_by_vector(
+    async def amax_marginal_relevance_search_by_vector(
         self,
+        /,
         embedding: Vector,
         k: int = 4,
         fetch_k: int = 20,
@@ -159,34 +131,30 @@ class MnemicVectorStore(VectorStore):
         **named: Any,
     ) -> Documents:
         """Return `k` of the `fetch_k` nearest documents that are near and unlike each other."""
-        hits = self.memory.search(**_query(embedding, fetch_k, **named))
-        found = self.memory.get_many([hit.id for hit in hits], embeddings=True)
-        return _diverse(embedding, found, k, lambda_mult)
-
-    async def amax_marginal_relevance_search_by_vector(
-        self,
-        embedding: Vector,
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        **named: Any,
-    ) -> Documents:
-        """As `max_marginal_relevance_search_by_vector`."""
         hits = await self.memory.aio.search(**_query(embedding, fetch_k, **named))
         found = await self.memory.aio.get_many([hit.id for hit in hits], embeddings=True)
         return _diverse(embedding, found, k, lambda_mult)
 
-    def max_marginal_relevance_search(self, query: str, *args: Any, **named: Any) -> Documents:
-        """As `max_marginal_relevance_search_by_vector`, for a text."""
-        vector = self._embedding.embed_query(query)
-        return self.max_marginal_relevance_search_by_vector(vector, *args, **named)
-
     async def amax_marginal_relevance_search(
-        self, query: str, *args: Any, **named: Any
+        self, /, query: str, *args: Any, **named: Any
     ) -> Documents:
-        """As `max_marginal_relevance_search`."""
-        vector = await self._embedding.aembed_query(query)
+        """As `max_marginal_relevance_search_by_vector`, for a text."""
+        vector = await self._vector(query)
         return await self.amax_marginal_relevance_search_by_vector(vector, *args, **named)
+
+    add_texts = sync_method(aadd_texts)
+    delete = sync_method(adelete)
+    get_by_ids = sync_method(aget_by_ids)
+    similarity_search_with_score_by_vector = sync_method(asimilarity_search_with_score_by_vector)
+    similarity_search_with_score = sync_method(asimilarity_search_with_score)
+    similarity_search = sync_method(asimilarity_search)
+    similarity_search_by_vector = sync_method(asimilarity_search_by_vector)
+    max_marginal_relevance_search_by_vector = sync_method(amax_marginal_relevance_search_by_vector)
+    max_marginal_relevance_search = sync_method(amax_marginal_relevance_search)
+
+    async def _vector(self, query: str) -> Vector:
+        own = self._embedding
+        return own.embed_query(query) if runs_sync() else await own.aembed_query(query)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return lambda cosine: min(max(cosine, 0.0), 1.0)
@@ -208,10 +176,6 @@ def _deletion(ids: Sequence[str] | None) -> dict[str, Any]:
     every = {"id": {"exists": True}}
     chosen = {"filters": every} if ids is None else {"ids": map(entry_id, ids)}
     return {"permanent": True, **chosen}
-
-
-def _scored(hits: Iterable[SearchHit]) -> Scored:
-    return [(document_of(hit.entry), hit.similarity or 0.0) for hit in hits]
 
 
 def _without_scores(scored: Scored) -> Documents:

@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 from agents import SessionSettings, TResponseInputItem
 
 from mnemic import AsyncScopedMemory, MemoryEntry, MemoryType, ScopedMemory
+from mnemic.adapters import storable_text
 from mnemic.errors import DuplicateEntryError
 
 _Result = TypeVar("_Result")
@@ -160,4 +161,4 @@ def _text(item: TResponseInputItem) -> str:
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     text = "\n".join(text for text in texts if isinstance(text, str))
-    return text.encode("utf-8", "ignore").decode().replace("\0", "").strip()
+    return storable_text(text).strip()

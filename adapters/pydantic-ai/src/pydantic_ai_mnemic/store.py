@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid4
 
 from pydantic_ai_harness import memory as harness
 
 from mnemic import AsyncScopedMemory, MemoryEntry, ScopedMemory
-from mnemic.adapters import query_text
+from mnemic.adapters import named_id, query_text
 from mnemic.errors import DuplicateEntryError
 
 _Mutation: TypeAlias = harness.MemoryMutation
@@ -177,7 +177,7 @@ class MnemicMemoryStore:
         return next(iter(found), None)
 
     def _key(self, path: str) -> UUID:
-        return uuid5(_IDS, f"{self._memory.scope.project_id or ''}\n{path}")
+        return named_id(_IDS, f"{self._memory.scope.project_id or ''}\n{path}")
 
 
 def _folder(path: str) -> dict[str, Any]:

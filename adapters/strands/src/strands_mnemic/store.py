@@ -4,7 +4,7 @@ import os
 from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid4
 
 from strands.memory.extraction.types import ExtractionConfig
 from strands.memory.types import (
@@ -18,7 +18,7 @@ from strands.types.content import Message
 
 from mnemic import AsyncMemory, AsyncScopedMemory, Memory, MemoryType, SearchHit
 from mnemic import MemoryEntry as Stored
-from mnemic.adapters import query_text, storable_text
+from mnemic.adapters import named_id, query_text, storable_text
 from mnemic.annotations import MinScore
 from mnemic.errors import InvalidArgumentError
 
@@ -137,7 +137,7 @@ class MnemicMemoryStore(MemoryStore):
         key = message.get("tracking_id") or numbered
         return {
             "content": text,
-            "id": uuid5(_IDS, f"{key}\0{message['role']}\0{text}"),
+            "id": named_id(_IDS, f"{key}\0{message['role']}\0{text}"),
             "role": message["role"],
             "session_id": str(self._run),
             "type": MemoryType.CONVERSATION,

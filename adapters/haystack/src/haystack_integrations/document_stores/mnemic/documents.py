@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from haystack.dataclasses import Document
 from haystack.errors import FilterError
 
 from mnemic import MemoryEntry, MemoryFilter
+from mnemic.adapters import named_id
 
 _IDS = UUID("6a0c1f0e-6c5f-5d1e-9a53-0d6f0a0f6a43")
 _OWN = "_haystack_document"  # the key of the metadata for fields that memories do not have
@@ -20,7 +21,7 @@ _TESTS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"
 
 def entry_id(document_id: str) -> UUID:
     """Return the id of a document's memory; Haystack's ids are any texts."""
-    return uuid5(_IDS, document_id)
+    return named_id(_IDS, document_id)
 
 
 def checked(meta: dict[str, Any]) -> dict[str, Any]:

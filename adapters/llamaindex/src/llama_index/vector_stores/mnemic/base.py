@@ -16,7 +16,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.vector_stores.mnemic import nodes as of
 
-from mnemic import Memory, MemoryEntry, ScopedMemory, SearchResults
+from mnemic import Memory, MemoryEntry, ScopedMemory, SearchHit
 from mnemic.adapters import sync_method
 
 Ids = list[str] | None
@@ -68,17 +68,19 @@ class MnemicVectorStore(BasePydanticVectorStore):
         """Close the file."""
         self._opened.close()
 
-    async def async_add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
+    async def async_add(self, /, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
         """Store nodes with their embeddings, all or none, and return their ids."""
         await self._memory.aio.add_many(map(of.entry_of, nodes), on_conflict="replace")
         return [node.node_id for node in nodes]
 
-    async def adelete(self, ref_doc_id: str, **_: Any) -> None:
+    async def adelete(self, /, ref_doc_id: str, **_: Any) -> None:
         """Delete the nodes of a document."""
         filters = of.chosen(None, None, [ref_doc_id])
         await self._memory.aio.delete_all(filters=filters, permanent=True)
 
-    async def adelete_nodes(self, node_ids: Ids = None, filters: Filters = None, **_: Any) -> None:
+    async def adelete_nodes(
+        self, /, node_ids: Ids = None, filters: Filters = None, **_: Any
+    ) -> None:
         """Delete the nodes that have one of these ids and meet the filters; all without both."""
         given = of.chosen(filters, node_ids, None)
         await self._memory.aio.delete_all(filters=given, permanent=True)
@@ -93,7 +95,7 @@ class MnemicVectorStore(BasePydanticVectorStore):
         hits = await self._memory.aio.recent(filters=given, limit=_ALL)
         return [of.node_of(hit.entry) for hit in reversed(hits)]
 
-    async def aquery(self, query: VectorStoreQuery, **named: Any) -> VectorStoreQueryResult:
+    async def aquery(self, /, query: VectorStoreQuery, **named: Any) -> VectorStoreQueryResult:
         """Return the best nodes: by cosine, by words, by both, or near and unlike each other.
 
         Args:
@@ -102,7 +104,8 @@ class MnemicVectorStore(BasePydanticVectorStore):
             named: `mmr_threshold`, and `mmr_prefetch_k`, the nodes among which mmr chooses, four
                 times as many as it returns unless given.
         """
-        hits = await self._memory.aio.search(**of.search_of(query, **named))
+        given = of.search_of(query, **named)
+        hits = await self._memory.aio.search(**given) if given else ()
         if query.mode != VectorStoreQueryMode.MMR:
             return _result(query, hits)
         found = await self._memory.aio.get_many([hit.id for hit in hits], embeddings=True)
@@ -116,7 +119,7 @@ class MnemicVectorStore(BasePydanticVectorStore):
     query = sync_method(aquery)
 
 
-def _result(query: VectorStoreQuery, hits: SearchResults) -> VectorStoreQueryResult:
+def _result(query: VectorStoreQuery, hits: Sequence[SearchHit]) -> VectorStoreQueryResult:
     nodes = [of.node_of(hit.entry) for hit in hits]
     is_semantic = query.mode == VectorStoreQueryMode.DEFAULT
     scores = [(hit.similarity or 0.0) if is_semantic else hit.score for hit in hits]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import (
@@ -16,6 +16,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from mnemic import MemoryEntry, Ranking
+from mnemic.adapters import named_id, query_text
 
 _IDS = UUID("2f1b8f0c-2f8e-5d0b-8d2e-6b1e4f7a9c35")
 _LIMITS = {
@@ -44,7 +45,7 @@ _OPERATORS = {
 
 def entry_id(node_id: str) -> UUID:
     """Return the id of a node's memory; LlamaIndex's ids are any texts."""
-    return uuid5(_IDS, node_id)
+    return named_id(_IDS, node_id)
 
 
 def entry_of(node: BaseNode) -> MemoryEntry:
@@ -76,7 +77,7 @@ def chosen(
 
 
 def search_of(query: VectorStoreQuery, **named: Any) -> dict[str, Any]:
-    """Return the arguments of mnemic's search for a query."""
+    """Return the arguments of mnemic's search for a query; none where it asks nothing."""
     mode = query.mode.value
     filters = chosen(query.filters, query.node_ids or None, query.doc_ids or None)
     given: dict[str, Any] = {"filters": filters}
@@ -87,9 +88,9 @@ def search_of(query: VectorStoreQuery, **named: Any) -> dict[str, Any]:
         given["limit"] = named.get("mmr_prefetch_k") or 4 * query.similarity_top_k
     if mode in {"default", "mmr"}:
         return given | {"vector": query.query_embedding, "search_type": "semantic"}
-    given["query"] = query.query_str
+    given["query"] = query_text(query.query_str or "") or None
     if mode in {"sparse", "text_search"} or query.alpha == 0:
-        return given | {"search_type": "keyword"}
+        return given | {"search_type": "keyword"} if given["query"] else {}
     share = None if query.alpha is None else Ranking(similarity=query.alpha)
     return given | {"vector": query.query_embedding, "ranking": share}
 
