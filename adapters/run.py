@@ -26,6 +26,7 @@ from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "adapters"
+SHARED = ROOT / "adapters" / "shared"
 HEAD = "| adapter | framework | suite | passed | failed | skipped | left out | seconds | lines |"
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -103,7 +104,8 @@ class Environment:
 
     def suites(self) -> Iterator[Outcome]:
         """Run the adapter's own tests, then those of the framework that belong here."""
-        yield self.test("own tests", self.adapter, ["tests"], [])
+        paths = ["tests", str(SHARED)] if self.is_distribution else ["tests"]
+        yield self.test("own tests", self.adapter, paths, [])
         for suite in self.settings.get("suites", ()):
             if self.name in suite["environments"]:
                 options = list(suite.get("options", ()))
@@ -183,10 +185,10 @@ class Environment:
 
 
 def environment(suites: Path) -> dict[str, str]:
-    """Return the variables for a process: nothing of the tree can be imported but the suites."""
+    """Return the variables for a process: of the tree it can import suites alone."""
     slow = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "PYTHONDONTWRITEBYTECODE"}
     kept = {name: value for name, value in os.environ.items() if name not in slow}
-    return kept | {"PYTHONPATH": str(suites)}
+    return kept | {"PYTHONPATH": os.pathsep.join([str(suites), str(SHARED)])}
 
 
 def counted(report: Path) -> dict[str, int]:

@@ -1,11 +1,8 @@
 """Two users, reopening, and a writer that is killed."""
 
-import itertools
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
+import killed
 import pytest
 from agent_framework import Message, SessionContext
 from agent_framework_mnemic import MnemicContextProvider, MnemicHistoryProvider
@@ -114,8 +111,5 @@ def test_what_was_acknowledged_is_there_after_a_writer_was_killed(path):
         await context.memory.close()
 
     for name in "abc":
-        command = [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent), name]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-            last = [int(line) for line in itertools.islice(writer.stdout, 20)][-1]
-            writer.send_signal(signal.SIGKILL)
-        run(read(name, last))
+        lines = killed.lines_of(WRITER, path, Path(__file__).parent, name, least=20)
+        run(read(name, int(lines[-1])))

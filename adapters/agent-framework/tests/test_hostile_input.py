@@ -31,7 +31,8 @@ def test_a_name(name):
         context = MnemicContextProvider(memory, user_id="alice")
         for fields in ({"message_id": name}, {"author_name": name}, {"role": name}):
             await context.scoped("alice").delete_all(permanent=True)
-            given = [Message(**{"role": "user", "contents": ["tea"]} | fields), Message("user", ["cake"])]
+            first = Message(**{"role": "user", "contents": ["tea"]} | fields)
+            given = [first, Message("user", ["cake"])]
             with hostile.refusals() as refused:
                 await context.after_run(
                     agent=None,

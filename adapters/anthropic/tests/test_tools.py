@@ -2,13 +2,10 @@
 
 import asyncio
 import random
-import re
-import signal
-import subprocess
-import sys
 import threading
 
 import anthropic
+import killed
 import pytest
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
@@ -277,11 +274,7 @@ def test_what_was_deleted_stays_away(tmp_path):
 def test_what_a_killed_process_acknowledged_is_there(tmp_path, memory):
     tool = MnemicMemoryTool(memory, user_id="alice")
     call(tool, "create", "/memories/log", file_text="")
-    command = [sys.executable, "-c", WRITER, str(tmp_path / "agent.db")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-        lines = [writer.stdout.readline() for _ in range(20)]
-        writer.send_signal(signal.SIGKILL)
-        lines += re.findall(r"\d+\n", writer.stdout.read())
+    lines = killed.lines_of(WRITER, tmp_path / "agent.db", least=20)
     written = content(tool, "/memories/log").split()
     assert written[::-1] == [str(number) for number in range(len(written))]
     assert len(lines) <= len(written) <= len(lines) + 1

@@ -1,9 +1,6 @@
 """Two users of one file, deletions that stay, and a writer that is killed."""
 
-import signal
-import subprocess
-import sys
-
+import killed
 import pytest
 from crewai.memory.types import MemoryRecord
 from crewai_mnemic import MnemicStorage
@@ -94,16 +91,7 @@ for at in range(100_000):
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path):
     path = tmp_path / "memories.db"
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
-    )
-    for line in writer.stdout:
-        if int(line) == 200:
-            break
-    writer.send_signal(signal.SIGKILL)
-    rest = writer.stdout.read().split("\n")
-    writer.wait()
-    last = max([200, *(int(each) for each in rest[:-1])])
+    last = int(killed.lines_of(WRITER, path, least=200)[-1])
     storage = MnemicStorage(path)
     stored = {each.content for each in storage.list_records(limit=100_000)}
     assert {f"note {at}" for at in range(last + 1)} <= stored

@@ -1,11 +1,9 @@
 """Two users, reopening, and a writer that is killed."""
 
 import itertools
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
+import killed
 import pytest
 from adk import content, event, found, run, session, texts
 from google.adk.memory.memory_entry import MemoryEntry
@@ -122,12 +120,8 @@ def test_a_deletion_stays_after_reopening_and_adding_again_and_erases_the_text(p
 
 
 def test_what_was_acknowledged_is_there_after_a_writer_was_killed(path):
-    command = [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)]
     for _ in range(3):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-            lines = itertools.islice(writer.stdout, 40)
-            last = [int(line) for line in lines][-1]
-            writer.send_signal(signal.SIGKILL)
+        last = int(killed.lines_of(WRITER, path, Path(__file__).parent, least=40)[-1])
         service = MnemicMemoryService(path)
         stored = run(service.scoped(app_name="app", user_id="alice").list(limit=1000))
         numbers = {int(entry.message_id[1:]) for entry in stored}

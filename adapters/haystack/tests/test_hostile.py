@@ -1,9 +1,6 @@
 """Two users of one file, deletions that stay, and a writer that is killed."""
 
-import signal
-import subprocess
-import sys
-
+import killed
 import pytest
 from haystack.dataclasses import Document
 from haystack.document_stores.types import DuplicatePolicy
@@ -98,16 +95,7 @@ for at in range(100_000):
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path):
     path = tmp_path / "documents.db"
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
-    )
-    for line in writer.stdout:
-        if int(line) == 200:
-            break
-    writer.send_signal(signal.SIGKILL)
-    rest = writer.stdout.read().split("\n")
-    writer.wait()
-    last = max([200, *(int(each) for each in rest[:-1])])
+    last = int(killed.lines_of(WRITER, path, least=200)[-1])
     store = MnemicDocumentStore(path, "alice")
     found = store.filter_documents()
     assert [each.id for each in found[: last + 1]] == [str(at) for at in range(last + 1)]

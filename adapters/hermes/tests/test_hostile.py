@@ -1,11 +1,8 @@
 """Two users, reopening, and a writer that is killed."""
 
-import itertools
 import json
-import signal
-import subprocess
-import sys
 
+import killed
 from hermes_mnemic import provider
 
 PEOPLE = [
@@ -86,11 +83,8 @@ def test_a_deletion_stays_after_reopening(session):
 
 
 def test_what_was_acknowledged_is_there_after_a_writer_was_killed(home, session):
-    command = [sys.executable, "-c", WRITER, str(home)]
     for turn in range(1, 4):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-            last = [int(line) for line in itertools.islice(writer.stdout, 30)][-1]
-            writer.send_signal(signal.SIGKILL)
+        last = int(killed.lines_of(WRITER, home, least=30)[-1])
         mine = session("r")
         notes = [text for text in contents(mine) if text.startswith("Note")]
         for at in range(last + 1):

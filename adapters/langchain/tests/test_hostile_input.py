@@ -57,7 +57,8 @@ def test_metadata(store, metadata):
 @hostile.names
 def test_an_id(store, name):
     refused = add(store, name=name)
-    assert [each.id for each in store.get_by_ids([name])] == ([name] if name and not refused else [])
+    known = [name] if name and not refused else []
+    assert [each.id for each in store.get_by_ids([name])] == known
     store.delete([name])
     assert store.get_by_ids([name]) == []
 

@@ -1,10 +1,8 @@
 """Two users of one file, deletions that stay, and a writer that is killed."""
 
 import asyncio
-import signal
-import subprocess
-import sys
 
+import killed
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
@@ -122,16 +120,7 @@ for at in range(100_000):
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path):
     path = tmp_path / "nodes.db"
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
-    )
-    for line in writer.stdout:
-        if int(line) == 200:
-            break
-    writer.send_signal(signal.SIGKILL)
-    rest = writer.stdout.read().split("\n")
-    writer.wait()
-    last = max([200, *(int(each) for each in rest[:-1])])
+    last = int(killed.lines_of(WRITER, path, least=200)[-1])
     store = opened(path, "alice")
     found = store.get_nodes()[: last + 1]
     assert [each.text for each in found] == [f"note {at}" for at in range(last + 1)]

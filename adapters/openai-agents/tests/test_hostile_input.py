@@ -1,6 +1,7 @@
 """Items and names of any kind: stored with the rest of their batch, or refused with it."""
 
 import asyncio
+import json
 
 import hostile
 from openai_agents_mnemic import MnemicSession
@@ -18,8 +19,7 @@ def played(session_id, *items, user_id="alice"):
             await session.add_items(given)
         with hostile.refusals() as unreadable:
             kept = await session.get_items()
-            assert len(kept) == (0 if refused else len(given))
-            assert refused or items and "nan" in str(items) or [*kept[1:-1]] == [*items] or any(isinstance(k, int) for k in items[0]["m"])
+            assert list(map(json.dumps, kept)) == ([] if refused else list(map(json.dumps, given)))
             await session.pop_item()
         assert refused or not unreadable
         return refused

@@ -1,10 +1,10 @@
 """What the store promises: one of those who write, retries, users apart, deletion, durability."""
 
 import asyncio
-import signal
 import subprocess
 import sys
 
+import killed
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
@@ -190,12 +190,7 @@ def test_processes_that_append_at_once_lose_nothing(memory, tmp_path):
 
 
 def test_what_a_killed_process_acknowledged_is_there_with_its_receipt(memory, tmp_path):
-    writer = start(tmp_path / "agent.db", "w", 100_000)
-    lines = [writer.stdout.readline() for _ in range(15)]
-    writer.send_signal(signal.SIGKILL)
-    lines += writer.stdout.read().splitlines()
-    writer.stdout.close()
-    writer.wait()
+    lines = killed.lines_of(WRITER, tmp_path / "agent.db", "w", 100_000, least=15)
     turns = [int(turn) for _, turn in log(memory)]
     assert turns == list(range(len(turns)))
     assert len(lines) <= len(turns) <= len(lines) + 1

@@ -1,11 +1,9 @@
 """Two users, reopening, and a writer that is killed."""
 
 import itertools
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
+import killed
 import pytest
 from listed import message, run, texts
 from strands.memory.types import AddMessagesContext
@@ -100,12 +98,8 @@ def test_a_deletion_stays_after_reopening_and_after_a_retry(path):
 
 
 def test_what_was_acknowledged_is_there_after_a_writer_was_killed(path):
-    command = [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)]
     for turn in range(3):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-            lines = itertools.islice(writer.stdout, 30)
-            last = [int(line) for line in lines][-1]
-            writer.send_signal(signal.SIGKILL)
+        last = int(killed.lines_of(WRITER, path, Path(__file__).parent, least=30)[-1])
         store = MnemicMemoryStore(path, name="notes")
         stored = [entry.content.split()[1] for entry in run(store.scoped.list(limit=1000))]
         assert {str(number) for number in range(last + 1)} <= set(stored)

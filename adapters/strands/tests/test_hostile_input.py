@@ -1,4 +1,4 @@
-"""Texts, names and metadata of any kind: stored with the rest of their batch, or refused with it."""
+"""Texts, names and metadata of any kind: stored with the rest of their batch, or refused."""
 
 import hostile
 from listed import message, run, texts

@@ -1,10 +1,12 @@
 """What the memory tool says of files and directories, in the words that Claude knows."""
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from anthropic.lib.tools import ToolError
+
+_MOST_COMPARED = 10_000_000  # characters, to name the lines of what occurs several times
 
 
 def numbered(shown: str, text: str, view_range: Sequence[int] | None) -> str:
@@ -42,15 +44,13 @@ def replaced(shown: str, text: str, old: str, new: str) -> tuple[str, str]:
     if old not in text:
         why = f", old_str `{old}` did not appear verbatim in {shown}."
         raise ToolError(f"No replacement was performed{why}")
-    line, at, places = 1, 0, []
-    for found in re.finditer(f"(?={re.escape(old)})", text):  # those that overlap, too
-        line, at = line + text.count("\n", at, found.start()), found.start()
-        places.append(line)
+    most = _MOST_COMPARED // (len(old) + 1) + 1
+    lines = list(islice(_lines_with(text, old), most))
     if text.count(old) > 1:
-        why = f". Multiple occurrences of old_str `{old}` in lines: {', '.join(map(str, places))}"
+        why = f". Multiple occurrences of old_str `{old}` in lines: {', '.join(map(str, lines))}"
         raise ToolError(f"No replacement was performed{why}. Please ensure it is unique")
     changed = text.replace(old, new)
-    return changed, _lines(changed.split("\n"), max(0, places[0] - 3), places[0] + 2)
+    return changed, _lines(changed.split("\n"), max(0, lines[0] - 3), lines[0] + 2)
 
 
 def inserted(text: str, line: int, new: str) -> str:
@@ -61,6 +61,15 @@ def inserted(text: str, line: int, new: str) -> str:
         raise ToolError(f"Invalid `insert_line` parameter: {why}")
     lines.insert(line, new.rstrip("\n"))
     return "\n".join(lines).removesuffix("\n") + "\n"
+
+
+def _lines_with(text: str, part: str) -> Iterator[int]:
+    """Yield the line of each occurrence of a part, also where two of them overlap."""
+    line, before, at = 1, 0, text.find(part)  # a regular expression can take minutes
+    while at >= 0:
+        line, before = line + text.count("\n", before, at), at
+        yield line
+        at = text.find(part, at + 1)
 
 
 def _lines(lines: Sequence[str], start: int, end: int) -> str:
