@@ -1,5 +1,6 @@
 """Any text can be stored and asked for, whatever is in it."""
 
+from functools import partial
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from mnemic import MemoryEntry
 from mnemic.adapters import named_id, query_text, storable_text
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\0\ud800\udc00\ufffd \n")))
@@ -57,3 +59,14 @@ def test_a_name_has_the_id_that_the_standard_library_gives_it(name):
 def test_names_of_half_characters_have_ids_of_their_own():
     names = ["\ud800", "\udc00", "\ud800\udc00", "😀", "?", "\\ud800", "\ufffd", "\0", ""]
     assert len({named_id(NAMESPACE_URL, name) for name in names}) == len(names)
+
+
+@pytest.mark.parametrize("given", [None, b"text", 1, ["text"], "namespace"])
+def test_what_is_no_text_is_refused(given):
+    calls = [partial(named_id, given, "name")]
+    if given != "namespace":
+        calls += [partial(storable_text, given), partial(query_text, given)]
+        calls.append(partial(named_id, NAMESPACE_URL, given))
+    for call in calls:
+        with pytest.raises(InvalidArgumentError, match="must be a"):
+            call()

@@ -3,7 +3,7 @@
 from hashlib import sha1
 from uuid import UUID
 
-from mnemic.model.validation import MAX_QUERY_LENGTH
+from mnemic.model.validation import MAX_QUERY_LENGTH, of_kind
 
 _NO_CHARACTER = "\ufffd"
 
@@ -14,7 +14,7 @@ def storable_text(text: str) -> str:
     Two halves that make a surrogate pair become the character. A text of white space alone, or of
     more than 10 MB, is still none that can be stored.
     """
-    without_nul = text.replace("\0", " ")
+    without_nul = of_kind("text", str, "a str", text).replace("\0", " ")
     if text.isascii():
         return without_nul
     return without_nul.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -31,5 +31,6 @@ def query_text(message: str) -> str:
 
 def named_id(namespace: UUID, name: str) -> UUID:
     """Return the id of a memory that has a name elsewhere: as `uuid.uuid5`, of any text."""
-    named = namespace.bytes + name.encode("utf-8", "surrogatepass")
+    own = of_kind("namespace", UUID, "a UUID", namespace).bytes
+    named = own + of_kind("name", str, "a str", name).encode("utf-8", "surrogatepass")
     return UUID(bytes=sha1(named, usedforsecurity=False).digest()[:16], version=5)

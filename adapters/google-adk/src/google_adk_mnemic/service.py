@@ -107,8 +107,8 @@ class MnemicMemoryService(BaseMemoryService):
         asked = query_text(query)
         if not any(map(str.isalnum, asked)):
             return SearchMemoryResponse()
-        user = _user(app_name, user_id)
-        hits = await self.memory.search(asked, user_id=user, **self._options)
+        user = self.scoped(app_name=app_name, user_id=user_id)
+        hits = await user.search(asked, **self._options)
         return SearchMemoryResponse(memories=[to_entry(hit.entry) for hit in hits])
 
     async def delete_memory(
@@ -116,11 +116,8 @@ class MnemicMemoryService(BaseMemoryService):
     ) -> None:
         """Erase the text of a memory; adding its session again does not bring it back."""
         if memory_id:
-            await self.memory.update_many(
-                user_id=_user(app_name, user_id),
-                filters={"message_id": memory_id},
-                **_ERASED,
-            )
+            user = self.scoped(app_name=app_name, user_id=user_id)
+            await user.update_many(filters={"message_id": memory_id}, **_ERASED)
 
     async def _add(
         self,
@@ -132,8 +129,8 @@ class MnemicMemoryService(BaseMemoryService):
     ) -> None:
         new = [memory | {"session_id": session_id or None} for memory in memories if memory]
         if new:
-            user = _user(app_name, user_id)
-            await self.memory.add_many(new, user_id=user, on_conflict=on_conflict)
+            user = self.scoped(app_name=app_name, user_id=user_id)
+            await user.add_many(new, on_conflict=on_conflict)
 
 
 def _user(app_name: str, user_id: str) -> str:

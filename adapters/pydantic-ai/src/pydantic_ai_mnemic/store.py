@@ -87,13 +87,9 @@ class MnemicMemoryStore:
         _folder(prefix.removesuffix("/") or "x")
         if limit <= 0:
             raise ValueError("limit must be positive")
-        field = "metadata", _KEY, "path"
-        wanted: dict[str, Any] = {
-            "prefix": prefix,
-            "limit": min(limit, _MOST_PATHS),
-            "all_users": True,
-        }
-        return [each.value for each in await self._memory.distinct(field, **wanted)]
+        field, most = ("metadata", _KEY, "path"), min(limit, _MOST_PATHS)
+        found = await self._memory.distinct(field, prefix=prefix, limit=most, all_users=True)
+        return [each.value for each in found]
 
     async def search(
         self,
@@ -106,10 +102,7 @@ class MnemicMemoryStore:
         max_file_chars: int,
     ) -> harness.MemorySearchResult:
         """Find files of a directory by meaning and words, best first; all of them are ranked."""
-        within: dict[str, Any] = {
-            "filters": _file(path={"prefix": prefix}),
-            **_folder(prefix + "x"),
-        }
+        within = _folder(prefix + "x") | {"filters": _file(path={"prefix": prefix})}
         asked = query_text(query)
         if not asked or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return harness.MemorySearchResult([], scanned=0, truncated=False)

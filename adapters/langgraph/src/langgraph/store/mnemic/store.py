@@ -210,8 +210,7 @@ class _Batch:
         if op.namespace_prefix:
             filters["category"] = {"prefix": text_of(op.namespace_prefix)}
         window = op.offset, op.limit, 1_000
-        asked = query_text(op.query or "") if self._fields else ""
-        if not asked:
+        if not self._fields or not (asked := query_text(op.query or "")):
             entries = await self._pages("list", *window, filters=filters)
             return [base.SearchItem(**self._shown(entry, op)) for entry in entries]
         by_meaning: dict[str, Any] = {"search_type": "semantic", "query": asked}
