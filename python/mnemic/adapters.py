@@ -1,7 +1,7 @@
 """What code between mnemic and a framework needs, which cannot choose the texts it is given.
 
-`query_text` and `storable_text` make texts that no call refuses for their characters, `named_id` ids
-of any names. A class with methods to be awaited gets plain ones by `sync_method`.
+`query_text` and `storable_text` make texts that no call refuses for their characters, `named_id`
+ids of any names. A class with methods to be awaited gets plain ones by `sync_method`.
 """
 
 from mnemic.lazy_names import attach

@@ -40,6 +40,7 @@ def test_any_message_becomes_a_query_or_nothing(text):
         (" \n\0\ud800", ""),
         ("?", "?"),
         (" " * 20_000 + "x" * 20_000, "x" * 10_000),
+        ("x" * 9_999 + " y", "x" * 9_999),
     ],
 )
 def test_what_is_asked_is_the_beginning_without_what_no_query_has(message, asked):

@@ -26,7 +26,8 @@ def query_text(message: str) -> str:
     Every other result is a query that all searches take. What memories refuse becomes a space, and
     there is none around it.
     """
-    return storable_text(message).replace(_NO_CHARACTER, " ").strip()[:MAX_QUERY_LENGTH]
+    asked = storable_text(message).replace(_NO_CHARACTER, " ").strip()
+    return asked[:MAX_QUERY_LENGTH].rstrip()
 
 
 def named_id(namespace: UUID, name: str) -> UUID:
