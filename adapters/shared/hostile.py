@@ -80,5 +80,5 @@ def refusals(*kinds: type[Exception]) -> Iterator[list[Exception]]:
         yield refused
     except UnicodeError:
         raise
-    except (MnemicError, *kinds) as error:
+    except (MnemicError, *kinds) as error:  # type: ignore[misc]
         refused.append(error)
