@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mappin
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from functools import lru_cache, reduce
 from threading import Event, Thread
 from typing import Any, Self, TypeAlias
 from urllib.parse import quote, unquote
@@ -25,6 +25,7 @@ Ttl: TypeAlias = base.TTLConfig | None
 
 _KEYS = UUID("6f9619ff-8b86-5d01-b42d-00cf4fc964ff")
 _BEYOND = 10**309  # larger than any float, and than any int that a memory holds
+_REMEMBERED = 4096  # namespaces and ids, which take as long to write as to read an item
 
 
 class MnemicStore(base.BaseStore):
@@ -180,10 +181,10 @@ class _Batch:
     async def results(self) -> list[base.Result]:
         for op in self._ops:
             base.validate_op_namespace(op)
-        puts = {id_of(op): op for op in self._ops if isinstance(op, base.PutOp)}
+        puts = {id_of(op.namespace, op.key): op for op in self._ops if isinstance(op, base.PutOp)}
         gone = [key for key, op in puts.items() if op.value is None]
         new = [memory_of(op, key, self._fields) for key, op in puts.items() if op.value is not None]
-        ids = {id_of(op) for op in self._ops if isinstance(op, base.GetOp)}
+        ids = {id_of(op.namespace, op.key) for op in self._ops if isinstance(op, base.GetOp)}
         entries = await self._call("get_many", ids=ids) if ids else ()
         known = {entry.id: entry for entry in entries}
         results = [await self._answer(op, known) for op in self._ops]
@@ -199,7 +200,7 @@ class _Batch:
 
     async def _answer(self, op: base.Op, known: Mapping[UUID, MemoryEntry]) -> base.Result:
         if isinstance(op, base.GetOp):
-            entry = known.get(id_of(op))
+            entry = known.get(id_of(op.namespace, op.key))
             return None if entry is None else base.Item(**self._shown(entry, op))
         if isinstance(op, base.SearchOp):
             return await self._search(op)
@@ -245,19 +246,22 @@ class _Batch:
         return {"namespace": namespace_of(entry.category), **own, **times}
 
 
-def text_of(namespace: Iterable[str]) -> str:
+@lru_cache(_REMEMBERED)
+def text_of(namespace: tuple[str, ...]) -> str:
     """Return a namespace as a text; it begins with that of another exactly if it is in that one."""
     return "".join(quote(label, safe="") + "/" for label in namespace)
 
 
+@lru_cache(_REMEMBERED)
 def namespace_of(text: str | None) -> tuple[str, ...]:
     """Return the namespace of a text."""
     return tuple(map(unquote, (text or "").split("/")[:-1]))
 
 
-def id_of(op: base.GetOp | base.PutOp) -> UUID:
+@lru_cache(_REMEMBERED)
+def id_of(namespace: tuple[str, ...], key: str) -> UUID:
     """Return the id of the memory of an item, which namespace and key determine."""
-    return uuid5(_KEYS, f"{text_of(op.namespace)}\0{op.key}")
+    return uuid5(_KEYS, f"{text_of(namespace)}\0{key}")
 
 
 def expiry(minutes: float) -> datetime:
