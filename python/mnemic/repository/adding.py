@@ -70,7 +70,7 @@ class Adder(Part):
         """
         started = time.perf_counter()
         milliseconds = 0.0
-        erasure = Erasure(self._store, _leaves_bytes)
+        erasure = Erasure(self._store, _is_sealed_now, _has_removed)
 
         async def write() -> tuple[Sequence[NewEntry], WriteResult]:
             nonlocal milliseconds
@@ -154,6 +154,11 @@ class Adder(Part):
         return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
 
 
-def _leaves_bytes(stored: WriteResult) -> bool:
-    """Return whether bytes are left of what was deleted, or sealed, by a write."""
-    return bool(stored.removed) or any(one.is_sealed_now for one in stored.replaced.values())
+def _is_sealed_now(stored: WriteResult) -> bool:
+    """Return whether plain bytes are left of what a write has sealed."""
+    return any(one.is_sealed_now for one in stored.replaced.values())
+
+
+def _has_removed(stored: WriteResult) -> bool:
+    """Return whether bytes are left of what a write has deleted in favour of others."""
+    return bool(stored.removed)

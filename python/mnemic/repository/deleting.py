@@ -40,9 +40,22 @@ class Deleter(Part):
         return await self._result(int(is_new is not None), permanent=permanent)
 
     async def delete_all(
-        self, scope: Scope, criteria: Criteria = EVERY_ENTRY, *, permanent: bool
+        self,
+        scope: Scope,
+        criteria: Criteria = EVERY_ENTRY,
+        *,
+        permanent: bool,
+        erases_soon: bool = False,
     ) -> DeleteResult:
-        """Delete the selected memories of a scope, permanently or not; return their number."""
+        """Delete the selected memories of a scope, permanently or not; return their number.
+
+        Args:
+            scope: The scope.
+            criteria: The memories.
+            permanent: Whether they cannot be restored.
+            erases_soon: Whether their bytes are erased within about a second, and not before it
+                returns.
+        """
         self._limits.require_storing()
         await self._accesses.write_for(criteria)
         if flag("permanent", permanent):
@@ -52,7 +65,7 @@ class Deleter(Part):
         await self._indexes.active.refresh()
         await self._telemetry.deleted(EMPTIED, ids, permanent=permanent, scope=scope)
         hint = None if ids else await self._user_hints.of("delete_all", scope)
-        return await self._result(len(ids), permanent=permanent, hint=hint)
+        return await self._result(len(ids), permanent=permanent, erases_soon=erases_soon, hint=hint)
 
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
         """Restore a deleted memory of a scope; return False if there is none to restore."""
@@ -101,11 +114,14 @@ class Deleter(Part):
         return await arrived(self._store.erase())
 
     async def _result(
-        self, count: int, *, permanent: bool, hint: str | None = None
+        self, count: int, *, permanent: bool, erases_soon: bool = False, hint: str | None = None
     ) -> DeleteResult:
         """Return the number of deleted memories, and whether their bytes are gone."""
         if permanent and count:
             await self._limits.reset_warnings()
+        if erases_soon:
+            self._store.erase_soon()
+            return DeleteResult(count, hint=hint)
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
         is_erased = await arrived(self._store.erase()) if permanent else False
         return DeleteResult(count, erased=is_erased, hint=hint)

@@ -20,11 +20,18 @@ class Erasure:
     Args:
         store: Erases them.
         is_due: Returns for the result of the write whether it left such bytes.
+        is_due_soon: The same of bytes that nobody waits for; None is none.
     """
 
-    def __init__(self, store: Store, is_due: Callable[[Any], bool]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        is_due: Callable[[Any], bool],
+        is_due_soon: Callable[[Any], bool] | None = None,
+    ) -> None:
         self._store = store
         self._is_due = is_due
+        self._is_due_soon = is_due_soon
         self._was_due = False
         self._erased: Future[bool | None] | None = None
 
@@ -38,9 +45,12 @@ class Erasure:
     def _begin(self, written: Future[Any]) -> None:
         if written.cancelled() or written.exception() is not None:
             return
-        if self._is_due(written.result()):
-            with suppress(MnemicError):  # of a memory that was closed: the last one erases
+        result = written.result()
+        with suppress(MnemicError):  # of a memory that was closed: the last one erases
+            if self._is_due(result):
                 self._erased = self._store.erase()
+            elif self._is_due_soon is not None and self._is_due_soon(result):
+                self._store.erase_soon()
 
     async def finish(self) -> None:
         """Wait for the erasure, if there is one."""

@@ -1053,6 +1053,13 @@ class Store(
         """
         ...
 
+    def erase_soon(self) -> None:
+        """Begin what `erase` does within about a second, for all deletions until then at once.
+
+        `close` does it before that.
+        """
+        ...
+
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new place; writers may continue meanwhile.
 

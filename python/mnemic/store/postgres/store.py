@@ -365,6 +365,9 @@ class PostgresStore(
         self._writable()
         return succeeded(_UNKNOWN)
 
+    def erase_soon(self) -> None:
+        """Do nothing, as `erase`."""
+
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to another database, named by its URL."""
         self._usable()

@@ -51,6 +51,7 @@ from mnemic.store.sqlite import (
 )
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.later_erasure import LaterErasure
 from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sql import one_moment
@@ -118,6 +119,7 @@ class SqliteStore(
             self.codec_of(encryption) if codec is None else codec,
             read_only=read_only,
         )
+        self._later_erasure = LaterErasure(self._connections, self._writer, self._workers)
 
     def known_position(self, agent_id: str) -> LogPosition:
         """Return the agent's position, which costs a read of two numbers."""
@@ -360,6 +362,11 @@ class SqliteStore(
         """
         self._connections.check_writable()
         return self._workers.run(self._connections.erase)
+
+    def erase_soon(self) -> None:
+        """Begin what `erase` does within about a second; see `Store.erase_soon`."""
+        self._connections.check_writable()
+        self._later_erasure.begin()
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
