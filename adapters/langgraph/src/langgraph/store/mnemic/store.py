@@ -25,7 +25,6 @@ Ttl: TypeAlias = base.TTLConfig | None
 
 _KEYS = UUID("6f9619ff-8b86-5d01-b42d-00cf4fc964ff")
 _BEYOND = 10**309  # larger than any float, and than any int that a memory holds
-_REMEMBERED = 4096  # namespaces and ids, which take as long to write as to read an item
 
 
 class MnemicStore(base.BaseStore):
@@ -181,10 +180,10 @@ class _Batch:
     async def results(self) -> list[base.Result]:
         for op in self._ops:
             base.validate_op_namespace(op)
-        puts = {id_of(op.namespace, op.key): op for op in self._ops if isinstance(op, base.PutOp)}
+        puts = {id_of(*op[:2]): op for op in self._ops if isinstance(op, base.PutOp)}
         gone = [key for key, op in puts.items() if op.value is None]
         new = [memory_of(op, key, self._fields) for key, op in puts.items() if op.value is not None]
-        ids = {id_of(op.namespace, op.key) for op in self._ops if isinstance(op, base.GetOp)}
+        ids = {id_of(*op[:2]) for op in self._ops if isinstance(op, base.GetOp)}
         entries = await self._call("get_many", ids=ids) if ids else ()
         known = {entry.id: entry for entry in entries}
         results = [await self._answer(op, known) for op in self._ops]
@@ -200,7 +199,7 @@ class _Batch:
 
     async def _answer(self, op: base.Op, known: Mapping[UUID, MemoryEntry]) -> base.Result:
         if isinstance(op, base.GetOp):
-            entry = known.get(id_of(op.namespace, op.key))
+            entry = known.get(id_of(*op[:2]))
             return None if entry is None else base.Item(**self._shown(entry, op))
         if isinstance(op, base.SearchOp):
             return await self._search(op)
@@ -220,11 +219,12 @@ class _Batch:
 
     async def _namespaces(self, op: base.ListNamespacesOp) -> list[tuple[str, ...]]:
         wanted = op.match_conditions or ()
-        plain = (one.path for one in wanted if one.match_type == "prefix" and "*" not in one.path)
-        named: dict[str, Any] = {"field": "category", "prefix": text_of(next(plain, ()))}
-        found = await self._pages("distinct", 0, 10**9, 10_000, **named)
+        plain = [one for one in wanted if one.match_type == "prefix" and "*" not in one.path][:1]
+        others = [one for one in wanted if one not in plain]
+        prefix = text_of(label for one in plain for label in one.path)
+        found = await self._pages("distinct", 0, 10**9, 10_000, field="category", prefix=prefix)
         known = map(namespace_of, (each.value for each in found))
-        fitting = {one[: op.max_depth] for one in known if all(matches(c, one) for c in wanted)}
+        fitting = {one[: op.max_depth] for one in known if all(matches(c, one) for c in others)}
         return sorted(fitting)[op.offset : op.offset + op.limit]
 
     async def _pages(self, verb: str, offset: int, most: int, size: int, **named: Any) -> list[Any]:
@@ -246,19 +246,18 @@ class _Batch:
         return {"namespace": namespace_of(entry.category), **own, **times}
 
 
-@lru_cache(_REMEMBERED)
-def text_of(namespace: tuple[str, ...]) -> str:
+def text_of(namespace: Iterable[str]) -> str:
     """Return a namespace as a text; it begins with that of another exactly if it is in that one."""
     return "".join(quote(label, safe="") + "/" for label in namespace)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(4096)  # a list of namespaces takes half the time
 def namespace_of(text: str | None) -> tuple[str, ...]:
     """Return the namespace of a text."""
     return tuple(map(unquote, (text or "").split("/")[:-1]))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(4096)  # each is needed two or three times
 def id_of(namespace: tuple[str, ...], key: str) -> UUID:
     """Return the id of the memory of an item, which namespace and key determine."""
     return uuid5(_KEYS, f"{text_of(namespace)}\0{key}")
@@ -327,7 +326,6 @@ def _test(operator: str, operand: object) -> tuple[str, object]:
 
 def matches(condition: base.MatchCondition, namespace: tuple[str, ...]) -> bool:
     """Return whether a namespace begins, or ends, with labels or wildcards."""
-    step = 1 if condition.match_type == "prefix" else -1
-    pairs = zip(condition.path[::step], namespace[::step], strict=False)
-    fits = all(wanted in ("*", label) for wanted, label in pairs)
-    return fits and len(condition.path) <= len(namespace)
+    path, step = condition.path, 1 if condition.match_type == "prefix" else -1
+    pairs = zip(path[::step], namespace[::step], strict=False)
+    return len(path) <= len(namespace) and all(wanted in ("*", label) for wanted, label in pairs)
