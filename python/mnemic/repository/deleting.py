@@ -45,7 +45,7 @@ class Deleter(Part):
         criteria: Criteria = EVERY_ENTRY,
         *,
         permanent: bool,
-        erases_soon: bool = False,
+        soon: bool = False,
     ) -> DeleteResult:
         """Delete the selected memories of a scope, permanently or not; return their number.
 
@@ -53,8 +53,7 @@ class Deleter(Part):
             scope: The scope.
             criteria: The memories.
             permanent: Whether they cannot be restored.
-            erases_soon: Whether their bytes are erased within about a second, and not before it
-                returns.
+            soon: Whether their bytes are erased within about a second, and not before it returns.
         """
         self._limits.require_storing()
         await self._accesses.write_for(criteria)
@@ -65,7 +64,7 @@ class Deleter(Part):
         await self._indexes.active.refresh()
         await self._telemetry.deleted(EMPTIED, ids, permanent=permanent, scope=scope)
         hint = None if ids else await self._user_hints.of("delete_all", scope)
-        return await self._result(len(ids), permanent=permanent, erases_soon=erases_soon, hint=hint)
+        return await self._result(len(ids), permanent=permanent, soon=soon, hint=hint)
 
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
         """Restore a deleted memory of a scope; return False if there is none to restore."""
@@ -114,14 +113,11 @@ class Deleter(Part):
         return await arrived(self._store.erase())
 
     async def _result(
-        self, count: int, *, permanent: bool, erases_soon: bool = False, hint: str | None = None
+        self, count: int, *, permanent: bool, soon: bool = False, hint: str | None = None
     ) -> DeleteResult:
         """Return the number of deleted memories, and whether their bytes are gone."""
         if permanent and count:
             await self._limits.reset_warnings()
-        if erases_soon:
-            self._store.erase_soon()
-            return DeleteResult(count, hint=hint)
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
-        is_erased = await arrived(self._store.erase()) if permanent else False
+        is_erased = await arrived(self._store.erase(soon=soon)) if permanent else False
         return DeleteResult(count, erased=is_erased, hint=hint)

@@ -50,7 +50,7 @@ class Erasure:
             if self._is_due(result):
                 self._erased = self._store.erase()
             elif self._is_due_soon is not None and self._is_due_soon(result):
-                self._store.erase_soon()
+                self._store.erase(soon=True)
 
     async def finish(self) -> None:
         """Wait for the erasure, if there is one."""

@@ -1042,7 +1042,7 @@ class Store(
         """
         ...
 
-    def erase(self) -> Future[bool | None]:
+    def erase(self, *, soon: bool = False) -> Future[bool | None]:
         """Remove deleted data from the store's files; return whether nothing is left of it.
 
         None where the store cannot know: its server has files of its own.
@@ -1050,13 +1050,10 @@ class Store(
         Snapshots of indexes are removed altogether, those of all agents. If something is left,
         removal is repeated later, at the latest when the last process closes the file. `close` may
         overtake it: then the Future fails with StoreClosedError.
-        """
-        ...
 
-    def erase_soon(self) -> None:
-        """Begin what `erase` does within about a second, for all deletions until then at once.
-
-        `close` does it before that.
+        Args:
+            soon: Begin it within about a second, for all deletions until then at once, and return
+                that something is left. `close` does it before that.
         """
         ...
 

@@ -203,9 +203,7 @@ class AsyncAddVerbs(ScopedBase):
             ]
 
         if gone.ids and not given:
-            await self._repository.deleter.delete_all(
-                others, gone, permanent=True, erases_soon=True
-            )
+            await self._repository.deleter.delete_all(others, gone, permanent=True, soon=True)
         are_few = len(given) <= _FEW_MEMORIES
         entries = checked() if are_few else await run_blocking(checked, self._repository)
         return await self._repository.add(

@@ -121,7 +121,7 @@ def test_a_closed_store_refuses_it(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
     store.close()
     with pytest.raises(StoreClosedError):
-        store.erase_soon()
+        store.erase(soon=True)
 
 
 def test_a_memory_without_a_file_has_nothing_to_erase():

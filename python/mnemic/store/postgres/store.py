@@ -357,16 +357,13 @@ class PostgresStore(
         """Call a method after each change that this process commits to the database."""
         COMMITTED.add(self._usable().connections.database, listener)
 
-    def erase(self) -> Future[bool | None]:
+    def erase(self, *, soon: bool = False) -> Future[bool | None]:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - nothing is erased
         """Return None: deleted rows stay in the server's files until its tables are rewritten.
 
         Its write-ahead log and its backups hold them for as long as they are kept.
         """
         self._writable()
         return succeeded(_UNKNOWN)
-
-    def erase_soon(self) -> None:
-        """Do nothing, as `erase`."""
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to another database, named by its URL."""

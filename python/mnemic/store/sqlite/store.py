@@ -352,7 +352,7 @@ class SqliteStore(
             raise StoreFileError(f"{self.path}: no snapshots of its indexes are kept")
         return self._connections.locked_snapshots(wait)
 
-    def erase(self) -> Future[bool | None]:
+    def erase(self, *, soon: bool = False) -> Future[bool | None]:
         """Remove deleted data from the file, its log and its snapshots; return whether all is gone.
 
         A concurrent reader, or a running backup, may prevent the log from being emptied, and a
@@ -361,12 +361,10 @@ class SqliteStore(
         keeps the ids of deleted entries, and nothing else of them.
         """
         self._connections.check_writable()
+        if soon:
+            self._later_erasure.begin()
+            return succeeded(False)  # noqa: FBT003 - the answer
         return self._workers.run(self._connections.erase)
-
-    def erase_soon(self) -> None:
-        """Begin what `erase` does within about a second; see `Store.erase_soon`."""
-        self._connections.check_writable()
-        self._later_erasure.begin()
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
