@@ -14,8 +14,8 @@ from mnemic.store.sqlite.connections import Connections
 class LaterErasure:
     """Erases about a second after the first deletion, or as the store is closed.
 
-    A deletion whose bytes are erased at once syncs eight times in place of once: the log is emptied,
-    and the next one begins and is named in the file.
+    A deletion whose bytes are erased at once syncs eight times in place of once: the log is
+    emptied, and the next one begins and is named in the file.
 
     Args:
         connections: Erase.
