@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
@@ -11,19 +11,21 @@ from functools import lru_cache, reduce
 from threading import Event, Thread
 from typing import Any, Self, TypeAlias
 from urllib.parse import quote, unquote
-from uuid import UUID, uuid5
+from uuid import UUID
 
 import orjson
 from langgraph.store import base
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from mnemic import AsyncMemory, Memory, MemoryEntry, as_embedder
-from mnemic.adapters import query_text
+from mnemic.adapters import named_id, query_text, sync_method
+from mnemic.errors import FilterError
 
 Index: TypeAlias = base.IndexConfig | None
 Ttl: TypeAlias = base.TTLConfig | None
 
 _KEYS = UUID("6f9619ff-8b86-5d01-b42d-00cf4fc964ff")
+_DEEPEST = 64  # levels of a filter, as of what is stored
 _BEYOND = 10**309  # larger than any float, and than any int that a memory holds
 
 
@@ -74,22 +76,16 @@ class MnemicStore(base.BaseStore):
         self.stop_ttl_sweeper()
         self.memory.close()
 
-    def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
-        """Execute operations; see the class.
+    async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
+        """Execute operations; see the class. `batch` does it without an event loop.
 
         Raises:
             InvalidNamespaceError: If a label is no text, is empty or has a period.
             TypeError: If a value cannot be JSON.
         """
-        try:
-            _Batch(list(ops), self.memory, self._fields).results().send(None)
-        except StopIteration as end:  # plain calls have nothing to wait for
-            return list(end.value)
-        raise RuntimeError("a plain call of the memory was awaited")
-
-    async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
-        """Execute operations as `batch` does, without blocking the event loop."""
         return await _Batch(list(ops), self.memory.aio, self._fields).results()
+
+    batch = sync_method(abatch)
 
     def sweep_ttl(self) -> int:
         """Delete expired items permanently, and return their number."""
@@ -171,9 +167,9 @@ class AsyncMnemicStore(AsyncBatchedBaseStore):
 
 
 class _Batch:
-    """Operations that are executed together, over either interface of a memory."""
+    """Operations that are executed together."""
 
-    def __init__(self, ops: list[base.Op], memory: Memory | AsyncMemory, fields: list[str]) -> None:
+    def __init__(self, ops: list[base.Op], memory: AsyncMemory, fields: list[str]) -> None:
         self._ops, self._memory, self._fields = ops, memory, fields
         self._read: dict[float, set[UUID]] = {}  # ids by the minutes that they live on
 
@@ -194,8 +190,7 @@ class _Batch:
         return results
 
     async def _call(self, verb: str, **named: Any) -> Any:
-        answer = getattr(self._memory, verb)(**named, all_users=True)
-        return await answer if isinstance(answer, Awaitable) else answer
+        return await getattr(self._memory, verb)(**named, all_users=True)
 
     async def _answer(self, op: base.Op, known: Mapping[UUID, MemoryEntry]) -> base.Result:
         if isinstance(op, base.GetOp):
@@ -209,12 +204,11 @@ class _Batch:
         filters: dict[str, Any] = {"AND": list(filters_of(op.filter or {}))}
         if op.namespace_prefix:
             filters["category"] = {"prefix": text_of(op.namespace_prefix)}
-        window = op.offset, op.limit, 1_000
         if not self._fields or not (asked := query_text(op.query or "")):
-            entries = await self._pages("list", *window, filters=filters)
+            entries = await self._pages("list", op.offset, op.limit, 1_000, filters=filters)
             return [base.SearchItem(**self._shown(entry, op)) for entry in entries]
-        by_meaning: dict[str, Any] = {"search_type": "semantic", "query": asked}
-        hits = await self._pages("search", *window, filters=filters, **by_meaning)
+        meaning: dict[str, Any] = {"search_type": "semantic", "query": asked}
+        hits = await self._pages("search", op.offset, op.limit, 1_000, filters=filters, **meaning)
         return [base.SearchItem(**self._shown(hit.entry, op), score=hit.similarity) for hit in hits]
 
     async def _namespaces(self, op: base.ListNamespacesOp) -> list[tuple[str, ...]]:
@@ -248,19 +242,19 @@ class _Batch:
 
 def text_of(namespace: Iterable[str]) -> str:
     """Return a namespace as a text; it begins with that of another exactly if it is in that one."""
-    return "".join(quote(label, safe="") + "/" for label in namespace)
+    return "".join(quote(label, safe="", errors="surrogatepass") + "/" for label in namespace)
 
 
 @lru_cache(4096)  # a list of namespaces takes half the time
 def namespace_of(text: str | None) -> tuple[str, ...]:
     """Return the namespace of a text."""
-    return tuple(map(unquote, (text or "").split("/")[:-1]))
+    return tuple(unquote(each, errors="surrogatepass") for each in (text or "").split("/")[:-1])
 
 
 @lru_cache(4096)  # each is needed two or three times
 def id_of(namespace: tuple[str, ...], key: str) -> UUID:
     """Return the id of the memory of an item, which namespace and key determine."""
-    return uuid5(_KEYS, f"{text_of(namespace)}\0{key}")
+    return named_id(_KEYS, f"{text_of(namespace)}\0{key}")
 
 
 def expiry(minutes: float) -> datetime:
@@ -296,6 +290,8 @@ def filters_of(wanted: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterato
     A dict without operators holds of one that has more keys. A name with dots is a key; in a value
     that lacks this key it leads through dicts, as in LangGraph's SqliteStore.
     """
+    if len(path) > _DEEPEST:
+        raise FilterError(f"a filter must not be nested deeper than {_DEEPEST} levels")
     for name, given in wanted.items():
         if isinstance(given, Mapping) and not any(str(key).startswith("$") for key in given):
             yield from filters_of(given, (*path, str(name)))
