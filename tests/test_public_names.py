@@ -93,7 +93,13 @@ def test_every_enum_is_public_or_named_as_internal():
 def test_every_result_is_public():
     ends = ("Result", "Results", "Report", "Stats", "Page", "Usage", "Options", "Breakdown")
     names = {each.__name__ for each in classes() if each.__name__.endswith(ends)}
-    internal = {"AddOptions", "AsyncRetrievalStats", "RankedPage", "Usage"}  # of modules
+    internal = {
+        "AddOptions",
+        "AsyncRetrievalStats",
+        "RankedPage",
+        "SqlUsage",
+        "Usage",
+    }  # of modules
     internal |= {"AdditionResult", "ScanResult", "WriteResult"}
     assert names - internal <= public_names()
 
