@@ -13,6 +13,12 @@ def storable_text(text: str) -> str:
 
     Two halves that make a surrogate pair become the character. A text of white space alone, or of
     more than 10 MB, is still none that can be stored.
+
+    Args:
+        text: Any text.
+
+    Raises:
+        InvalidArgumentError: If it is no text.
     """
     without_nul = of_kind("text", str, "a str", text).replace("\0", " ")
     if text.isascii():
@@ -25,13 +31,27 @@ def query_text(message: str) -> str:
 
     Every other result is a query that all searches take. What memories refuse becomes a space, and
     there is none around it.
+
+    Args:
+        message: Any text, of any length.
+
+    Raises:
+        InvalidArgumentError: If it is no text.
     """
     asked = storable_text(message).replace(_NO_CHARACTER, " ").strip()
     return asked[:MAX_QUERY_LENGTH].rstrip()
 
 
 def named_id(namespace: UUID, name: str) -> UUID:
-    """Return the id of a memory that has a name elsewhere: as `uuid.uuid5`, of any text."""
+    """Return the id of a memory that has a name elsewhere: as `uuid.uuid5`, of any text.
+
+    Args:
+        namespace: A UUID that stands for where the name belongs.
+        name: The name.
+
+    Raises:
+        InvalidArgumentError: If they are of other types.
+    """
     own = of_kind("namespace", UUID, "a UUID", namespace).bytes
     named = own + of_kind("name", str, "a str", name).encode("utf-8", "surrogatepass")
     return UUID(bytes=sha1(named, usedforsecurity=False).digest()[:16], version=5)
