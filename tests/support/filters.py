@@ -9,10 +9,10 @@ from mnemic._core import matches
 from mnemic.model import MemorySortOrder
 from mnemic.model.filter import parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.postgres import sql as postgres_sql
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.stored import records_of
 from mnemic.store.row_codec import PlainRowCodec
+from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.filters import narrowed, order_by
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.dialect import SQLITE
@@ -54,7 +54,7 @@ def narrowed_and_decided_in_postgres(store, agent, expression, order):
     """Return the same of a store in PostgreSQL."""
     sql, values, is_exact = narrowed(POSTGRES, expression)
     statement = (
-        f"SELECT {postgres_sql.ROW}, {sql} FROM {postgres_sql.ENTRIES} WHERE agent_id = %s "
+        f"SELECT {POSTGRES.row}, {sql} FROM {ENTRIES} WHERE agent_id = %s "
         f"ORDER BY {order_by(order)}"
     )
     connections = store._database.connections

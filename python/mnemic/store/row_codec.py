@@ -123,11 +123,6 @@ class RowCodec(Protocol):
         """Whether it seals entries, so that columns of those marked as encrypted are unreadable."""
         ...
 
-    @property
-    def is_visible_sql(self) -> str:
-        """SQL condition of the rows that it can read."""
-        ...
-
     def prepare(self, agent_id: str) -> StoredKey | None:
         """Make what encoding entries of an agent needs; return the key that seals, if any does.
 
@@ -255,11 +250,6 @@ class PlainRowCodec:
     def seals(self) -> bool:
         """Return False."""
         return False
-
-    @property
-    def is_visible_sql(self) -> str:
-        """Return the condition of rows that are not sealed."""
-        return "is_encrypted = 0"
 
     @property
     def content_size_sql(self) -> str:

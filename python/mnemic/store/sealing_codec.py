@@ -80,7 +80,6 @@ class SealingRowCodec:
     """
 
     seals = True
-    is_visible_sql = "1"
 
     def __init__(self, keyring: Keyring) -> None:
         self.keyring: Final = keyring

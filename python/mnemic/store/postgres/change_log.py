@@ -12,12 +12,12 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
 from mnemic.store.postgres.session import Columns, Session, uuids
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS
+from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS
 from mnemic.store.postgres.stored import CHANGED, records_of
 from mnemic.store.postgres.vectors import Vectors, sealed_vectors
 from mnemic.store.row_codec import RowCodec, sealed_ids
 from mnemic.store.sql.change_log import AGENTS, CHANGES, USERS
-from mnemic.store.sql.conditions import visible
+from mnemic.store.sql.conditions import ENTRIES, visible
 from mnemic.store.sql.dialect import Advanced
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import LogPosition, Model

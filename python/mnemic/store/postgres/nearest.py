@@ -15,22 +15,13 @@ from mnemic.store.postgres.change_log import StoredRows
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import (
-    AMONG,
-    EMBEDDINGS,
-    ENTRIES,
-    HAS_ACTIVE_STATUS,
-    HAS_NO_VECTOR,
-    IS_ACTIVE,
-    ROW,
-    visible,
-    visible_in,
-)
+from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, HAS_NO_VECTOR, ROW
 from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import all_rows, model_in_use
+from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, IS_ACTIVE, visible, visible_in
 from mnemic.store.sql.filters import narrowed
 from mnemic.store.sql.lists import has_sealed
 from mnemic.store.sql.session import Condition

@@ -6,18 +6,13 @@ constants of this package are concatenated.
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
-from uuid import UUID
 
-from mnemic.model import Scope
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, uuid_of
-from mnemic.store.sql.session import Condition
+from mnemic.store.row_codec import COLUMN_NAMES, uuid_of
 
 Columns = tuple[Any, ...]
 
-ENTRIES: Final = "mnemic.agent_memory_entries"
 EMBEDDINGS: Final = "mnemic.agent_memory_embeddings"
 SEALED_VECTORS: Final = "mnemic.agent_memory_sealed_vectors"
-LINKS: Final = "mnemic.agent_memory_links"
 
 COLUMNS: Final = ", ".join(COLUMN_NAMES)
 """The columns of an entry, in the order of its codec."""
@@ -28,15 +23,6 @@ ROW: Final = f"row, {COLUMNS}"
 MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
 STORED_ROW: Final = f"{ROW}, {', '.join(MORE)}"
 """A row's number, its columns, and its fingerprint and idempotency key."""
-
-IS_ACTIVE: Final = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > %s)"
-"""Condition of entries that can be found; the value to bind is the time now."""
-
-HAS_ACTIVE_STATUS: Final = "forgotten_at IS NULL AND status = 0"
-"""Condition of entries that an index of active ones has, expired ones included."""
-
-IS_PRESENT: Final = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > %s)"
-"""The same, archived and superseded entries included."""
 
 AMONG: Final = "row = ANY(%s)"
 USER_KEY: Final = "coalesce(user_id, '')"
@@ -84,39 +70,3 @@ _BOUND: Final[Mapping[str, Callable[[Any], object]]] = {
     "is_sensitive": bool,
     "is_encrypted": bool,
 }
-
-
-def in_scope(scope: Scope) -> Condition:
-    """Return the condition that restricts a statement to a scope."""
-    where: str = "agent_id = %s"
-    values: list[Any] = [scope.agent_id]
-    if not scope.all_users:
-        where, values = _with_user(where, values, scope.user_id)
-    for column, value in (("project_id", scope.project_id), ("session_id", scope.session_id)):
-        if value is not None:
-            where, values = f"{where} AND {column} = %s", [*values, value]
-    return where, values
-
-
-def _with_user(where: str, values: list[Any], user_id: str | None) -> Condition:
-    # No index serves IS NOT DISTINCT FROM.
-    if user_id is None:
-        return f"{where} AND user_id IS NULL", values
-    return f"{where} AND user_id = %s", [*values, user_id]
-
-
-def visible(codec: RowCodec) -> str:
-    """Return the condition of rows that a codec can read: sealed ones need a key."""
-    return "true" if codec.seals else "NOT is_encrypted"
-
-
-def visible_in(scope: Scope, codec: RowCodec) -> Condition:
-    """Return `in_scope` without rows that a codec cannot read."""
-    where, values = in_scope(scope)
-    return f"{where} AND {visible(codec)}", values
-
-
-def with_id(scope: Scope, entry_id: UUID) -> Condition:
-    """Return `in_scope` for an id: at most one entry, unless the scope is of all users."""
-    where, values = in_scope(scope)
-    return f"{where} AND id = %s", [*values, entry_id]

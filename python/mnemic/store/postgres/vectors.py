@@ -13,10 +13,11 @@ from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS
+from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS
 from mnemic.store.postgres.stored import reading_stored
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
 from mnemic.store.sealing_codec import PREFIX, broken, log_broken, sealed_prefix
+from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Condition
 from mnemic.store.values import Model

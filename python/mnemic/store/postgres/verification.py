@@ -17,10 +17,11 @@ from mnemic.errors import (
 from mnemic.model import Scope, VerifyProblem, VerifyReport
 from mnemic.reporting.progress import Report
 from mnemic.store.postgres.session import Columns, Session
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, LINKS, ROW, SEALED_VECTORS
+from mnemic.store.postgres.sql import EMBEDDINGS, ROW, SEALED_VECTORS
 from mnemic.store.postgres.stored import entries_of
 from mnemic.store.postgres.vectors import opened
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
+from mnemic.store.sql.conditions import ENTRIES, LINKS
 
 _PAGE = 1000
 _SEALED: Final = (

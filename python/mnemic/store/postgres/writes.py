@@ -25,18 +25,13 @@ from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
     EMBEDDINGS,
-    ENTRIES,
     HAS_NO_VECTOR,
-    IS_ACTIVE,
-    LINKS,
     MORE,
     ROW,
     SEALED_VECTORS,
     STORED_ROW,
     USER_KEY,
     bound,
-    in_scope,
-    visible,
 )
 from mnemic.store.postgres.stored import entries_of, reading_stored, records_of
 from mnemic.store.postgres.vectors import (
@@ -58,6 +53,7 @@ from mnemic.store.row_codec import (
     with_changed,
 )
 from mnemic.store.sql.change_log import log_changes
+from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, LINKS, in_scope, visible
 from mnemic.store.sql.eviction import Write, evict_entries, remove_others
 from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sql.sealing import current_key

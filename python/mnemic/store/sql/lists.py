@@ -5,6 +5,7 @@ the list. The core then decides each row, so that no store has a truth table of 
 """
 
 import sys
+from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -68,7 +69,7 @@ class EntryList(NamedTuple):
     offset: int = 0
 
 
-class SqlLists(OpenedSql):
+class SqlLists(OpenedSql, ABC):
     """Lists and counts entries by filter; see `Lists`."""
 
     def matching(

@@ -7,15 +7,13 @@ constants of this package are concatenated.
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
-from uuid import UUID
+from typing import Any, TypeAlias
 
 import apsw
 import msgspec
 
 from mnemic.errors import StoreCorruptError
-from mnemic.model import Scope
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
+from mnemic.store.row_codec import COLUMN_NAMES
 from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.damage import DAMAGED
 
@@ -53,14 +51,6 @@ INSERT_VECTOR = (
     "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
 )
 
-Found = TypeVar("Found")
-
-IS_ACTIVE = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > ?)"
-"""Condition of entries that can be found; the value to bind is the time now."""
-
-IS_PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
-"""The same, archived and superseded entries included."""
-
 AMONG = "row IN (SELECT value FROM json_each(?))"
 BY_ROW = "NOT INDEXED"
 """Forces access by row, because the planner would read all rows of an agent to find a few."""
@@ -71,33 +61,6 @@ USER_KEY = "ifnull(user_id, '')"
 
 _WHOLE = frozenset({int})
 _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kept prepared
-
-
-def in_scope(scope: Scope) -> Condition:
-    """Return the condition that restricts a statement to a scope."""
-    where: str = "agent_id = ?"
-    values: list[Any] = [scope.agent_id]
-    if not scope.all_users:
-        where, values = f"{where} AND user_id IS ?", [*values, scope.user_id]
-    for column, value in (("project_id", scope.project_id), ("session_id", scope.session_id)):
-        if value is not None:
-            where, values = f"{where} AND {column} = ?", [*values, value]
-    return where, values
-
-
-def visible_in(scope: Scope, codec: RowCodec) -> Condition:
-    """Return `in_scope` without rows that a codec cannot read."""
-    where, values = in_scope(scope)
-    return f"{where} AND {codec.is_visible_sql}", values
-
-
-def with_id(scope: Scope, entry_id: UUID) -> Condition:
-    """Return `in_scope` for an id: at most one entry, unless the scope is of all users."""
-    where, values = in_scope(scope)
-    where, values = f"{where} AND id = ?", [*values, entry_id.bytes]
-    if scope.all_users:
-        return where, values
-    return f"{where} AND {USER_KEY} = ?", [*values, scope.user_id or ""]
 
 
 def among(rows: Sequence[int], column: str = "row") -> Condition:

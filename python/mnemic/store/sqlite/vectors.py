@@ -11,6 +11,7 @@ from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
 from mnemic.store.sql.change_log import recorded_model
+from mnemic.store.sql.conditions import visible
 from mnemic.store.sqlite.checksums import check, check_vectors
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -37,7 +38,7 @@ def vectors(
     """Return the vectors of rows by row, shape (chunks, dimensions); rows without are missing."""
     sql = (
         "SELECT row, row_sum, vector_sum, is_encrypted, id, embedding "
-        f"{_OF_ROWS} AND {codec.is_visible_sql} ORDER BY row, part"
+        f"{_OF_ROWS} AND {visible(codec)} ORDER BY row, part"
     )
     found = on.fetch(sql, (agent_id, rows, model))
     with reading_stored("a vector's checksum"):

@@ -19,6 +19,7 @@ from mnemic.store.duplicates import (
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, ENTRY_ID, RowCodec, encoded_row, with_changed
 from mnemic.store.sql.change_log import log_changes
+from mnemic.store.sql.conditions import IS_ACTIVE, visible
 from mnemic.store.sql.eviction import Write, evict_entries, remove_others
 from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sql.sealing import check_no_key, current_key
@@ -35,13 +36,7 @@ from mnemic.store.sqlite.new_rows import (
     write_vectors,
 )
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
-from mnemic.store.sqlite.sql import (
-    AMONG,
-    BY_ROW,
-    IS_ACTIVE,
-    fetch,
-    json_array,
-)
+from mnemic.store.sqlite.sql import AMONG, BY_ROW, fetch, json_array
 from mnemic.store.values import Model
 
 _ID, _CREATED_AT = map(COLUMN_NAMES.index, ("id", "created_at"))
@@ -325,7 +320,7 @@ def add_embeddings(
     """Insert the vectors of those of these rows without any and with the same content."""
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
-        f"WHERE agent_id = ? AND {AMONG} AND {codec.is_visible_sql} "
+        f"WHERE agent_id = ? AND {AMONG} AND {visible(codec)} "
         "AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
         "WHERE entry_row = row AND model = ? AND part = 0)"
     )
