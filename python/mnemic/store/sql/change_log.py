@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mnemic.model import LinkType, Scope
-from mnemic.model.rows import RowBatch, State
+from mnemic.model.rows import Link, RowBatch, State
 from mnemic.store.base import BatchSink
 from mnemic.store.changes import (
     Change,
@@ -313,11 +313,11 @@ def all_rows(
     reader.check_complete(state)
     for numbers, vectors in reader.all_vectors((where, values), _PART):
         sink.add_vectors(numbers, vectors)
-    links: list[Columns] = []
+    links: list[Link] = []
     if state is State.ACTIVE:
         source = _source(on, scope, f"({HAS_ACTIVE_STATUS} OR {_LEADS_ON})")
-        links = _links(on, scope.agent_id, source)
-    return full_batch(0, sink, reader.links(links))
+        links = reader.links(_links(on, scope.agent_id, source))
+    return full_batch(0, sink, links)
 
 
 def _links(on: SqlSession, agent_id: str, condition: Condition) -> list[Columns]:

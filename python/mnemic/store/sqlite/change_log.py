@@ -36,13 +36,10 @@ from mnemic.store.sqlite.sql import (
     among,
     integers,
     json_array,
-    stream,
 )
 from mnemic.store.values import ChangeMark, Model
 
 if TYPE_CHECKING:
-    import apsw
-
     from mnemic.store.sqlite.hardening import GuardedConnection
 
 _INSERT = (
@@ -276,21 +273,21 @@ class CheckedRows:
 
     def _stored_vectors(self, model: str, wanted_rows: set[int]) -> Iterator[Columns]:
         """Yield wanted rows with their chunks' vectors, those of a row next to each other."""
-        connection, agent_id = cast("apsw.Connection", self._session), self._agent_id
+        agent_id = self._agent_id
         stored = self._session.value(_LAST_VECTOR)
         if _SCAN_FROM * len(wanted_rows) < (stored or 0):
-            for found in stream(connection, _OWN_VECTORS, (agent_id, model)):
+            for found in self._session.stream(_OWN_VECTORS, (agent_id, model)):
                 if found[0] in wanted_rows:
                     yield found
             return
         long = {row for (row,) in self._session.fetch(_LONG, (model,)) if row in wanted_rows}
         short = wanted_rows - long
-        for found in stream(connection, _ALL_VECTORS, (model,)):
+        for found in self._session.stream(_ALL_VECTORS, (model,)):
             if found[0] in short:
                 yield found
         if long:
             values = (agent_id, json_array(sorted(long)), model)
-            yield from stream(connection, _LONG_VECTORS, values)
+            yield from self._session.stream(_LONG_VECTORS, values)
 
     def links(self, found: list[Columns]) -> list[Link]:
         """Return links, after comparing those from rows that were given with their sums."""
