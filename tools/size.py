@@ -28,7 +28,7 @@ ROOTS = (
 """Folders whose subfolders have budgets; so has what lies loose in them."""
 UNDIVIDED = "files", "tests", "tools"
 """Those with one budget: what a test proves moves between folders more often than code does."""
-INNER_FOLDERS = "python/mnemic/store/sqlite", "python/mnemic/store/postgres"
+INNER_FOLDERS = tuple(f"python/mnemic/store/{name}" for name in ("sql", "sqlite", "postgres"))
 """Folders inside folders, with budgets of their own."""
 LIMITS = {"methods": 30, "attributes": 12, "arguments": 10}
 """Limits of every class; one that exceeds them has a budget of its own."""
