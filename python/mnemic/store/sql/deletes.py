@@ -17,7 +17,7 @@ from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, in_scope, with_id
 from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.sealing import delete_keys
-from mnemic.store.sql.selected_rows import rows_where, selected
+from mnemic.store.sql.selected_rows import Rows, numbers_of, of_rows, selected
 from mnemic.store.sql.session import SqlSession
 
 _MARK: Final = f"UPDATE {ENTRIES} SET forgotten_at = ? WHERE agent_id = ? AND row = ?"
@@ -74,7 +74,7 @@ class SqlDeletes(OpenedSql):
         where, values = with_id(self._dialect, scope, entry_id)
 
         def work(on: SqlSession) -> list[UUID]:
-            deleted = _removed(on, self._codec, f"WHERE {where}", values)
+            deleted = _removed(on, self._codec, Rows(where, values))
             single(deleted, scope, entry_id)
             return _logged(on, scope.agent_id, deleted)
 
@@ -88,13 +88,9 @@ class SqlDeletes(OpenedSql):
 
         def work(on: SqlSession) -> list[UUID]:
             present = "forgotten_at IS NULL", list[Any]()
-            rows = selected(on, self._codec, scope, criteria, present)
-            of_rows, values = on.dialect.among_rows(rows)
-            sql = (
-                f"UPDATE {ENTRIES} {on.dialect.by_row} SET forgotten_at = ? "
-                f"WHERE agent_id = ? AND {of_rows} RETURNING row, id, user_id"
-            )
-            marked = sorted(on.fetch(sql, (time, scope.agent_id, *values)))
+            where, values, hint = selected(on, self._codec, scope, criteria, present)
+            sql = f"UPDATE {ENTRIES} {hint} SET forgotten_at = ? WHERE {where}"
+            marked = sorted(on.fetch(f"{sql} RETURNING row, id, user_id", (time, *values)))
             changes = [
                 Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in marked
             ]
@@ -120,8 +116,8 @@ class SqlDeletes(OpenedSql):
         def work(limit: int | None, on: SqlSession) -> list[UUID]:
             deleted: list[UUID] = []
             for moment, bound in (("forgotten_at", last), ("expires_at", latest)):
-                rows = rows_where(on, f"{where} AND {moment} <= ?", [*values, bound], limit=limit)
-                deleted += _delete(on, self._codec, scope.agent_id, rows)
+                due = Rows(f"{where} AND {moment} <= ?", [*values, bound])
+                deleted += _delete(on, self._codec, scope.agent_id, due, limit)
             return deleted
 
         return self._write_in_parts(scope.agent_id, work)
@@ -146,25 +142,29 @@ def delete_all(
     on: SqlSession, codec: RowCodec, scope: Scope, criteria: Criteria, *, limit: int | None = None
 ) -> list[UUID]:
     """Delete the selected entries of a scope, forgotten or not, or some; return their ids."""
-    rows = selected(on, codec, scope, criteria, limit=limit)
-    return _delete(on, codec, scope.agent_id, rows)
+    which = selected(on, codec, scope, criteria)
+    return _delete(on, codec, scope.agent_id, which, limit)
 
 
-def _delete(on: SqlSession, codec: RowCodec, agent_id: str, rows: Sequence[int]) -> list[UUID]:
-    return _logged(on, agent_id, remove(on, codec, agent_id, rows))
+def _delete(
+    on: SqlSession, codec: RowCodec, agent_id: str, which: Rows, limit: int | None
+) -> list[UUID]:
+    if limit is not None:
+        which = of_rows(on.dialect, agent_id, numbers_of(on, which, limit))
+    return _logged(on, agent_id, _removed(on, codec, which))
 
 
 def remove(on: SqlSession, codec: RowCodec, agent_id: str, rows: Sequence[int]) -> list[Change]:
     """Delete rows, with vectors and links, in ascending order; the caller logs that."""
     if not rows:
         return []
-    of_rows, values = on.dialect.among_rows(rows)
-    which = f"{on.dialect.by_row} WHERE agent_id = ? AND {of_rows}"
-    return _removed(on, codec, which, (agent_id, *values))
+    return _removed(on, codec, of_rows(on.dialect, agent_id, rows))
 
 
-def _removed(on: SqlSession, codec: RowCodec, which: str, values: Sequence[Any]) -> list[Change]:
-    sql = f"DELETE FROM {ENTRIES} {which} RETURNING row, id, user_id, {codec.content_size_sql}"
+def _removed(on: SqlSession, codec: RowCodec, which: Rows) -> list[Change]:
+    where, values, hint = which
+    returned = f"row, id, user_id, {codec.content_size_sql}"
+    sql = f"DELETE FROM {ENTRIES} {hint} WHERE {where} RETURNING {returned}"
     return [
         Change(row, entry_id, "delete", user_id, -size)
         for row, entry_id, user_id, size in sorted(on.fetch(sql, values))

@@ -16,7 +16,7 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas, limit_of
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.conditions import ENTRIES, in_scope
 from mnemic.store.sql.deletes import remove
-from mnemic.store.sql.selected_rows import selected
+from mnemic.store.sql.selected_rows import numbers_of, selected
 from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.sql.usage import used_by_user, used_bytes
 from mnemic.store.values import Selection
@@ -120,7 +120,8 @@ def remove_others(
     on: SqlSession, codec: RowCodec, which: Selection, kept: Collection[int]
 ) -> list[Change]:
     """Delete the selected entries but those of some rows; the caller logs that."""
-    rows = [row for row in selected(on, codec, *which) if row not in kept]
+    found = numbers_of(on, selected(on, codec, *which))
+    rows = [row for row in found if row not in kept]
     return remove(on, codec, which.scope.agent_id, rows)
 
 

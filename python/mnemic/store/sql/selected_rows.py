@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from mnemic.model import Scope
@@ -10,6 +10,7 @@ from mnemic.model.filter import Criteria
 from mnemic.store.duplicates import check_unambiguous
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.conditions import ENTRIES, in_scope, visible, with_ids
+from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.filters import narrowed
 from mnemic.store.sql.lists import matching_rows
 from mnemic.store.sql.session import Condition, SqlSession
@@ -17,16 +18,30 @@ from mnemic.store.sql.session import Condition, SqlSession
 _ANY: Final[Condition] = ("true", [])
 
 
+class Rows(NamedTuple):
+    """Which rows a statement is for.
+
+    Attributes:
+        where: The condition.
+        values: Its bound values.
+        hint: Hint, behind the table's name, of how to reach them.
+    """
+
+    where: str
+    values: Sequence[Any]
+    hint: str = ""
+
+
+def of_rows(dialect: Dialect, agent_id: str, rows: Sequence[int]) -> Rows:
+    """Return rows of an agent by their numbers."""
+    among, values = dialect.among_rows(rows)
+    return Rows(f"agent_id = ? AND {among}", [agent_id, *values], dialect.by_row)
+
+
 def selected(
-    on: SqlSession,
-    codec: RowCodec,
-    scope: Scope,
-    criteria: Criteria,
-    state: Condition = _ANY,
-    *,
-    limit: int | None = None,
-) -> list[int]:
-    """Return the rows of the selected entries of a scope, ascending.
+    on: SqlSession, codec: RowCodec, scope: Scope, criteria: Criteria, state: Condition = _ANY
+) -> Rows:
+    """Return the rows of the selected entries of a scope.
 
     Args:
         on: In the transaction that writes.
@@ -34,39 +49,36 @@ def selected(
         scope: The scope.
         criteria: The entries.
         state: A further condition.
-        limit: Maximum number of rows, which are any of them then; None is no limit.
 
     Raises:
         AmbiguousIdError: If the scope is of all users, and several have one of the ids.
     """
-    where, values = in_scope(scope)
-    hint = ""
+    which = Rows(*in_scope(scope))
     if criteria.ids is not None:
-        hint = on.dialect.by_row
-        of_rows, rows = on.dialect.among_rows(_rows_of_ids(on, scope, criteria.ids))
-        where, values = f"{where} AND {of_rows}", [*values, *rows]
-    where, values = f"{where} AND {state[0]}", [*values, *state[1]]
+        rows = _rows_of_ids(on, scope, criteria.ids)
+        which = of_rows(on.dialect, scope.agent_id, rows)
+    which = _narrowed(which, *state)
     if criteria.expression is None:
-        return rows_where(on, where, values, hint=hint, limit=limit)
+        return which
     sql, bound, is_exact = narrowed(on.dialect, criteria.expression, seals=codec.seals)
-    where, values = f"{where} AND {visible(codec)} AND ({sql})", [*values, *bound]
+    which = _narrowed(which, f"{visible(codec)} AND ({sql})", bound)
     if is_exact:
-        return rows_where(on, where, values, hint=hint, limit=limit)
-    found = matching_rows(on, codec, criteria.expression, (where, values), hint)
-    return sorted(found)[:limit]
+        return which
+    found = matching_rows(
+        on, codec, criteria.expression, (which.where, list(which.values)), which.hint
+    )
+    return of_rows(on.dialect, scope.agent_id, found)
 
 
-def rows_where(
-    on: SqlSession,
-    where: str,
-    values: Sequence[Any],
-    *,
-    hint: str = "",
-    limit: int | None = None,
-) -> list[int]:
-    """Return the rows of a condition, or some of them, ascending."""
+def _narrowed(which: Rows, where: str, values: Sequence[Any]) -> Rows:
+    return Rows(f"{which.where} AND {where}", [*which.values, *values], which.hint)
+
+
+def numbers_of(on: SqlSession, which: Rows, limit: int | None = None) -> list[int]:
+    """Return the numbers of rows, or of some of them, ascending."""
     some = "" if limit is None else f" LIMIT {limit}"
-    found = on.fetch(f"SELECT row FROM {ENTRIES} {hint} WHERE {where}{some}", values)
+    sql = f"SELECT row FROM {ENTRIES} {which.hint} WHERE {which.where}{some}"
+    found = on.fetch(sql, which.values)
     with on.dialect.reading_stored("a row's number"):  # in a damaged file it may be anything
         return sorted(index(row) for (row,) in found)
 

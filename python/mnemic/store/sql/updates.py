@@ -37,7 +37,7 @@ from mnemic.store.sql.deletes import ids_of
 from mnemic.store.sql.eviction import Write, evict_entries
 from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.sealing import current_key
-from mnemic.store.sql.selected_rows import selected
+from mnemic.store.sql.selected_rows import numbers_of, of_rows, selected
 from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
@@ -123,7 +123,7 @@ class SqlUpdates(OpenedSql):
         is_there = f"{visible(codec)} AND {state}", [time]
 
         def work(on: SqlSession) -> UpdatedEntries:
-            rows = selected(on, codec, scope, criteria, is_there)
+            rows = numbers_of(on, selected(on, codec, scope, criteria, is_there))
             changes: list[Change] = []
             updated: list[UpdatedEntry] = []
             model = None
@@ -164,9 +164,10 @@ class SqlUpdates(OpenedSql):
                 if own != expiry
             ]
             if changes:
-                of_rows, rows = dialect.among_rows([change.row for change in changes])
-                set_expiry = f"UPDATE {ENTRIES} {dialect.by_row} SET expires_at = ? WHERE"
-                on.run(f"{set_expiry} agent_id = ? AND {of_rows}", (expiry, agent_id, *rows))
+                rows = [change.row for change in changes]
+                is_changed, values, hint = of_rows(dialect, agent_id, rows)
+                set_expiry = f"UPDATE {ENTRIES} {hint} SET expires_at = ? WHERE {is_changed}"
+                on.run(set_expiry, (expiry, *values))
                 log_changes(on, agent_id, changes)
             return len(changes)
 
@@ -175,11 +176,10 @@ class SqlUpdates(OpenedSql):
 
 def _in_parts(on: SqlSession, agent_id: str, rows: Sequence[int]) -> Iterator[list[Columns]]:
     """Yield entries whole, by row."""
-    dialect = on.dialect
-    sql = f"SELECT {dialect.keyed_row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? AND"
     for first in range(0, len(rows), _AT_ONCE):
-        of_rows, bound = dialect.among_rows(rows[first : first + _AT_ONCE])
-        yield on.fetch_checked(f"{sql} {of_rows} ORDER BY row", (agent_id, *bound))
+        where, values, hint = of_rows(on.dialect, agent_id, rows[first : first + _AT_ONCE])
+        sql = f"SELECT {on.dialect.keyed_row} FROM {ENTRIES} {hint} WHERE {where} ORDER BY row"
+        yield on.fetch_checked(sql, values)
 
 
 class _ChangedRow(NamedTuple):
