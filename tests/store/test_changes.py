@@ -1,5 +1,6 @@
 """What every store promises to whoever follows its changes."""
 
+import time
 from functools import partial
 
 import msgspec
@@ -592,3 +593,16 @@ def test_one_who_follows_sees_the_writes_of_another_opening(stores):
     writer.soft_delete(EVERYONE, uid(1), NOON).result()
     batch = rows_since(reader, seq)
     assert (embedded_numbers(batch), batch.removed) == ({3}, [rows_of(reader)[1]])
+
+
+@pytest.mark.parametrize("since", [None, 10**9])
+def test_a_full_load_takes_longer_than_its_deadline(store, since):
+    class Slow(Taken):
+        def add_records(self, records):
+            time.sleep(0.4)
+            super().add_records(records)
+
+    added(store, "a", [embedded(1), embedded(2)])
+    taken = Slow()
+    store.rows_since("a", None, since, taken, deadline=time.monotonic() + 0.3)
+    assert sum(map(len, taken.records)) == 2

@@ -452,9 +452,8 @@ def _limited(
         return work(session)
     with session.one_moment(naming):
         if deadline is not None:
-            left = max(1, int((deadline - time.monotonic()) * 1000))
-            session.run("SELECT set_config('statement_timeout', %s, true)", (str(left),))
+            session.set_deadline(deadline)
         result = work(session)
-    if deadline is not None and time.monotonic() > deadline:
+    if session.deadline is not None and time.monotonic() > session.deadline:
         raise DeadlineExceededError("the deadline passed while the memory was read")
     return result

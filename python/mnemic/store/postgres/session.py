@@ -1,5 +1,6 @@
 """One connection to PostgreSQL: statements, their values, and values as the codec stores them."""
 
+import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
@@ -166,6 +167,7 @@ class Session:
         can_copy: Whether rows may be inserted by COPY, which row-level security does not allow.
 
     Attributes:
+        deadline: When statements of the current transaction must have ended; None is never.
         changed_users: Agents and users whose entries the current write has changed.
         positions: Positions of agents that the current write has advanced, after it.
     """
@@ -178,6 +180,7 @@ class Session:
         self.connection = connection
         self.dialect = dialect
         self.can_copy = can_copy
+        self.deadline: float | None = None
         self.changed_users: set[ChangedUser] = set()
         self.positions: dict[str, LogPosition] = {}
         self._earlier_positions: dict[str, LogPosition] = {}
@@ -272,6 +275,21 @@ class Session:
     def parts(self, sql: str, values: Sequence[Any]) -> Generator[list[Columns], None, None]:
         """Run a statement; yield its rows, all at once: they came in one message."""
         yield self.fetch(sql, values)
+
+    def set_deadline(self, deadline: float) -> None:
+        """Let statements of a transaction that has begun raise an error after a deadline."""
+        self.deadline = deadline
+        left = max(1, int((deadline - time.monotonic()) * 1000))
+        self._set_timeout(left)
+
+    def lift_deadline(self) -> None:
+        """Let statements of the transaction run to their end, if there was a deadline."""
+        if self.deadline is not None:
+            self.deadline = None
+            self._set_timeout(0)  # which is none
+
+    def _set_timeout(self, milliseconds: int) -> None:
+        self.run("SELECT set_config('statement_timeout', ?, true)", (str(milliseconds),))
 
     def outgoing(self, sql: str) -> Generator["Buffer", None, None]:
         """Run a COPY; yield its data in parts."""

@@ -180,8 +180,7 @@ class PostgresStore(
                 database.cached.replace(agent_id, cached)
             return batch
 
-        limit = None if seq is None else deadline
-        return self._read(agent_id, work, deadline=limit, one_moment=True)
+        return self._read(agent_id, work, deadline=deadline, one_moment=True)
 
     def get_rows(
         self,

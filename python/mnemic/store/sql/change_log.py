@@ -243,6 +243,7 @@ def rows_since(
             replaced = {row for row, kind in changes if kind == "replace"}
             removed = sorted(replaced.union(batch.removed))
             return replace(batch, since=since, seq=last, removed=removed)
+    on.lift_deadline()
     everything = Scope(agent_id, all_users=True)
     batch = all_rows(on, reader, everything, sink or CollectedBatch(), state=state, hold=hold)
     return replace(batch, seq=last)

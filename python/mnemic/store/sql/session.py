@@ -66,3 +66,7 @@ class SqlSession(Protocol):
     def stream(self, sql: str, values: Sequence[Any]) -> Generator[Columns, None, None]:
         """Run a statement, among reads of one moment; yield its rows one by one."""
         ...
+
+    def lift_deadline(self) -> None:
+        """Let the statements of a read that has a deadline run to their end from now on."""
+        ...

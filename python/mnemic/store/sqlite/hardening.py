@@ -172,6 +172,10 @@ class GuardedConnection(apsw.Connection):
             for limit, value in before:
                 self.limit(limit, value)
 
+    def lift_deadline(self) -> None:
+        """Let statements end, whatever the deadline of the read."""
+        self.set_deadline(None)
+
     def set_deadline(self, deadline: float | None) -> None:
         """Let statements raise DeadlineExceededError after a deadline; None lets them end."""
         work, self._work.deadline = self._work, deadline

@@ -34,7 +34,7 @@ from mnemic.store.new_rows import AddOptions
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import AccessFlush, SqlAccesses, write_accesses
-from mnemic.store.sql.change_log import SqlChangeLog, position, reaches_back, rows_since
+from mnemic.store.sql.change_log import SqlChangeLog, position, rows_since
 from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
@@ -307,8 +307,6 @@ class SqliteStore(
         given, receives them in batches.
         """
         with self._reading(deadline) as connection, one_moment(connection):
-            if deadline is not None and not reaches_back(connection, agent_id, seq):
-                connection.set_deadline(None)
             return rows_since(
                 connection,
                 agent_id,
