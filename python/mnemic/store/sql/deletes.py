@@ -1,5 +1,6 @@
 """The deletions of the stores in SQL, and their undoing."""
 
+from abc import ABC
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -23,7 +24,7 @@ from mnemic.store.sql.session import SqlSession
 _MARK: Final = f"UPDATE {ENTRIES} SET forgotten_at = ? WHERE agent_id = ? AND row = ?"
 
 
-class SqlDeletes(OpenedSql):
+class SqlDeletes(OpenedSql, ABC):
     """Deletes entries and restores them; see `Store` and `BulkWrites`."""
 
     def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:

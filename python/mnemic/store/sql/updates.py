@@ -1,5 +1,6 @@
 """The changes of entries in the stores in SQL."""
 
+from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -65,7 +66,7 @@ _CHANGE, _SEAL = (
 )
 
 
-class SqlUpdates(OpenedSql):
+class SqlUpdates(OpenedSql, ABC):
     """Changes entries; see `Store` and `BulkWrites`."""
 
     def update(

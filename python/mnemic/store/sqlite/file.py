@@ -83,10 +83,10 @@ class SqliteFile(OpenedSql):
 
     def _write(
         self,
-        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        agent_id: str | None,  # noqa: ARG002 - all share a file
         job: Callable[[GuardedConnection], Result],
         *,
-        is_idempotent: bool = False,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - no connection is lost
+        is_idempotent: bool = False,  # noqa: ARG002 - no connection is lost
         after_accesses: bool = False,
     ) -> Future[Result]:
         return self._submit(job, after_accesses=after_accesses)
@@ -114,7 +114,7 @@ class SqliteFile(OpenedSql):
 
     def _write_in_parts(
         self,
-        agent_id: str,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        agent_id: str,  # noqa: ARG002 - all share a file
         deletion: _Deletion,
         finish: Callable[[list[UUID]], list[UUID]] = unchanged,
     ) -> Future[list[UUID]]:
