@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from tests.faults.workload import FORGOTTEN, GONE, LIVING, PlainDoor, is_sealed
+from tests.store.contract import entries_by_id
 from tests.support.embedders import WordEmbedder
 
 _ABSENT = (None, GONE)
@@ -116,7 +117,7 @@ def states(door):
         ids = [str(UUID(bytes=key)) for (key,) in connection.execute(_ALL_IDS)]
     scope = door.view.scope
     keys = [UUID(key) for key in ids]
-    found = door.store.get(scope, keys, now=datetime.now(UTC), include_deleted=True)
+    found = entries_by_id(door.store, scope, keys, now=datetime.now(UTC), include_deleted=True)
     return {
         str(key): (entry.content, FORGOTTEN if entry.is_forgotten else LIVING)
         for key, entry in found.items()

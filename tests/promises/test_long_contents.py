@@ -16,6 +16,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, ExportFormatError
 from mnemic.index import native
 from mnemic.model import MemoryEntry, Scope
+from mnemic.store.operations import StoredEntries
 from mnemic.store.sql import change_log
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
@@ -77,7 +78,7 @@ def expected(embedder, content, query=FACT):
 def exported_parts(memory):
     everyone = Scope(memory.agent_id, all_users=True)
     state = {"now": NOON, "include_deleted": True, "model": memory.embedder.model}
-    found = memory._repository._store.stored_after(everyone, 0, 100, **state)
+    found = memory._repository._store.read(StoredEntries(everyone, 0, 100, **state))
     return {
         one.entry.id: [vector.tobytes() for vector in (one.entry.embedding, *one.more)]
         for one in found

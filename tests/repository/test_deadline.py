@@ -9,7 +9,9 @@ from mnemic.errors import DeadlineExceededError, InvalidArgumentError
 from mnemic.model import KEYWORD
 from mnemic.model.rows import State
 from mnemic.model.search import Search
+from mnemic.store.operations import EntriesByRow
 from tests.support.embedders import WordEmbedder
+from tests.support.operations import replace_operation
 
 
 class Slow(WordEmbedder):
@@ -74,8 +76,7 @@ def test_nothing_is_read_after_a_ranking_that_was_too_slow(memory, monkeypatch, 
     def slow(*given):
         page = rank(*given)
         monkeypatch.setattr(time, "monotonic", lambda: deadline + 1)
-        for name in ("get_rows", "get"):
-            monkeypatch.setattr(repository._store, name, lambda *_, **__: reads.append(1))
+        monkeypatch.setattr(repository._store, "read", lambda *_, **__: reads.append(1))
         return page
 
     monkeypatch.setattr(index, "rank", slow)
@@ -99,12 +100,12 @@ def test_the_store_reads_changes_and_memories_until_the_deadline_alone(tmp_path,
         with Memory(tmp_path / "a.db", embedder=None) as other:
             other.add("tea at four")
         store = memory.repository._store
-        for name in ("rows_since", "get_rows"):
-            monkeypatch.setattr(store, name, recorded(name, getattr(store, name)))
+        monkeypatch.setattr(store, "rows_since", recorded("rows_since", store.rows_since))
+        replace_operation(monkeypatch, store, EntriesByRow, recorded("entries", store.read))
         deadline = time.monotonic() + 60
         search = Search(text="tea", limit=5, ranking=KEYWORD, deadline=deadline)
         assert len(memory.repository.find(memory.scope, search).hits) == 1
-    assert deadlines == {"rows_since": deadline, "get_rows": deadline}
+    assert deadlines == {"rows_since": deadline, "entries": deadline}
 
 
 @pytest.mark.parametrize("timeout", [-1, -0.001, "1", True, float("nan"), float("inf"), [1]])

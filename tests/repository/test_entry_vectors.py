@@ -10,8 +10,10 @@ import pytest
 
 from mnemic import AsyncMemory, MemoryEntry
 from mnemic.errors import InvalidArgumentError, StoreCorruptError
+from mnemic.store.operations import VectorsById
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
+from tests.support.operations import replace_operation
 
 NORTH, EAST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 VERBS = {
@@ -105,8 +107,10 @@ def test_a_page_is_read_with_one_statement(monkeypatch):
     with opened(embedder=None) as memory:
         memory.add_many([f"text {n}" for n in range(40)], embeddings=np.eye(40))
         store, calls = memory.repository._store, []
-        read = store.vectors_of
-        monkeypatch.setattr(store, "vectors_of", lambda *given: calls.append(1) or read(*given))
+        read = store.read
+        replace_operation(
+            monkeypatch, store, VectorsById, lambda wanted: calls.append(1) or read(wanted)
+        )
         page = memory.list(embeddings=True)
         assert sorted(entry.embedding.argmax() for entry in page) == list(range(40))
         assert calls == [1]

@@ -17,6 +17,7 @@ from mnemic.errors import (
 )
 from mnemic.model import ImportResult, MemoryStatus, Scope
 from mnemic.repository.export import BATCH
+from mnemic.store.operations import StoredEntries
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents
@@ -42,7 +43,7 @@ def filled(memory):
 def everything(memory):
     store, scope = memory._repository._store, Scope(memory.agent_id, all_users=True)
     state = {"now": NOON, "include_deleted": True}
-    stored = store.stored_after(scope, 0, 10_000, model="words", **state)
+    stored = store.read(StoredEntries(scope, 0, 10_000, model="words", **state))
     links = store.links_within(scope, **state)
     facts = [
         (one.entry, one.entry.access_count, one.entry.last_accessed_at, one.key) for one in stored

@@ -9,7 +9,9 @@ from mnemic import Memory, MemoryEntry
 from mnemic.errors import DeadlineExceededError, EntryNotFoundError
 from mnemic.model import LinkType, Scope
 from mnemic.model.hops import Hops
+from mnemic.store.operations import EntriesById, Successors
 from tests.support.clock import DAY, NOON, SECOND
+from tests.support.operations import replace_operation
 
 OWN = Scope("default")
 HOPS = Hops(1, (0.7, 0.7, 0.9, 0.0, 0.7, 0.9))
@@ -60,8 +62,7 @@ def test_versions_are_shown_oldest_first_and_the_latest_of_them(chains):
 @pytest.mark.requirement("C109")
 def test_nothing_is_read_where_no_memory_supersedes_another(chains, monkeypatch):
     entries = [chains.add("tea"), chains.add("quay")]
-    for name in ("located", "get", "get_rows", "successors"):
-        monkeypatch.setattr(chains.repository._store, name, None)
+    monkeypatch.setattr(chains.repository._store, "read", None)
     assert [len(each.versions) for each in chains.repository.lineages(OWN, entries, 3)] == [0, 0]
 
 
@@ -74,21 +75,20 @@ def test_chains_are_read_together_one_read_for_each_step(chains, monkeypatch):
             entry = chains.add(f"{name}{number}", entry)
         heads.append(entry)
     store, calls = chains.repository._store, []
-    for name in ("located", "successors"):
-        whole = getattr(store, name)
+    whole = store.read
 
-        def counted(*given, whole=whole, name=name, **named):
-            calls.append(name)
-            return whole(*given, **named)
+    def counted(wanted, **named):
+        calls.append(type(wanted))
+        return whole(wanted, **named)
 
-        monkeypatch.setattr(store, name, counted)
+    replace_operation(monkeypatch, store, (EntriesById, Successors), counted)
     found = chains.repository.lineages(OWN, heads, 3)
     assert [[each.content for each in one.versions] for one in found] == [
         ["a0", "a1"],
         ["b0", "b1"],
         ["c0", "c1"],
     ]
-    assert calls == ["located", "located", "successors"]
+    assert calls == [EntriesById, EntriesById, Successors]
 
 
 @pytest.mark.requirement("C135")

@@ -18,6 +18,7 @@ from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.index.saved_index import read_index
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
+from mnemic.store.operations import VectorsById
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.vectors import FaissOptions
 from tests.index.test_saved_index import write_product_codes
@@ -223,8 +224,12 @@ def test_an_index_of_other_options_is_built_anew(tmp_path, added):
 
 
 def vectors_of(memory, entry_ids):
-    found = memory.repository._store.vectors_of(
-        "default", {("ann", each) for each in entry_ids}, memory.repository._indexes.active.model[0]
+    found = memory.repository._store.read(
+        VectorsById(
+            "default",
+            {("ann", each) for each in entry_ids},
+            memory.repository._indexes.active.model[0],
+        )
     )
     return [each.vectors for each in found.values() if each.vectors is not None]
 

@@ -5,6 +5,7 @@ import pytest
 
 from mnemic import Encryption, Memory, as_embedder
 from mnemic.errors import KeyUnavailableError
+from mnemic.store.operations import EntriesByRow
 from tests.support.keys import KEY, OTHER_KEY
 from tests.support.places import STORES, Places
 
@@ -58,10 +59,12 @@ def test_a_key_is_changed_between_the_filling_of_vectors_and_their_change(place)
     with filled(opened(place)) as memory:
         store = memory.repository._store
         rows = store.rows_to_embed("default", ("new", 24), 0, 10)
-        found = store.get_rows(
-            memory.repository.agent.__class__("default", all_users=True),
-            rows,
-            now=memory.repository.now(),
+        found = store.read(
+            EntriesByRow(
+                memory.repository.agent.__class__("default", all_users=True),
+                rows,
+                now=memory.repository.now(),
+            )
         )
         fresh = {row: vectors([found[row].content], 24, 2) for row in rows}
         store.add_shadow_vectors("default", "new", found, fresh).result()

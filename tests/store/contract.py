@@ -14,6 +14,7 @@ from mnemic.model.filter import parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.records.numbered import NumberedEnum
+from mnemic.store.operations import EntriesById, EntriesByRow, StoredEntries
 from mnemic.store.values import StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -64,8 +65,27 @@ def erases(store):
     return None if store.path.startswith("postgresql") else True
 
 
+def entries_by_id(store, scope, ids, *, deadline=None, **options):
+    """Return entries by id, without their rows."""
+    found = store.read(EntriesById(scope, ids, **options), deadline=deadline)
+    return {entry_id: entry for entry_id, (_, entry) in found.items()}
+
+
+def row_of(store, scope, entry_id, now=NOON):
+    """Return the row of an active entry, None if the scope has none."""
+    found = store.read(EntriesById(scope, [entry_id], now))
+    return found[entry_id].row if found else None
+
+
+def contents_of(store, agent, rows, **options):
+    """Return the contents of active entries by row."""
+    wanted = EntriesByRow(Scope(agent, all_users=True), rows, NOON)
+    found = store.read(wanted, **options)
+    return {row: entry.content for row, entry in found.items()}
+
+
 def one(store, scope, number, now=NOON, **options):
-    return store.get(scope, [uid(number)], now=now, **options).get(uid(number))
+    return entries_by_id(store, scope, [uid(number)], now=now, **options).get(uid(number))
 
 
 def changed(
@@ -101,7 +121,9 @@ def matched(store, scope=EVERYONE, where=None, now=NOON, **page):
 
 def exported(store, scope=EVERYONE, *, row=0, limit=100, now=NOON, model=None, everything=True):
     """Return the stored entries, those that were forgotten included unless told otherwise."""
-    return store.stored_after(scope, row, limit, now=now, include_deleted=everything, model=model)
+    return store.read(
+        StoredEntries(scope, row, limit, now=now, include_deleted=everything, model=model)
+    )
 
 
 def rows_of(store, agent="a"):

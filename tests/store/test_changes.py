@@ -13,6 +13,7 @@ from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import State
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.operations import VectorsById, VectorsOfRow
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -69,9 +70,12 @@ def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
     new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(numbered(2))]
     store.add("a", new, now=NOON).result()
-    assert store.vectors("a", rows_of(store)[1], "m").tolist() == [[1, 0], *more.tolist()]
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == [
+        [1, 0],
+        *more.tolist(),
+    ]
     for row, model in ((1, "other"), (2, "m"), (9, "m")):
-        assert store.vectors("a", row, model).shape == (0, 0)
+        assert store.read(VectorsOfRow("a", row, model)).shape == (0, 0)
 
 
 def test_vectors_are_read_by_user_and_id_in_any_state(store):
@@ -85,7 +89,7 @@ def test_vectors_are_read_by_user_and_id_in_any_state(store):
     store.add("a", new, now=NOON).result()
     store.soft_delete(Scope("a"), uid(3), NOON).result()
     wanted = {("a", uid(1)), ("b", uid(1)), (None, uid(1)), (None, uid(2)), (None, uid(3))}
-    found = store.vectors_of("a", wanted, "m")
+    found = store.read(VectorsById("a", wanted, "m"))
     given = {
         name: None if state.vectors is None else state.vectors.tolist()
         for name, state in found.items()
@@ -97,9 +101,11 @@ def test_vectors_are_read_by_user_and_id_in_any_state(store):
         (None, uid(3)): [[1, 0]],
     }
     assert found["b", uid(1)][:2] == (4, to_microseconds(new[1].entry.updated_at))
-    assert {state.vectors for state in store.vectors_of("a", wanted, "other").values()} == {None}
-    assert store.vectors_of("b", wanted, "m") == {}
-    assert store.vectors_of("a", (), "m") == {}
+    assert {state.vectors for state in store.read(VectorsById("a", wanted, "other")).values()} == {
+        None
+    }
+    assert store.read(VectorsById("b", wanted, "m")) == {}
+    assert store.read(VectorsById("a", (), "m")) == {}
 
 
 def test_an_update_replaces_vectors_of_the_same_content(store):
@@ -109,13 +115,13 @@ def test_an_update_replaces_vectors_of_the_same_content(store):
     other = np.array([[0, 1], [1, 1]], dtype=np.float32)
     for vectors, expected in ((("m", other), other.tolist()), (None, [])):
         store.update(Scope("a"), uid(1), raised, vectors, now=NOON, replace_vectors=True).result()
-        assert store.vectors("a", rows_of(store)[1], "m").tolist() == expected
+        assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == expected
         batch = store.rows_since("a", ("m", 2), seq)
         assert vectors_in(batch) == expected
         assert batch.removed == [rows_of(store)[1]]  # an index forgets the old ones
         assert store.verify().ok
     store.update(Scope("a"), uid(1), raised, ("m", other), now=NOON).result()
-    assert store.vectors("a", rows_of(store)[1], "m").shape == (0, 0)
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).shape == (0, 0)
 
 
 @pytest.mark.parametrize("way", ["add", "update"])

@@ -14,6 +14,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
+from mnemic.store.operations import StoredEntries, VectorsOfRow
 from mnemic.store.quota import EntryLimits
 from tests.store.contract import (
     ALICE,
@@ -21,6 +22,7 @@ from tests.store.contract import (
     added,
     adding,
     embedded,
+    entries_by_id,
     exported,
     gathered,
     link_of,
@@ -265,7 +267,7 @@ def test_another_agents_entries_stay(store):
     assert put(
         store, small(2), entry_limits=EntryLimits(entries=1, user_entries=1, evicts=True)
     ) == [1]
-    assert store.get(Scope("b", "alice"), [uid(1)], now=NOON)
+    assert entries_by_id(store, Scope("b", "alice"), [uid(1)], now=NOON)
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
@@ -384,8 +386,8 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     assert batch.seq == before + 2
     assert batch.removed == [1]
     assert sorted(record[0] for record in batch.records) == [3]
-    assert store.get(ALICE, [uid(1)], now=NOON, include_deleted=True) == {}
-    assert store.vectors("a", 1, "m").shape == (0, 0)
+    assert entries_by_id(store, ALICE, [uid(1)], now=NOON, include_deleted=True) == {}
+    assert store.read(VectorsOfRow("a", 1, "m")).shape == (0, 0)
     assert store.links(ALICE, uid(2), "both", None, now=NOON) == []
     assert not store.restore(ALICE, uid(1), oldest=NOON - DAY, now=NOON).result()
 
@@ -411,7 +413,10 @@ def test_another_opening_hears_of_it(stores):
     before = seq_of(other)
     assert put(mine, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
     assert sorted(other.changed_rows_since("a", before)) == [1, 3]
-    assert numbers(other.get(ALICE, [uid(1), uid(2), uid(3)], now=NOON).values()) == [2, 3]
+    assert numbers(entries_by_id(other, ALICE, [uid(1), uid(2), uid(3)], now=NOON).values()) == [
+        2,
+        3,
+    ]
 
 
 # Many writers
@@ -646,8 +651,8 @@ class Evictions(RuleBasedStateMachine):
     def the_store_has_what_the_twin_has(self):
         if not hasattr(self, "store"):
             return
-        stored = self.store.stored_after(
-            EVERYONE, 0, 999, now=NOON, include_deleted=True, model=None
+        stored = self.store.read(
+            StoredEntries(EVERYONE, 0, 999, now=NOON, include_deleted=True, model=None)
         )
         found = {(one.entry.user_id, one.entry.id.int, len(one.entry.content)) for one in stored}
         assert found == {(one.user, one.number, one.size) for one in self.kept}

@@ -10,6 +10,7 @@ import pytest
 
 from mnemic.errors import DeadlineExceededError, DuplicateEntryError, StoreClosedError
 from mnemic.model import MemoryFilter, Scope
+from mnemic.store.operations import EntriesById, EntriesByRow, StoredEntries
 from mnemic.threads.sync_bridge import arrived
 from tests.store.contract import (
     AGENT,
@@ -17,7 +18,9 @@ from tests.store.contract import (
     EVERYTHING,
     added,
     adding,
+    contents_of,
     counted,
+    entries_by_id,
     erases,
     exported,
     gathered,
@@ -222,15 +225,15 @@ def test_reads_of_eight_threads_during_writes_see_whole_writes(store):
 
 
 READS = {
-    "get": lambda store, **late: store.get(AGENT, [uid(1)], now=NOON, **late),
-    "located": lambda store, **late: store.located(AGENT, [uid(1)], now=NOON, **late),
-    "get_rows": lambda store, **late: store.get_rows(AGENT, [1], now=NOON, **late),
+    "get": lambda store, **late: entries_by_id(store, AGENT, [uid(1)], now=NOON, **late),
+    "located": lambda store, **late: store.read(EntriesById(AGENT, [uid(1)], now=NOON), **late),
+    "get_rows": lambda store, **late: store.read(EntriesByRow(AGENT, [1], now=NOON), **late),
     "matching": lambda store, **late: store.matching(
         AGENT, EVERYTHING, MemoryFilter(), now=NOON, **late
     ),
     "page": lambda store, **late: store.page(AGENT, EVERYTHING, None, 9, now=NOON, **late),
-    "stored_after": lambda store, **late: store.stored_after(
-        AGENT, 0, 9, now=NOON, include_deleted=True, model=None, **late
+    "stored_after": lambda store, **late: store.read(
+        StoredEntries(AGENT, 0, 9, now=NOON, include_deleted=True, model=None), **late
     ),
     "links_within": lambda store, **late: store.links_within(
         EVERYONE, now=NOON, include_deleted=True, **late
@@ -238,7 +241,7 @@ READS = {
     "stats": lambda store, **late: store.stats(AGENT, now=NOON, **late),
     "position_and_revision": lambda store, **late: store.position_and_revision(AGENT, **late),
     "count": lambda store, **late: store.count(AGENT, now=NOON, **late),
-    "contents": lambda store, **late: store.contents("a", [1], **late),
+    "contents": lambda store, **late: contents_of(store, "a", [1], **late),
     "rows_since": lambda store, **late: store.rows_since("a", None, 0, **late).records,
 }
 

@@ -3,6 +3,7 @@
 import pytest
 
 from mnemic.model.rows import State
+from mnemic.store.operations import EntriesByRow
 from tests.store.contract import ALICE, BOB, added, changed, one
 from tests.support.clock import NOON
 from tests.support.entries import numbered
@@ -14,7 +15,7 @@ def loaded(store):
 
 
 def read(store, scope, rows=(1, 2)):
-    found = store.get_rows(scope, list(rows), now=NOON)
+    found = store.read(EntriesByRow(scope, list(rows), now=NOON))
     return {row: entry.content for row, entry in found.items()}
 
 
@@ -22,9 +23,9 @@ def test_rows_that_are_held_are_read_as_they_are_stored_and_within_the_scopes(st
     loaded(store)
     assert read(store, ALICE) == {1: "memory 1"}
     assert read(store, BOB) == {2: "memory 2"}
-    held = store.get_rows(ALICE, [1], now=NOON)[1]
+    held = store.read(EntriesByRow(ALICE, [1], now=NOON))[1]
     store.release("a")
-    assert held == store.get_rows(ALICE, [1], now=NOON)[1]
+    assert held == store.read(EntriesByRow(ALICE, [1], now=NOON))[1]
 
 
 def test_a_change_of_a_held_row_is_read_at_once(store):
@@ -45,7 +46,7 @@ def test_accesses_of_a_held_row_are_read(store):
     read(store, ALICE)
     store.touch("a", [1], NOON)
     store.write_accesses().result()
-    assert store.get_rows(ALICE, [1], now=NOON)[1].access_count == 1
+    assert store.read(EntriesByRow(ALICE, [1], now=NOON))[1].access_count == 1
     assert one(store, ALICE, 1).access_count == 1
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError, LinkAcrossUsersError
 from mnemic.model import LinkType, MemoryStatus, Scope
+from mnemic.store.operations import Successors
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -251,7 +252,7 @@ def test_successors_are_present_entries_of_the_scope_of_any_status(store):
     rows = rows_of(store)
 
     def found(*numbers, scope=AGENT, now=NOON):
-        given = store.successors(scope, [rows.get(at, 999) for at in numbers], now=now)
+        given = store.read(Successors(scope, [rows.get(at, 999) for at in numbers], now=now))
         assert given.keys() <= {rows[entry.id.int] for entry in given.values()}
         return sorted(entry.id.int for entry in given.values())
 

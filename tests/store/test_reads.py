@@ -4,6 +4,7 @@ import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
 from mnemic.model.results import PageCursor
+from mnemic.store.operations import EntriesByRow
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -11,8 +12,10 @@ from tests.store.contract import (
     EVERYONE,
     added,
     changed,
+    contents_of,
     counted,
     embedded,
+    entries_by_id,
     exported,
     linked,
     links_of,
@@ -40,7 +43,9 @@ def in_every_state(store):
 
 
 def of_rows(store, scope, rows, now=NOON):
-    return {row: found.id.int for row, found in store.get_rows(scope, rows, now=now).items()}
+    return {
+        row: found.id.int for row, found in store.read(EntriesByRow(scope, rows, now=now)).items()
+    }
 
 
 # What is found
@@ -57,7 +62,7 @@ def test_any_number_of_rows_is_read_at_once(store, count):
 def test_forgotten_expired_archived_and_superseded_entries_are_not_found(store):
     in_every_state(store)
     rows = rows_of(store)
-    found = store.get(AGENT, [uid(at) for at in range(5)], now=NOON)
+    found = entries_by_id(store, AGENT, [uid(at) for at in range(5)], now=NOON)
     assert numbers(found) == [4]
     assert of_rows(store, AGENT, list(rows.values())) == {rows[4]: 4}
     assert matched(store) == paged(store) == [4]
@@ -69,7 +74,7 @@ def test_an_entry_is_found_until_the_moment_it_expires(store):
     row = rows_of(store)[1]
     for now, found in ((NOON - MICROSECOND, [1]), (NOON, [])):
         assert list(of_rows(store, AGENT, [row], now).values()) == found
-        assert numbers(store.get(AGENT, [uid(1)], now=now)) == found
+        assert numbers(entries_by_id(store, AGENT, [uid(1)], now=now)) == found
         assert matched(store, now=now) == paged(store, now=now) == found
         assert counted(store, AGENT, now) == len(found)
         assert len(exported(store, now=now, everything=False)) == len(found)
@@ -87,22 +92,22 @@ def test_links_are_found_until_the_moment_an_end_expires(store):
 def test_every_state_is_returned_if_forgotten_ones_are_asked_for(store):
     in_every_state(store)
     asked = [uid(at) for at in range(6)]
-    found = store.get(AGENT, asked, now=NOON, include_deleted=True)
+    found = entries_by_id(store, AGENT, asked, now=NOON, include_deleted=True)
     assert {key.int: entry.id.int for key, entry in found.items()} == {at: at for at in range(5)}
 
 
 def test_ids_and_rows_that_are_unknown_or_named_twice_do_no_harm(store):
     added(store, "a", [numbered(1)])
     row = rows_of(store)[1]
-    assert numbers(store.get(AGENT, [uid(9), uid(1), uid(1)], now=NOON)) == [1]
+    assert numbers(entries_by_id(store, AGENT, [uid(9), uid(1), uid(1)], now=NOON)) == [1]
     assert of_rows(store, AGENT, [row + 9, row, row]) == {row: 1}
-    assert store.get(AGENT, [], now=NOON) == {}
+    assert entries_by_id(store, AGENT, [], now=NOON) == {}
     assert of_rows(store, AGENT, []) == {}
 
 
 def test_a_thousand_ids_or_rows_are_read_at_once(store):
     added(store, "a", [numbered(at) for at in range(1000)])
-    found = store.get(AGENT, [uid(at) for at in range(1000)], now=NOON)
+    found = entries_by_id(store, AGENT, [uid(at) for at in range(1000)], now=NOON)
     assert len(found) == len(of_rows(store, AGENT, list(rows_of_all(store)))) == 1000
 
 
@@ -115,7 +120,7 @@ def test_entries_are_read_without_their_embeddings(store):
     row = rows_of(store)[1]
     read = [
         one(store, AGENT, 1),
-        store.get_rows(AGENT, [row], now=NOON)[row],
+        store.read(EntriesByRow(AGENT, [row], now=NOON))[row],
         exported(store)[0].entry,
     ]
     assert [entry.embedding for entry in read] == [None] * 3
@@ -292,10 +297,10 @@ def test_contents_are_those_of_rows_that_are_neither_forgotten_nor_outdated(stor
     added(store, "b", [numbered(9, agent_id="b")])
     rows = rows_of(store)
     asked = [*rows.values(), *rows_of(store, "b").values(), 999]
-    assert store.contents("a", asked) == {rows[1]: "memory 1", rows[4]: "memory 4"}
+    assert contents_of(store, "a", asked) == {rows[1]: "memory 1", rows[4]: "memory 4"}
     changed(store, 4, content="new")
-    assert store.contents("a", [rows[4]]) == {rows[4]: "new"}
-    assert store.contents("a", []) == {}
+    assert contents_of(store, "a", [rows[4]]) == {rows[4]: "new"}
+    assert contents_of(store, "a", []) == {}
 
 
 def test_counts_are_of_living_entries_in_the_scope(store):

@@ -5,6 +5,7 @@ import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError, ReadOnlyError
 from mnemic.model.rows import State
+from mnemic.store.operations import VectorsById, VectorsOfRow
 from tests.store.contract import (
     AGENT,
     EVERYONE,
@@ -147,10 +148,10 @@ def test_all_chunks_of_a_long_entry_are_switched(store):
     store.add_shadow_vectors("a", "new", {row: entry}, {row: chunks}).result()
     filled(store, 2)
     assert switched(store)
-    assert store.vectors("a", row, "new").tolist() == chunks.tolist()
+    assert store.read(VectorsOfRow("a", row, "new")).tolist() == chunks.tolist()
     assert switched(store, model=MODEL)
     assert switched(store)
-    assert store.vectors("a", row, "new").tolist() == chunks.tolist()
+    assert store.read(VectorsOfRow("a", row, "new")).tolist() == chunks.tolist()
 
 
 def test_an_entry_that_shall_have_no_vector_has_none_of_the_new_model_either(store):
@@ -276,7 +277,7 @@ def test_entries_without_links_and_contents_lose_nothing(store):
     filled(store, *range(1, 6))
     assert switched(store)
     assert [one(store, EVERYONE, number) for number in range(1, 6)] == shown
-    assert store.vectors_of("a", [(None, uid(1))], "new")[None, uid(1)].vectors is not None
+    assert store.read(VectorsById("a", [(None, uid(1))], "new"))[None, uid(1)].vectors is not None
     assert store.count(EVERYONE, now=NOON) == 5
 
 

@@ -13,6 +13,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import VectorsOfRow
 from mnemic.store.values import Selection
 from tests.store.contract import (
     AGENT,
@@ -59,7 +60,7 @@ def stored(store, number, scope=EVERYONE):
 
 
 def vectors_of(store, number):
-    return store.vectors("a", rows_of(store)[number], "m").tolist()
+    return store.read(VectorsOfRow("a", rows_of(store)[number], "m")).tolist()
 
 
 def test_a_replacement_takes_everything_anew_but_the_time_of_creation(store):

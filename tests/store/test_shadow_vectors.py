@@ -6,11 +6,13 @@ import pytest
 
 from mnemic.errors import ReadOnlyError
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import VectorsById, VectorsOfRow
 from tests.store.contract import (
     AGENT,
     EVERYONE,
     added,
     changed,
+    contents_of,
     embedded,
     exported,
     forgotten,
@@ -53,7 +55,7 @@ def test_vectors_take_the_place_of_earlier_ones_of_the_model_alone(store, model,
     kept(store, 1, 2 * FIRST)
     assert held(store) == held(store, "third") == [1]
     assert store.switch_model("a", (model, 3)).result()
-    assert store.vectors("a", rows_of(store)[1], model).tolist() == vectors.tolist()
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], model)).tolist() == vectors.tolist()
 
 
 def test_they_are_no_changes_and_the_agents_own_vectors_stay_as_they_are(store):
@@ -64,7 +66,7 @@ def test_they_are_no_changes_and_the_agents_own_vectors_stay_as_they_are(store):
     assert (seq_of(store), store.revision(AGENT), store.stats(EVERYONE, now=NOON)) == before
     assert store.embedding_model("a") == ("m", 2)
     assert rows_since(store, None).vectors.tolist() == [[1, 0], [0, 1]]
-    assert store.vectors("a", rows_of(store)[1], "m").tolist() == [[1, 0]]
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == [[1, 0]]
 
 
 @pytest.mark.plain_text("PostgreSQL tells sealed ones from the agent's own by the model alone")
@@ -72,9 +74,9 @@ def test_they_are_in_no_export(store):
     added(store, "a", [numbered(1)])
     kept(store, 1)
     assert exported(store, model="other")[0].entry.embedding is None
-    assert store.vectors("a", rows_of(store)[1], "other").size == 0
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], "other")).size == 0
     wanted = (None, uid(1))
-    assert store.vectors_of("a", [wanted], "other")[wanted].vectors is None
+    assert store.read(VectorsById("a", [wanted], "other"))[wanted].vectors is None
 
 
 @pytest.mark.plain_text("sealed vectors of the agent's model are its own")
@@ -83,7 +85,7 @@ def test_the_vectors_of_a_model_that_becomes_the_agents_own_are_kept_apart(store
     kept(store, 1, np.array([[7, 7]], np.float32), model="m")
     rows = rows_of(store)
     assert rows_since(store, None).embedded == []  # the index still embeds both
-    contents = store.contents("a", list(rows.values()))
+    contents = contents_of(store, "a", list(rows.values()))
     store.add_embeddings("a", "m", contents, [np.ones((1, 2), np.float32)] * 2).result()
     assert rows_since(store, None).vectors.tolist() == [[1, 1], [1, 1]]
     assert dropped(store, "m") == 1

@@ -12,6 +12,7 @@ from tests.store.contract import (
     embedded_numbers,
     link_of,
     linked,
+    row_of,
     rows_of,
     rows_since,
     seq_of,
@@ -156,7 +157,7 @@ def test_supersessions_of_rows_in_another_state_come_with_the_active_ones(store)
 def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
     added(store, "a", [numbered(1, user_id="alice"), numbered(2)])
     rows = rows_of(store)
-    assert store.row_of(AGENT, uid(2), now=NOON) == rows[2]
-    assert store.row_of(AGENT, uid(1), now=NOON) is None
+    assert row_of(store, AGENT, uid(2), now=NOON) == rows[2]
+    assert row_of(store, AGENT, uid(1), now=NOON) is None
     store.soft_delete(AGENT, uid(2), NOON).result()
-    assert store.row_of(AGENT, uid(2), now=NOON) is None
+    assert row_of(store, AGENT, uid(2), now=NOON) is None

@@ -13,6 +13,14 @@ from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, 
 from mnemic.model.distinct import distinct_query
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import LogPosition, Store
+from mnemic.store.operations import (
+    EntriesById,
+    EntriesByRow,
+    StoredEntries,
+    Successors,
+    VectorsById,
+    VectorsOfRow,
+)
 from mnemic.store.values import StoredLink
 from tests.store.contract import (
     AGENT,
@@ -23,14 +31,17 @@ from tests.store.contract import (
     MODEL,
     added,
     adding,
+    contents_of,
     counted,
     embedded,
+    entries_by_id,
     erases,
     exported,
     gathered,
     link_of,
     linked,
     one,
+    row_of,
     rows_of,
     seq_of,
     settled,
@@ -74,12 +85,14 @@ def figures(store, scope):
 
 
 READS = {
-    "get": lambda store, scope: store.get(scope, [uid(1)], now=NOON),
-    "located": lambda store, scope: store.located(scope, [uid(1)], now=NOON),
-    "get forgotten": lambda store, scope: store.get(
-        scope, [uid(3)], now=NOON, include_deleted=True
+    "get": lambda store, scope: entries_by_id(store, scope, [uid(1)], now=NOON),
+    "located": lambda store, scope: store.read(EntriesById(scope, [uid(1)], now=NOON)),
+    "get forgotten": lambda store, scope: entries_by_id(
+        store, scope, [uid(3)], now=NOON, include_deleted=True
     ),
-    "get_rows": lambda store, scope: store.get_rows(scope, list(rows_of(store).values()), now=NOON),
+    "get_rows": lambda store, scope: store.read(
+        EntriesByRow(scope, list(rows_of(store).values()), now=NOON)
+    ),
     "matching": lambda store, scope: store.matching(scope, EVERYTHING, MemoryFilter(), now=NOON),
     "matching forgotten": lambda store, scope: store.matching(
         scope, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON
@@ -87,7 +100,7 @@ READS = {
     "distinct": lambda store, scope: store.distinct(
         scope, EVERYTHING, distinct_query("session_id", None, 9, 0), now=NOON
     ),
-    "row_of": lambda store, scope: store.row_of(scope, uid(1), now=NOON),
+    "row_of": lambda store, scope: row_of(store, scope, uid(1), now=NOON),
     "page": lambda store, scope: store.page(scope, EVERYTHING, None, 9, now=NOON),
     "page forgotten": lambda store, scope: store.page(
         scope, EVERYTHING, None, 9, now=NOON, include_deleted=True
@@ -99,8 +112,8 @@ READS = {
     "link_ends": lambda store, scope: store.link_ends(
         scope, rows_of(store).get(1, 1), "both", None, now=NOON
     ),
-    "stored_after": lambda store, scope: store.stored_after(
-        scope, 0, 9, now=NOON, include_deleted=True, model="m"
+    "stored_after": lambda store, scope: store.read(
+        StoredEntries(scope, 0, 9, now=NOON, include_deleted=True, model="m")
     ),
     "links_within": lambda store, scope: store.links_within(scope, now=NOON, include_deleted=True),
 }
@@ -176,7 +189,7 @@ def pending(store, agent):
 
 
 def vectors_by_id(store, agent):
-    found = store.vectors_of(agent, {("alice", uid(1)), ("alice", uid(2))}, "m")
+    found = store.read(VectorsById(agent, {("alice", uid(1)), ("alice", uid(2))}, "m"))
     return {
         name: (state.version, None if state.vectors is None else state.vectors.tolist())
         for name, state in found.items()
@@ -184,7 +197,7 @@ def vectors_by_id(store, agent):
 
 
 def vectors(store, agent):
-    return store.vectors(agent, rows_of(store).get(1, 1), "m").tolist()
+    return store.read(VectorsOfRow(agent, rows_of(store).get(1, 1), "m")).tolist()
 
 
 OTHER = "other", VECTOR.shape[1]
@@ -202,7 +215,7 @@ AGENT_READS = {
     "users": lambda store, agent: store.users(agent, prefix=None, limit=9, offset=0, now=NOON),
     "stored_agent_id": lambda store, agent: store.stored_agent_id(agent),
     "embedding_model": lambda store, agent: store.embedding_model(agent),
-    "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
+    "contents": lambda store, agent: contents_of(store, agent, list(rows_of(store).values())),
     "vectors": vectors,
     "vectors_of": vectors_by_id,
     "position": lambda store, agent: store.position(agent),
@@ -242,15 +255,15 @@ METHODS = {
     **{name: lambda store, call=call: call(store, ALICE) for name, call in READS.items()},
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_WRITES.items()},
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
-    "get_rows": lambda store: store.get_rows(ALICE, [1], now=NOON),
-    "successors": lambda store: store.successors(ALICE, [1], now=NOON),
+    "get_rows": lambda store: store.read(EntriesByRow(ALICE, [1], now=NOON)),
+    "successors": lambda store: store.read(Successors(ALICE, [1], now=NOON)),
     "revision": lambda store: store.revision(ALICE),
     "position_and_revision": lambda store: store.position_and_revision(ALICE),
-    "contents": lambda store: store.contents("a", [1]),
+    "contents": lambda store: contents_of(store, "a", [1]),
     "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, [VECTOR]),
     "add nothing": lambda store: store.add("a", [], now=NOON),
     "add no embeddings": lambda store: store.add_embeddings("a", "m", {}, []),
-    "get nothing": lambda store: store.get(ALICE, [], now=NOON),
+    "get nothing": lambda store: entries_by_id(store, ALICE, [], now=NOON),
     "write_accesses": lambda store: store.write_accesses(),
     "erase": lambda store: store.erase(),
     "backup": lambda store: store.backup("never made"),

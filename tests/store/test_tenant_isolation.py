@@ -13,11 +13,13 @@ from tests.store.contract import (
     added,
     changed,
     embedded,
+    entries_by_id,
     link_of,
     linked,
     links_added,
     numbers,
     one,
+    row_of,
     seq_of,
 )
 from tests.support.clock import HOUR, NOON
@@ -131,7 +133,7 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
     store.restore(ALICE, uid(1), oldest=NOON, now=NOON).result()
     store.unlink(ALICE, uid(1), uid(2), None).result()
     assert numbers(store.delete(ALICE, uid(1)).result()) == [1]
-    bobs = store.get(BOB, [uid(1), uid(2)], now=NOON)
+    bobs = entries_by_id(store, BOB, [uid(1), uid(2)], now=NOON)
     assert [entry.content for entry in bobs.values()] == ["memory 1", "memory 2"]
     links = store.links(BOB, uid(1), "both", None, now=NOON)
     assert [(link.from_id, link.to_id, link.type) for link in links] == [
@@ -141,9 +143,9 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
 
 AMBIGUOUS = {
     "get": lambda store: one(store, EVERYONE, 1),
-    "get several": lambda store: store.get(EVERYONE, [uid(2), uid(1)], now=NOON),
+    "get several": lambda store: entries_by_id(store, EVERYONE, [uid(2), uid(1)], now=NOON),
     "get forgotten": lambda store: one(store, EVERYONE, 1, include_deleted=True),
-    "row": lambda store: store.row_of(EVERYONE, uid(1), now=NOON),
+    "row": lambda store: row_of(store, EVERYONE, uid(1), now=NOON),
     "update": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
     "forget": lambda store: store.soft_delete(EVERYONE, uid(1), NOON).result(),
     "restore": lambda store: store.restore(EVERYONE, uid(3), oldest=NOON, now=NOON).result(),

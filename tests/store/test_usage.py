@@ -16,6 +16,7 @@ from tests.store.contract import (
     added,
     adding,
     changed,
+    entries_by_id,
     exported,
     settled,
 )
@@ -267,7 +268,7 @@ class Usage(RuleBasedStateMachine):
     def update(self, user, number, size, limit):
         scope = Scope("a", user)
         sizes = dict(self.sizes)
-        stored = self.store.get(scope, [uid(number)], now=NOON)
+        stored = entries_by_id(self.store, scope, [uid(number)], now=NOON)
         if stored:
             sizes[user, number] = size + 1
         update = MemoryEntryUpdate(content="y" * (size + 1))

@@ -2,6 +2,7 @@
 
 from mnemic.model import LinkType, MemoryStatus, Scope
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.operations import EntriesById, StoredEntries
 
 
 class Net:
@@ -9,11 +10,13 @@ class Net:
 
     def __init__(self, store, agent, now):
         everyone, self.now = Scope(agent, all_users=True), now
-        stored = store.stored_after(everyone, 0, 10_000, now=now, include_deleted=True, model=None)
+        stored = store.read(
+            StoredEntries(everyone, 0, 10_000, now=now, include_deleted=True, model=None)
+        )
         entries = [each.entry for each in stored]
         located = {
-            (entry.user_id, entry.id): store.located(
-                Scope(agent, entry.user_id), [entry.id], now=now, include_deleted=True
+            (entry.user_id, entry.id): store.read(
+                EntriesById(Scope(agent, entry.user_id), [entry.id], now=now, include_deleted=True)
             )[entry.id].row
             for entry in entries
         }

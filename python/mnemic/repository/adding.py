@@ -15,6 +15,7 @@ from mnemic.reporting.progress import Report, silent
 from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Part, Shared
+from mnemic.store.operations import EntriesByRow
 from mnemic.store.values import Selection, WriteResult
 
 
@@ -151,7 +152,9 @@ class Adder(Part):
         await self._telemetry.updated(changed, content_changed=False)
 
     def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
-        return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
+        return self._store.read(
+            EntriesByRow(self._everyone, rows, now=self._now(), include_deleted=True)
+        )
 
 
 def _is_sealed_now(stored: WriteResult) -> bool:

@@ -17,6 +17,7 @@ from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.secret_scan import SecretScan
 from mnemic.store.fingerprints import fingerprints
+from mnemic.store.operations import StoredEntries
 from mnemic.store.values import StoredEntry
 
 BLOCK: Final = 256
@@ -278,13 +279,10 @@ class Audit(Part):
 
     def _batches(self) -> Iterator[list[StoredEntry]]:
         row = 0
-        while batch := self._store.stored_after(
-            self._scope,
-            row,
-            BATCH,
-            now=self._moment,
-            include_deleted=True,
-            model=self._model,
+        while batch := self._store.read(
+            StoredEntries(
+                self._scope, row, BATCH, now=self._moment, include_deleted=True, model=self._model
+            ),
             deadline=self._request.deadline,
         ):
             yield batch

@@ -4,7 +4,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,6 +16,7 @@ from mnemic.model.search import Search
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
+from mnemic.store.operations import BEFORE_EXPIRY
 from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 from mnemic.threads.locks import InnerLock
@@ -35,9 +35,6 @@ _SMALL_SHARE: Final = 4
 """A user's memories are loaded alone if they are at most 1/n of the agent's."""
 
 _MAX_COUNTS: Final = 1_024
-
-_BEFORE_EXPIRY: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""A time at which no memory has expired."""
 
 
 class Selection(NamedTuple):
@@ -227,7 +224,7 @@ class _Counts:
             is_near = 8 * off <= known if limit is None else abs(known - limit) > off
             if is_near:
                 return known
-        count = self._store.count(scope, now=_BEFORE_EXPIRY)
+        count = self._store.count(scope, now=BEFORE_EXPIRY)
         with self._lock:
             self._known[scope] = count, seq
             self._known.move_to_end(scope)
@@ -272,4 +269,4 @@ def loads_on_opening(store: Store, agent_id: str, search_in: SearchIn) -> bool:
     if search_in == "memory" or not store.searches_vectors:
         return True
     everybody = Scope(agent_id, all_users=True)
-    return search_in == "auto" and store.count(everybody, now=_BEFORE_EXPIRY) <= SMALL_AGENT
+    return search_in == "auto" and store.count(everybody, now=BEFORE_EXPIRY) <= SMALL_AGENT

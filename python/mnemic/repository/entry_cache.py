@@ -12,6 +12,7 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.base import Store
+from mnemic.store.operations import EntriesById, EntriesByRow
 from mnemic.store.values import EntryRow, LogPosition
 from mnemic.threads.locks import InnerLock
 
@@ -56,7 +57,7 @@ class EntryCache:
                 one id.
         """
         if scope.all_users:  # only the store can detect an id of several users
-            read = self._store.located(scope, ids, now=now)
+            read = self._store.read(EntriesById(scope, ids, now=now))
             return {key: EntryRow(row, entry.detached()) for key, (row, entry) in read.items()}
         names = {entry_id: (scope.user_id, entry_id.bytes) for entry_id in ids}
         position, rows, kept = self._cached_by_name(
@@ -65,7 +66,7 @@ class EntryCache:
         found = _detached(kept, scope, now)
         missing = [entry_id for entry_id, name in names.items() if name not in rows]
         if missing:
-            read = self._store.located(scope, missing, now=now)
+            read = self._store.read(EntriesById(scope, missing, now=now))
             found |= self._insert(position, dict(read.values()))
             rows |= {names[key]: row for key, (row, _) in read.items()}
         located = ((key, rows.get(name)) for key, name in names.items())
@@ -94,7 +95,7 @@ class EntryCache:
         found = _detached(kept, scope, now)
         missing = [row for row in wanted if row not in kept]
         if missing:
-            read = self._store.get_rows(scope, missing, now=now, deadline=deadline)
+            read = self._store.read(EntriesByRow(scope, missing, now=now), deadline=deadline)
             # Rows of an older position, where the store became unreachable just now, are not kept.
             is_stale = self._store.stale_since(self._agent_id, begun) is not None
             is_kept = MAX_SHARE * len(missing) <= self._size and not is_stale

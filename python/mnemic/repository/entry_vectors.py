@@ -8,6 +8,7 @@ from mnemic.model import KEYWORD, MemoryEntry, Scope
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.parts import Part
+from mnemic.store.operations import EntriesById, VectorsById, VectorsOfRow
 from mnemic.store.values import EntryVectors, OwnedId
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -36,7 +37,7 @@ class EntryVectorReader(Part):
         done: dict[OwnedId, MemoryEntry] = {}
         waiting = {_name(entry): entry for entry in entries}
         for _ in range(MAX_ROUNDS):
-            found = self._store.vectors_of(self._agent_id, waiting.keys(), model)
+            found = self._store.read(VectorsById(self._agent_id, waiting.keys(), model))
             for name, entry in waiting.items():
                 if _is_of(entry, found.get(name)):
                     done[name] = _with_vectors(entry, found[name], model)
@@ -51,9 +52,9 @@ class EntryVectorReader(Part):
         read: dict[OwnedId, MemoryEntry] = {}
         for user_id, entry_id in names:
             scope = Scope(self._agent_id, user_id)
-            found = self._store.get(scope, [entry_id], now=now, include_deleted=True)
+            found = self._store.read(EntriesById(scope, [entry_id], now, include_deleted=True))
             if entry_id in found:
-                read[user_id, entry_id] = found[entry_id]
+                read[user_id, entry_id] = found[entry_id].entry
         return read
 
     def like(self, search: Search, row: int) -> Search:
@@ -62,7 +63,7 @@ class EntryVectorReader(Part):
         With an embedder, a memory that lacks its vector is embedded.
         """
         model = self._models.now
-        stored = self._store.vectors(self._agent_id, row, model.name)
+        stored = self._store.read(VectorsOfRow(self._agent_id, row, model.name))
         may_be_embedded = model.embedder is not None and len(stored) == 0 and search.text
         if stored.any() or may_be_embedded:
             is_given = model.embedder is None

@@ -43,6 +43,7 @@ from mnemic.repository.export_format import (
     parse_record,
 )
 from mnemic.store import Store
+from mnemic.store.operations import EntriesById, StoredEntries
 from mnemic.store.row_codec import check_size
 from mnemic.store.values import StoredEntry, StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
@@ -385,13 +386,15 @@ class ExportSelection(NamedTuple):
 
     def after(self, store: Store, row: int, limit: int = BATCH) -> list[StoredEntry]:
         """Return the first memories of this part after a row, in the order of storing."""
-        return store.stored_after(
-            self.scope,
-            row,
-            limit,
-            now=self.now,
-            include_deleted=self.include_deleted,
-            model=self.model,
+        return store.read(
+            StoredEntries(
+                self.scope,
+                row,
+                limit,
+                now=self.now,
+                include_deleted=self.include_deleted,
+                model=self.model,
+            )
         )
 
 
@@ -529,7 +532,7 @@ class Importer:
         """Return those of these ids that a user already has."""
         own = Scope(self._scope.agent_id, user_id)
         found = await run_blocking(
-            lambda: self._store.get(own, ids, now=now, include_deleted=True), self._store
+            lambda: self._store.read(EntriesById(own, ids, now, include_deleted=True)), self._store
         )
         return found.keys()
 

@@ -52,6 +52,7 @@ from mnemic.repository.parts import Part, Shared
 from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.store import LogPosition, Store
+from mnemic.store.operations import EntriesById, EntriesByRow
 from mnemic.store.values import LinkEnd
 from mnemic.threads.locks import InnerLock
 
@@ -514,15 +515,14 @@ class Finder(Part):
     def row_of(self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False) -> int | None:
         """Return the row of an active memory of a scope, or of a present one if requested."""
         now = self._now()
-        if not include_inactive:
-            return self._store.row_of(scope, entry_id, now=now)
-        found = self._store.located(scope, [entry_id], now=now, include_deleted=True)
+        wanted = EntriesById(scope, [entry_id], now, include_deleted=include_inactive)
+        found = self._store.read(wanted)
         return next((row for row, entry in found.values() if entry.is_present(now)), None)
 
     def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         """Return the present memories of these rows in a scope, whatever their status."""
         now = self._now()
-        found = self._store.get_rows(scope, rows, now=now, include_deleted=True)
+        found = self._store.read(EntriesByRow(scope, rows, now=now, include_deleted=True))
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
 
     def link_ends(
@@ -709,8 +709,9 @@ class Finder(Part):
         page = sync.index.rank(search, inputs)
 
         def read(rows: list[int], deadline: float | None) -> dict[int, MemoryEntry]:
-            return self._store.get_rows(
-                inputs.scope, rows, now=moment.now, include_deleted=True, deadline=deadline
+            return self._store.read(
+                EntriesByRow(inputs.scope, rows, now=moment.now, include_deleted=True),
+                deadline=deadline,
             )
 
         entries, is_cut = _in_time([hit.row for hit in page.ranked], moment, read)

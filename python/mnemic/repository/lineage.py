@@ -13,6 +13,7 @@ from mnemic.model.results import Lineage
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.parts import Part
 from mnemic.store import Store
+from mnemic.store.operations import EntriesById, Successors
 
 MAX_STEPS = 64
 """Most reads in each direction of a chain; older versions, and later rivals, are not read."""
@@ -116,8 +117,9 @@ class _VersionChains:
         wanted = list(ids)
         if not wanted:
             return
-        found = self._store.located(
-            self._scope, wanted, now=self._now, include_deleted=True, deadline=self._deadline
+        found = self._store.read(
+            EntriesById(self._scope, wanted, now=self._now, include_deleted=True),
+            deadline=self._deadline,
         )
         for entry_id, (row, entry) in found.items():
             self._known[entry_id], self._rows[entry_id] = entry, row
@@ -133,8 +135,8 @@ class _VersionChains:
             check_deadline(self._deadline)
             if not rows:
                 break
-            found = self._store.successors(
-                self._scope, rows, now=self._now, deadline=self._deadline
+            found = self._store.read(
+                Successors(self._scope, rows, now=self._now), deadline=self._deadline
             )
             rows = []
             for row, entry in found.items():

@@ -14,8 +14,10 @@ from mnemic.errors import (
     StoreBusyError,
     StoreFullError,
 )
+from mnemic.model import Scope
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
+from mnemic.store.operations import BEFORE_EXPIRY, EntriesByRow
 from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
@@ -207,7 +209,9 @@ class MissingVectors:
                 return
 
     def _embed_rows(self, rows: list[int]) -> None:
-        contents = self._store.contents(self._agent_id, rows)
+        everyone = Scope(self._agent_id, all_users=True)
+        entries = self._store.read(EntriesByRow(everyone, rows, BEFORE_EXPIRY))
+        contents = {row: entry.content for row, entry in entries.items()}
         vectors = self._embedder.embed_contents(list(contents.values()))
         self._store.add_embeddings(self._agent_id, self._embedder.model, contents, vectors).result()
         for row in rows:

@@ -17,6 +17,7 @@ from mnemic.model.search import DefaultFloors, EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_cache import QueryCache, key_of
 from mnemic.repository.vector_model import VectorModel
+from mnemic.store.operations import VectorsOfRow
 from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import LoopTurn, current_turn
 
@@ -359,7 +360,7 @@ class QueryVectors(Part):
         return found
 
     def _stored(self, row: int, embedder: ValidatedEmbedder) -> Float32Array | None:
-        stored = self._store.vectors(self._agent_id, row, embedder.model)
+        stored = self._store.read(VectorsOfRow(self._agent_id, row, embedder.model))
         return stored if len(stored) else None  # it may still lack them
 
     def _texts(

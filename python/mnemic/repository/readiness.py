@@ -16,6 +16,7 @@ from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
+from mnemic.store.operations import EntriesById
 
 
 class Readiness(Part):
@@ -108,7 +109,7 @@ class Readiness(Part):
         return self._finder.stale_since is not None
 
     def _read(self, scope: Scope, ids: list[UUID], now: datetime) -> list[MemoryEntry]:
-        located = self._store.located(scope, ids, now=now, include_deleted=True)
+        located = self._store.read(EntriesById(scope, ids, now=now, include_deleted=True))
         return [entry for _, entry in located.values()]
 
     def _known(self, scope: Scope, ids: list[UUID]) -> list[MemoryEntry]:

@@ -17,6 +17,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
 from mnemic.store.fingerprints import fingerprints
+from mnemic.store.operations import StoredEntries
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -323,8 +324,8 @@ class RecallGuard(Part):
         """Return whether a memory was stored with an idempotency key: the new one is a retry."""
         if key is None:
             return False
-        stored = self._store.stored_after(
-            scope, row - 1, 1, now=self._now(), include_deleted=True, model=None
+        stored = self._store.read(
+            StoredEntries(scope, row - 1, 1, now=self._now(), include_deleted=True, model=None)
         )
         return any(one.row == row and one.key == key for one in stored)
 

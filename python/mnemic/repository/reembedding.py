@@ -28,6 +28,7 @@ from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.vector_model import VectorModel
+from mnemic.store.operations import EntriesByRow
 from mnemic.store.values import Model
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event
@@ -244,7 +245,9 @@ class VectorFilling(Part):
         """Embed rows together; if they are long or the embedder fails, in ever smaller parts."""
         if self._job.stopped.is_set():
             raise StoppedError
-        entries = self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
+        entries = self._store.read(
+            EntriesByRow(self._everyone, rows, now=self._now(), include_deleted=True)
+        )
         characters = sum(len(entry.content) for entry in entries.values())
         if len(rows) == 1 or characters <= CHARACTERS_AT_ONCE:
             try:
@@ -533,5 +536,7 @@ class Reembedding(Part):
 
     def _ids(self, rows: list[int]) -> tuple[UUID, ...]:
         everyone = Scope(self._agent_id, all_users=True)
-        found = self._store.get_rows(everyone, rows, now=self._now(), include_deleted=True)
+        found = self._store.read(
+            EntriesByRow(everyone, rows, now=self._now(), include_deleted=True)
+        )
         return tuple(found[row].id for row in rows if row in found)

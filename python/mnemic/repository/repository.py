@@ -84,6 +84,7 @@ from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.store import open_store
 from mnemic.store.change_listeners import ChangeListener
+from mnemic.store.operations import EntriesById
 from mnemic.store.values import EntryRow, Selection
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -363,7 +364,8 @@ class Repository:
         started, now = time.perf_counter(), self.now()
         if flag("include_forgotten", include_deleted):
             found = await run_blocking(
-                lambda: self._store.located(scope, ids, now=now, include_deleted=True), self._store
+                lambda: self._store.read(EntriesById(scope, ids, now=now, include_deleted=True)),
+                self._store,
             )
         elif len(ids) <= _FEW_IDS:
             found = self._cache.get(scope, ids, now)
@@ -559,14 +561,14 @@ class Repository:
         """Return the memories with these ids in a scope, in any state, without counting that."""
         self.limits.require_storing()
         found = await run_blocking(
-            lambda: self._store.located(scope, ids, now=self.now(), include_deleted=True),
+            lambda: self._store.read(EntriesById(scope, ids, now=self.now(), include_deleted=True)),
             self._store,
         )
         return {entry_id: entry for entry_id, (_, entry) in found.items()}
 
     async def locate(self, scope: Scope, entry_id: UUID) -> EntryRow | None:
         """Return a memory of a scope and its row without counting that as an access."""
-        return self._store.located(scope, [entry_id], now=self.now()).get(entry_id)
+        return self._store.read(EntriesById(scope, [entry_id], now=self.now())).get(entry_id)
 
     async def touch(
         self, scope: Scope, ids: Sequence[UUID], expires_at: object | None = None

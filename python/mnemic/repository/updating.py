@@ -23,6 +23,7 @@ from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
+from mnemic.store.operations import EntriesById
 from mnemic.store.values import UpdatedEntries
 from mnemic.threads.sync_bridge import arrived
 
@@ -71,8 +72,8 @@ class Updater(Part):
         validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)
         now = self._now()
         if update.is_empty and not own.are_given:
-            unchanged = self._store.get(scope, [entry_id], now=now).get(entry_id)
-            return None if unchanged is None else _of_version(unchanged, if_version)
+            found = self._store.read(EntriesById(scope, [entry_id], now))
+            return _of_version(found[entry_id].entry, if_version) if found else None
         is_pending, sealing = False, _Sealing(self._store)
 
         async def write() -> MemoryEntry | None:

@@ -13,6 +13,7 @@ from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Progress, Report, reporting
 from mnemic.repository.parts import Part
+from mnemic.store.operations import EntriesByRow, VectorsById
 from mnemic.threads.sync_bridge import run_blocking
 
 PAGE: Final = 65_536
@@ -131,9 +132,9 @@ class VectorIndexReader(Part):
         model = self._models.now.stored_name
         if model is None:
             return {}
-        entries = self._store.get_rows(self._everyone, rows, now=self._now())
+        entries = self._store.read(EntriesByRow(self._everyone, rows, now=self._now()))
         owned = {(entry.user_id, entry.id): row for row, entry in entries.items()}
-        found = self._store.vectors_of(self._everyone.agent_id, owned.keys(), model)
+        found = self._store.read(VectorsById(self._everyone.agent_id, owned.keys(), model))
         return {
             owned[name]: each.vectors for name, each in found.items() if each.vectors is not None
         }

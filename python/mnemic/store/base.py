@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from mnemic.arrays import Float32Array, Int64Array
@@ -32,25 +32,24 @@ from mnemic.model.rows import Record, RowBatch, State
 from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.change_listeners import ChangeListener
+from mnemic.store.operations import Read
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.values import (
     AccessCount,
     AccessedRows,
-    EntryRow,
-    EntryVectors,
     LinkEnd,
     LogPosition,
     Model,
-    OwnedId,
     ReembeddingProgress,
     Selection,
-    StoredEntry,
     StoredLink,
     UpdatedEntries,
     WriteResult,
 )
 from mnemic.store.vector_search import VectorSearch
+
+Result = TypeVar("Result")
 
 
 class UsageReads(Protocol):
@@ -618,6 +617,10 @@ class Store(
         StoreError: By any method; its subclasses name the problem with the file or the disk.
     """
 
+    def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
+        """Carry out a read."""
+        ...
+
     is_remote: bool
     """Whether each read is a round trip to a server, and rows are held here for searches."""
 
@@ -654,50 +657,6 @@ class Store(
         Made on first use. `close` shuts it down without waiting for its work, which then fails
         with StoreClosedError where it still uses the store.
         """
-        ...
-
-    def get(
-        self,
-        scope: Scope,
-        ids: Sequence[UUID],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[UUID, MemoryEntry]:
-        """Return the entries with these ids in the scope, without their embeddings.
-
-        Args:
-            scope: The scope.
-            ids: Ids; unknown ids are omitted from the result.
-            now: Entries expired by now are omitted.
-            include_deleted: Also return deleted, expired, archived and superseded entries.
-            deadline: See above.
-        """
-        ...
-
-    def located(
-        self,
-        scope: Scope,
-        ids: Sequence[UUID],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[UUID, EntryRow]:
-        """Return the entries of `get` with their rows."""
-        ...
-
-    def get_rows(
-        self,
-        scope: Scope,
-        rows: Sequence[int],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[int, MemoryEntry]:
-        """Return the entries of these rows in the scope; otherwise like `get`."""
         ...
 
     def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
@@ -844,39 +803,6 @@ class Store(
         """Return the other ends of the links of a row's entry, in the order of `links`."""
         ...
 
-    def successors(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
-    ) -> dict[int, MemoryEntry]:
-        """Return the entries of a scope that supersede one of these rows, by their own rows.
-
-        They have any status, and are neither deleted nor expired by now.
-        """
-        ...
-
-    def stored_after(
-        self,
-        scope: Scope,
-        row: int,
-        limit: int,
-        *,
-        now: datetime,
-        include_deleted: bool,
-        model: str | None,
-        deadline: float | None = None,
-    ) -> list[StoredEntry]:
-        """Return entries of a scope with any status, in the order they were stored.
-
-        Args:
-            scope: The scope.
-            row: Row of the last entry of the previous call; 0 for the first call.
-            limit: Maximum number of entries.
-            now: Entries expired by now count as deleted.
-            include_deleted: Whether to return deleted and expired entries too.
-            model: Attach the vectors of this model to entries that have some.
-            deadline: See above.
-        """
-        ...
-
     def links_within(
         self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
     ) -> list[StoredLink]:
@@ -918,29 +844,6 @@ class Store(
 
     def time_zone(self, agent_id: str) -> str | None:
         """Return the name of the time zone that came with the first entries; None before."""
-        ...
-
-    def contents(
-        self, agent_id: str, rows: Sequence[int], *, deadline: float | None = None
-    ) -> dict[int, str]:
-        """Return the contents of those of these rows that are active."""
-        ...
-
-    def vectors(self, agent_id: str, row: int, model: str) -> Float32Array:
-        """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
-        ...
-
-    def vectors_of(
-        self, agent_id: str, wanted: Collection[OwnedId], model: str
-    ) -> dict[OwnedId, EntryVectors]:
-        """Return the vectors of entries, in any state, by user and id, in one read.
-
-        Unknown ids are missing. Entries without vectors of the model have None.
-        """
-        ...
-
-    def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
-        """Return the row of an active entry, or None if the scope has no such entry."""
         ...
 
     def position(self, agent_id: str) -> LogPosition:

@@ -22,6 +22,7 @@ import psycopg
 from mnemic.errors import OutcomeUnknownError, StoreBusyError, StoreUnavailableError
 from tests.faults.history import index_problems
 from tests.faults.workload import DOORS, FORGOTTEN, LIVING, Log, PlainDoor, Worker
+from tests.store.contract import entries_by_id
 
 FAILED = 3
 HANGS = 120
@@ -82,7 +83,9 @@ def states(url, door):
     """Return content and state of every memory that is stored, by its id."""
     with psycopg.connect(url) as connection:
         ids = [key for (key,) in connection.execute("SELECT id FROM mnemic.agent_memory_entries")]
-    found = door.store.get(door.view.scope, ids, now=datetime.now(UTC), include_deleted=True)
+    found = entries_by_id(
+        door.store, door.view.scope, ids, now=datetime.now(UTC), include_deleted=True
+    )
     return {
         str(UUID(str(key))): (entry.content, FORGOTTEN if entry.is_forgotten else LIVING)
         for key, entry in found.items()

@@ -22,7 +22,7 @@ from mnemic.errors import (
 from mnemic.model import Scope
 from mnemic.store import open_store
 from mnemic.store.postgres import connections
-from tests.store.contract import added, adding, exported
+from tests.store.contract import added, adding, entries_by_id, exported
 from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy
 from tests.support.entries import numbered, uid
@@ -260,7 +260,7 @@ def test_accesses_of_an_agent_whose_memories_are_locked_hold_up_no_other_agent(s
     witness.execute("SELECT pg_advisory_unlock_all()")
     writing.result(PATIENCE)
     for agent in agents:
-        found = store.get(Scope(agent), [uid(1)], now=NOON)
+        found = entries_by_id(store, Scope(agent), [uid(1)], now=NOON)
         assert found[uid(1)].access_count == 1
 
 
@@ -284,7 +284,7 @@ def test_accesses_that_are_being_written_are_waited_for(store):
     assert not second.done()
     may_end.set()
     second.result(PATIENCE)
-    assert store.get(Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
+    assert entries_by_id(store, Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
     threads[0].join(PATIENCE)
 
 
@@ -296,7 +296,7 @@ def test_who_waits_for_accesses_cannot_cancel_them_and_nothing_is_logged(store, 
     assert not writing.cancel()  # as the end of an awaiting task tries
     witness.execute("SELECT pg_advisory_unlock_all()")
     writing.result(PATIENCE)
-    assert store.get(Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
+    assert entries_by_id(store, Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
     assert not caplog.records
 
 
@@ -317,7 +317,7 @@ def test_accesses_that_come_while_others_are_written_are_counted_once(store):
     run_together(touch, flush, flush)
     while store.has_pending_accesses("a", [row]):
         store.write_accesses().result(PATIENCE)
-    assert store.get(Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == sum(counts)
+    assert entries_by_id(store, Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == sum(counts)
 
 
 def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):

@@ -11,6 +11,7 @@ from mnemic.model import Scope
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.session import Connection, Session
+from tests.store.contract import row_of
 from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy
 from tests.support.embedders import WordEmbedder
@@ -72,7 +73,7 @@ def test_a_memory_is_stored_once_and_the_caller_sees_nothing_of_it(
 def test_reads_that_write_accesses_first_have_their_answer(memory, proxy):
     one = memory.add("an apple")
     store = memory.repository._store
-    store.touch("default", [store.row_of(Scope("default"), one.id, now=NOON)], NOON)
+    store.touch("default", [row_of(store, Scope("default"), one.id, now=NOON)], NOON)
     proxy.cut_after("COMMIT")
     assert store.write_accesses().result() is None
     assert proxy.cuts == 1

@@ -18,6 +18,7 @@ from mnemic.hyde import HydeEngine
 from mnemic.model import Scope
 from mnemic.store.postgres import connections, positions
 from mnemic.store.postgres.connections import Connections
+from tests.store.contract import entries_by_id, row_of
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.hyde import PlainModel
@@ -408,14 +409,14 @@ def test_accesses_during_an_outage_are_counted_once_the_server_is_back(server, c
     with filled(server.new_database()) as memory:
         store, ann = memory.repository._store, Scope("default", "ann")
         (one, *_) = memory.list(user_id="ann")
-        row = store.row_of(ann, one.id, now=NOON)
+        row = row_of(store, ann, one.id, now=NOON)
         server.stop("immediate")
         store.touch("default", [row], NOON)
         awaited(lambda: "Accesses were not written" in caplog.text, 30.0)
         store.touch("default", [row], NOON)
         server.start()
         store.write_accesses().result()
-        assert store.get(ann, [one.id], now=NOON)[one.id].access_count == 2
+        assert entries_by_id(store, ann, [one.id], now=NOON)[one.id].access_count == 2
 
 
 def test_a_read_waits_for_no_connection_beyond_its_deadline(database, monkeypatch):

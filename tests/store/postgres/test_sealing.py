@@ -25,6 +25,7 @@ from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
+from mnemic.store.operations import EntriesByRow, StoredEntries, VectorsById, VectorsOfRow
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.dialect import POSTGRES
@@ -38,10 +39,13 @@ from tests.store.contract import (
     EVERYONE,
     MODEL,
     added,
+    contents_of,
     counted,
     embedded,
+    entries_by_id,
     living_numbers,
     one,
+    row_of,
     rows_of,
     rows_since,
 )
@@ -232,7 +236,7 @@ def test_vectors_that_come_later_are_sealed(opening):
     vectors = np.array([VECTOR, VECTOR], np.float32)
     store.add_embeddings("a", "m", {rows[1]: "memory 1"}, [vectors]).result()
     assert shown(bytes_of(opening.url)) == set()
-    assert store.vectors("a", rows[1], "m").tolist() == vectors.tolist()
+    assert store.read(VectorsOfRow("a", rows[1], "m")).tolist() == vectors.tolist()
     assert store.rows_without_vectors("a", MODEL) == []
     assert store.embedding_model("a") == MODEL
 
@@ -308,19 +312,22 @@ def test_a_changed_memory_costs_itself_alone(two, opening, change, caplog):
     tamper(opening.url, TAMPERED[change])
     scope = ALICE if change == "user" else AGENT
     with pytest.raises(SealBrokenError) as raised:
-        two.get(scope, [uid(1)], now=NOON)
+        entries_by_id(two, scope, [uid(1)], now=NOON)
     assert raised.value.entry_id == uid(1)
     with caplog.at_level(logging.ERROR):
-        assert set(two.get_rows(EVERYONE, list(rows.values()), now=NOON)) == {rows[2], rows[3]}
+        assert set(two.read(EntriesByRow(EVERYONE, list(rows.values()), now=NOON))) == {
+            rows[2],
+            rows[3],
+        }
         assert {record[0] for record in indexed(two).records} == {rows[2], rows[3]}
     assert f"Failed to decrypt memory entry {uid(1)}" in caplog.text
     listed = two.page(EVERYONE, parse_filter(None), None, 10, now=NOON)
     assert {entry.id.int for entry in listed} == {2, 3}
     assert len(two.page(EVERYONE, parse_filter(None), None, 2, now=NOON)) == 2
-    stored = two.stored_after(EVERYONE, 0, 1, now=NOON, include_deleted=True, model="m")
+    stored = two.read(StoredEntries(EVERYONE, 0, 1, now=NOON, include_deleted=True, model="m"))
     assert len(stored) == 1
     assert counted(two, EVERYONE) == 2
-    assert two.contents("a", list(rows.values())).keys() == {rows[2], rows[3]}
+    assert contents_of(two, "a", list(rows.values())).keys() == {rows[2], rows[3]}
     stats = two.stats(EVERYONE, now=NOON)
     assert (stats.sealed_entries, stats.unreadable_entries) == (2, 1)
     with pytest.raises(SealBrokenError) as raised:
@@ -366,8 +373,8 @@ def test_a_changed_vector_is_similar_to_nothing(two, opening, change, caplog):
             assert found == expected
     assert f"Failed to decrypt memory entry {uid(1)}" in caplog.text
     with pytest.raises(SealBrokenError):
-        two.vectors("a", rows[1], "m")
-    assert two.vectors("a", rows[2], "m").tolist() == [[0, 1]]
+        two.read(VectorsOfRow("a", rows[1], "m"))
+    assert two.read(VectorsOfRow("a", rows[2], "m")).tolist() == [[0, 1]]
     with pytest.raises(SealBrokenError) as raised:
         two.verify()
     assert [problem.id for problem in raised.value.report.problems] == [uid(1)]
@@ -382,7 +389,7 @@ def test_a_vector_in_plain_text_beside_a_sealed_memory_is_not_read(two, opening)
     )
     for since in (None, 0):
         assert [0.25, 0.25] not in rows_since(two, since).vectors.tolist()
-    assert two.vectors("a", rows[1], "m").tolist() == [[1, 0]]
+    assert two.read(VectorsOfRow("a", rows[1], "m")).tolist() == [[1, 0]]
 
 
 # Without the key, and with another
@@ -391,18 +398,21 @@ def test_a_vector_in_plain_text_beside_a_sealed_memory_is_not_read(two, opening)
 def test_without_a_key_sealed_memories_are_not_there(two, opening):
     rows, plain = rows_of(two), opening(None)
     assert counted(plain, EVERYONE) == 1
-    assert plain.get(EVERYONE, [uid(1), uid(3)], now=NOON).keys() == {uid(3)}
-    assert plain.get_rows(EVERYONE, list(rows.values()), now=NOON).keys() == {rows[3]}
-    assert plain.row_of(AGENT, uid(1), now=NOON) is None
-    assert plain.vectors("a", rows[1], "m").size == 0
-    assert plain.vectors_of("a", [(None, uid(1))], "m") == {}
+    assert entries_by_id(plain, EVERYONE, [uid(1), uid(3)], now=NOON).keys() == {uid(3)}
+    assert plain.read(EntriesByRow(EVERYONE, list(rows.values()), now=NOON)).keys() == {rows[3]}
+    assert row_of(plain, AGENT, uid(1), now=NOON) is None
+    assert plain.read(VectorsOfRow("a", rows[1], "m")).size == 0
+    assert plain.read(VectorsById("a", [(None, uid(1))], "m")) == {}
     for since in (None, 0):
         batch = rows_since(plain, since)
         assert {record[0] for record in batch.records} == {rows[3]}
         assert set(batch.embedded) == {rows[3]}
     assert plain.rows_without_vectors("a", ("other", 2)) == [rows[3]]
-    assert plain.contents("a", list(rows.values())).keys() == {rows[3]}
-    assert len(plain.stored_after(EVERYONE, 0, 9, now=NOON, include_deleted=True, model="m")) == 1
+    assert contents_of(plain, "a", list(rows.values())).keys() == {rows[3]}
+    assert (
+        len(plain.read(StoredEntries(EVERYONE, 0, 9, now=NOON, include_deleted=True, model="m")))
+        == 1
+    )
     stats, known = plain.stats(EVERYONE, now=NOON), two.stats(EVERYONE, now=NOON)
     assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (1, 2, 2)
     assert stats.storage_bytes_used == known.storage_bytes_used
@@ -473,8 +483,8 @@ def test_stores_of_one_process_with_and_without_a_key_keep_apart(store, opening)
     assert shown(bytes_of(opening.url)) == set()
     indexed(store)
     rows = rows_of(store)
-    assert plain.get_rows(EVERYONE, list(rows.values()), now=NOON).keys() == {rows[9]}
-    assert len(store.get_rows(EVERYONE, list(rows.values()), now=NOON)) == 30
+    assert plain.read(EntriesByRow(EVERYONE, list(rows.values()), now=NOON)).keys() == {rows[9]}
+    assert len(store.read(EntriesByRow(EVERYONE, list(rows.values()), now=NOON))) == 30
 
 
 CHILD = """
@@ -630,7 +640,7 @@ def test_rotation_seals_everything_anew_and_changes_nothing_else(five, opening):
 
 def shown_of(store):
     """Return all that a store tells of its entries, with keys and vectors."""
-    stored = store.stored_after(EVERYONE, 0, 99, now=NOON, include_deleted=True, model="m")
+    stored = store.read(StoredEntries(EVERYONE, 0, 99, now=NOON, include_deleted=True, model="m"))
     batch = rows_since(store, None)
     return (
         [
@@ -655,7 +665,7 @@ def test_processes_with_both_keys_go_on_while_one_rotates(five, opening):
     assert five.end_rotation("a").result()
     added(other, "a", [secret(7)])
     update(other, 2, importance=0.75)
-    assert len(other.get_rows(EVERYONE, list(rows.values()), now=NOON)) == 5
+    assert len(other.read(EntriesByRow(EVERYONE, list(rows.values()), now=NOON))) == 5
     assert counted(other, EVERYONE) == counted(five, EVERYONE) == 7
     assert five.sealed_under_other_keys("a") == 0
     assert five.verify().ok
@@ -670,7 +680,7 @@ def test_rows_that_are_held_sealed_under_a_former_key_are_read_again(five, caplo
     five._codec.keyring.refreshed("a")
     with caplog.at_level(logging.ERROR):
         for _ in range(2):
-            assert len(five.get_rows(EVERYONE, rows, now=NOON)) == 5
+            assert len(five.read(EntriesByRow(EVERYONE, rows, NOON))) == 5
     assert caplog.text == ""
     held = five._database.cached.of("a").of(rows)
     assert len(held) == 5
@@ -921,6 +931,8 @@ def test_an_import_over_a_sealed_memory_keeps_its_time_and_opens(opening):
     assert one(store, AGENT, 1).content == "Imported"
     assert [
         one.key
-        for one in store.stored_after(Scope("a"), 0, 9, now=NOON, include_deleted=True, model="m")
+        for one in store.read(
+            StoredEntries(Scope("a"), 0, 9, now=NOON, include_deleted=True, model="m")
+        )
     ] == ["k"]
     assert store.verify().ok

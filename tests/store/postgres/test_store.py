@@ -13,6 +13,7 @@ from mnemic.errors import InvalidEntryError, StoreError, StoreFileError, StoreUn
 from mnemic.model import MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
+from mnemic.store.operations import VectorsOfRow
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import numbered
@@ -164,7 +165,7 @@ def test_vectors_come_back_bit_for_bit_however_they_were_written(database):
             for at, vector in enumerate(vectors)
         ]
         rows = store.add("a", new, now=NOON).result().rows
-        found = [store.vectors("a", row, "m")[0] for row in rows]
+        found = [store.read(VectorsOfRow("a", row, "m"))[0] for row in rows]
         assert np.stack(found).tobytes() == vectors.tobytes()
     loaded = store.rows_since("a", ("m", 7), None)
     assert loaded.vectors[-50:].tobytes() == vectors.tobytes()

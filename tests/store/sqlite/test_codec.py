@@ -18,6 +18,7 @@ from tests.store.contract import (
     MODEL,
     added,
     changed,
+    contents_of,
     embedded,
     exported,
     matched,
@@ -117,7 +118,7 @@ def answers(store):
         "exported": [(each.entry, each.key) for each in exported(store, model="m")],
         "stats": (stats.storage_bytes_used, stats.top_tags, stats.active_entries),
         "used": store.used_bytes("a"),
-        "contents": store.contents("a", list(rows_of(store).values())),
+        "contents": contents_of(store, "a", list(rows_of(store).values())),
         "records": [record[: 1 + len(COLUMN_NAMES)] for record in batch.records],
         "vectors": batch.vectors.tolist(),
         "changes": [len(rows_since(store, at).records) for at in range(4)],
@@ -180,7 +181,7 @@ def test_a_file_of_another_codec_is_damaged_to_this_one(tmp_path):
     try:
         for read in (
             lambda: one(store, AGENT, 1),
-            lambda: store.contents("a", [1]),
+            lambda: contents_of(store, "a", [1]),
             lambda: rows_since(store, None, model=MODEL),
         ):
             with pytest.raises(StoreCorruptError, match="cannot be read"):

@@ -5,6 +5,7 @@ import pytest
 from mnemic.errors import DeadlineExceededError
 from mnemic.model import MemoryFilter, deadline
 from mnemic.store import changes
+from mnemic.store.operations import EntriesByRow, StoredEntries
 from mnemic.store.sqlite import hardening
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import AGENT, EVERYTHING, MODEL, added, changed
@@ -47,9 +48,11 @@ READS = {
     "matching": lambda store, at: store.matching(
         AGENT, EVERYTHING, MemoryFilter(), now=NOON, deadline=at
     ),
-    "get_rows": lambda store, at: store.get_rows(AGENT, range(1, SOME), now=NOON, deadline=at),
-    "stored_after": lambda store, at: store.stored_after(
-        AGENT, 0, SOME, now=NOON, include_deleted=True, model=None, deadline=at
+    "get_rows": lambda store, at: store.read(
+        EntriesByRow(AGENT, range(1, SOME), now=NOON), deadline=at
+    ),
+    "stored_after": lambda store, at: store.read(
+        StoredEntries(AGENT, 0, SOME, now=NOON, include_deleted=True, model=None), deadline=at
     ),
     "rows_since": lambda store, at: store.rows_since("a", MODEL, 0, deadline=at),
 }

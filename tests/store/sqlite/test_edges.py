@@ -25,6 +25,7 @@ from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.sqlite.transactions import FileTransactions
+from tests.store.contract import entries_by_id
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -70,7 +71,7 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
     store.touch("aide", stored.rows, NOON)
     store.close()
     store = SqliteStore(path)
-    kept = store.get(AGENT, stored.ids, now=NOON)[stored.ids[0]]
+    kept = entries_by_id(store, AGENT, stored.ids, now=NOON)[stored.ids[0]]
     store.close()
     assert kept.access_count >= 1
 

@@ -17,6 +17,7 @@ from mnemic.errors import (
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, Scope, distinct
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import EntriesByRow, Successors, VectorsById, VectorsOfRow
 from mnemic.store.row_codec import PlainRowCodec, UsedKey
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
@@ -28,6 +29,7 @@ from tests.store.contract import (
     MODEL,
     added,
     changed,
+    contents_of,
     embedded,
     embedded_numbers,
     exported,
@@ -37,6 +39,7 @@ from tests.store.contract import (
     matched,
     one,
     paged,
+    row_of,
     rows_of,
     rows_since,
     seq_of,
@@ -126,7 +129,7 @@ def test_vectors_of_sealed_entries_are_sealed_one_by_one(store, path):
     assert len(blobs) == 2
     for blob, part in zip(blobs, parts, strict=True):
         assert part.tobytes() not in blob
-    assert store.vectors("a", rows_of(store)[1], "m").tolist() == [[1, 2], [3, 4]]
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == [[1, 2], [3, 4]]
     assert rows_since(store, None).vectors.tolist() == [[1, 2], [3, 4]]
 
 
@@ -140,7 +143,9 @@ def test_sealed_entries_are_listed_filtered_and_counted_like_others(store):
     assert [
         (each.value, each.count) for each in store.distinct(EVERYONE, EVERYTHING, query, now=NOON)
     ] == [(SECRET, 2)]
-    assert store.contents("a", list(rows_of(store).values())).keys() == set(rows_of(store).values())
+    assert contents_of(store, "a", list(rows_of(store).values())).keys() == set(
+        rows_of(store).values()
+    )
     assert [stored.key for stored in exported(store)] == ["k1", "k2", "k3", None]
     stats = store.stats(EVERYONE, now=NOON)
     assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (4, 2, 0)
@@ -243,7 +248,7 @@ def test_a_replacement_that_is_not_sensitive_leaves_nothing_of_the_sealed_one(st
     found = one(store, AGENT, 1)
     assert (found.content, found.sensitive, found.is_encrypted) == ("not marked", False, False)
     assert not is_sealed(path, 1)
-    assert store.vectors("a", rows_of(store)[1], "m").size == 0
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).size == 0
     assert added(store, "a", [secret(2, content=f"{SECRET} 1")], ["k"]).ids == [uid(1)]
     assert store.verify().ok
 
@@ -270,7 +275,7 @@ def test_an_update_seals_everything_that_was_plain(store, path):
     assert left_in(path.parent, [SECRET]) != {}
     entry = sealed_by_update(store, 1)
     assert (entry.is_encrypted, entry.sensitive, entry.version) == (True, True, 2)
-    assert store.vectors("a", row, "m").tolist() == [[5, 6], [7, 8]]
+    assert store.read(VectorsOfRow("a", row, "m")).tolist() == [[5, 6], [7, 8]]
     assert store.rows_to_embed("a", ("other", 3), 0, 9)[0] == row
     assert store.erase().result()
     floats = [np.array(part, "<f4").tobytes() for part in ((5, 6), (7, 8), (9, 10, 11))]
@@ -340,15 +345,19 @@ def test_without_a_key_sealed_entries_are_invisible_and_counted(opening):
     assert one(blind, AGENT, 1, include_deleted=True) is None
     rows = list(rows_of(opening()).values())
     assert len(rows) == 4
-    assert {entry.id.int for entry in blind.get_rows(EVERYONE, rows, now=NOON).values()} == {2, 4}
-    assert len(blind.contents("a", rows)) == 2
+    assert {
+        entry.id.int for entry in blind.read(EntriesByRow(EVERYONE, rows, now=NOON)).values()
+    } == {2, 4}
+    assert len(contents_of(blind, "a", rows)) == 2
     assert [stored.entry.id.int for stored in exported(blind, model="m")] == [2, 4]
     assert matched(blind, where={"content": {"contains": "e"}}) == [2, 4]
-    assert blind.row_of(AGENT, uid(1), now=NOON) is None
+    assert row_of(blind, AGENT, uid(1), now=NOON) is None
     assert living_numbers(rows_since(blind, None)) == {2, 4}
     assert embedded_numbers(rows_since(blind, 0)) == {2}
-    assert blind.vectors("a", rows[0], "m").size == 0
-    assert blind.vectors_of("a", {(None, uid(1)), (None, uid(2))}, "m").keys() == {(None, uid(2))}
+    assert blind.read(VectorsOfRow("a", rows[0], "m")).size == 0
+    assert blind.read(VectorsById("a", {(None, uid(1)), (None, uid(2))}, "m")).keys() == {
+        (None, uid(2))
+    }
     stats = blind.stats(EVERYONE, now=NOON)
     assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (2, 2, 2)
     assert stats.storage_bytes_used == opening().stats(EVERYONE, now=NOON).storage_bytes_used
@@ -566,9 +575,9 @@ def test_it_is_left_out_of_what_an_index_reads_and_logged(tampered, caplog):
 def test_it_is_left_out_of_reads_of_many_rows_and_logged(tampered, path, caplog):
     store, _ = tampered
     rows = [row for (row,) in run(path, "SELECT row FROM agent_memory_entries")]
-    found = store.get_rows(EVERYONE, rows, now=NOON)
+    found = store.read(EntriesByRow(EVERYONE, rows, now=NOON))
     assert {entry.id.int for entry in found.values()} == OTHERS
-    assert len(store.contents("a", rows)) == 3
+    assert len(contents_of(store, "a", rows)) == 3
     check_log(caplog)
 
 
@@ -760,7 +769,7 @@ def test_a_damaged_vector_leaves_its_entry_to_be_found_by_words(
     assert one(store, AGENT, 1).content == f"{SECRET} 1"
     assert any(f"{LOG} {uid(1)}: " in record.getMessage() for record in caplog.records)
     with pytest.raises(StoreCorruptError):
-        store.vectors("a", rows[0], "m")
+        store.read(VectorsOfRow("a", rows[0], "m"))
     with pytest.raises(SealBrokenError) as raised:
         store.verify()
     assert raised.value.entry_id == uid(1)
@@ -917,7 +926,9 @@ def test_a_superseded_and_a_linked_sealed_entry_are_as_others(store):
     linked(store, 2, 3)
     assert [link.to_id for link in store.links(AGENT, uid(2), "from", None, now=NOON)] == [uid(3)]
     row = rows_of(store)[1]
-    assert [entry.id for entry in store.successors(AGENT, [row], now=NOON).values()] == [uid(3)]
+    assert [entry.id for entry in store.read(Successors(AGENT, [row], now=NOON)).values()] == [
+        uid(3)
+    ]
     with pytest.raises(EntryNotFoundError):
         added(store, "a", [secret(5, supersedes=uid(99))])
     assert store.matching(EVERYONE, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON)

@@ -15,6 +15,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import EntriesByRow
 from mnemic.store.sqlite.shadow_vectors import shadow_vectors
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
@@ -141,7 +142,7 @@ def test_memories_of_an_earlier_version_with_them_get_the_sums_of_their_own_alon
     try:
         for agent_id, row in run(path, "SELECT agent_id, row FROM agent_memory_entries"):
             scope = Scope(agent_id, all_users=True)
-            entry = store.get_rows(scope, [row], now=NOON, include_deleted=True)[row]
+            entry = store.read(EntriesByRow(scope, [row], now=NOON, include_deleted=True))[row]
             given = {row: vectors_of(row)}
             store.add_shadow_vectors(agent_id, "other", {row: entry}, given).result()
         assert store.verify(repair=True).ok
@@ -208,11 +209,12 @@ def test_nothing_of_dropped_vectors_is_left_once_the_file_is_erased(tmp_path):
 
 KILLED = """
 import sys
+from mnemic.store.operations import EntriesByRow
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.sqlite.test_shadow_vectors import NOON, EVERYONE, numbered, vectors_of
 
 store = SqliteStore(sys.argv[1])
-entries = store.get_rows(EVERYONE, range(1, 41), now=NOON)
+entries = store.read(EntriesByRow(EVERYONE, range(1, 41), NOON))
 for turn in range(1_000_000):
     for begin in range(1, 41, 10):
         some = {row: entries[row] for row in range(begin, begin + 10)}

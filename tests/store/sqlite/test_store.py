@@ -5,6 +5,7 @@ import pytest
 
 from mnemic.model.rows import State
 from mnemic.store.changes import MAX_CHANGES
+from mnemic.store.operations import EntriesById, EntriesByRow
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sql import accesses, change_log
 from mnemic.store.sqlite import change_log as sqlite_log
@@ -17,6 +18,7 @@ from tests.store.contract import (
     MODEL,
     Taken,
     added,
+    contents_of,
     embedded,
     linked,
     rows_of,
@@ -81,11 +83,11 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
     with store._connections.reading() as connection:
         pass  # the next reads are on the same one
     for call in (
-        lambda: store.located(ALICE, [uid(1)], now=NOON),
-        lambda: store.located(ALICE, [uid(1)], now=NOON, include_deleted=True),
-        lambda: store.located(EVERYONE, [uid(1)], now=NOON, include_deleted=True),
-        lambda: store.get_rows(AGENT, [1, 2], now=NOON),
-        lambda: store.contents("a", [1, 2]),
+        lambda: store.read(EntriesById(ALICE, [uid(1)], now=NOON)),
+        lambda: store.read(EntriesById(ALICE, [uid(1)], now=NOON, include_deleted=True)),
+        lambda: store.read(EntriesById(EVERYONE, [uid(1)], now=NOON, include_deleted=True)),
+        lambda: store.read(EntriesByRow(AGENT, [1, 2], now=NOON)),
+        lambda: contents_of(store, "a", [1, 2]),
         lambda: change_log.rows_since(connection, "a", MODEL, 1, codec=CODEC),
         lambda: change_log.rows_since(connection, "a", MODEL, None, codec=CODEC),
         lambda: change_log.rows_since(connection, "a", None, 1, codec=CODEC),

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions, encoded
+from mnemic.store.operations import EntriesByRow, Read
 from mnemic.store.postgres import (
     verification,
     writes,
@@ -51,7 +52,7 @@ from mnemic.store.sql.change_log import SqlChangeLog, position, rows_since
 from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
-from mnemic.store.sql.reads import SqlReads
+from mnemic.store.sql.operations import READS
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.sql.usage import SqlUsage
@@ -66,12 +67,13 @@ from mnemic.store.values import (
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
 
+Result = TypeVar("Result")
+
 _CONTENT: Final = 1 + COLUMN_NAMES.index("content")
 _UNKNOWN: bool | None = None
 
 
 class PostgresStore(
-    SqlReads,
     SqlLists,
     SqlLinks,
     SqlUpdates,
@@ -109,6 +111,7 @@ class PostgresStore(
     """
 
     is_remote = True
+    _reads = READS
 
     def __init__(
         self,
@@ -182,22 +185,19 @@ class PostgresStore(
 
         return self._read(agent_id, work, deadline=deadline, one_moment=True)
 
-    def get_rows(
-        self,
-        scope: Scope,
-        rows: Sequence[int],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[int, MemoryEntry]:
-        """Return the entries of these rows that the scope has, without their embeddings."""
-        cached = None if include_deleted else self._cached_rows(scope.agent_id, rows, deadline)
-        if cached is not None:
-            return active_entries(self._codec, cached, scope, now)
-        return super().get_rows(
-            scope, rows, now=now, include_deleted=include_deleted, deadline=deadline
-        )
+    def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
+        """Carry out a read; that of active rows from those held for searches, where they are."""
+        held = self._held(wanted, deadline)
+        return super().read(wanted, deadline=deadline) if held is None else held
+
+    def _held(self, wanted: Read[Any], deadline: float | None) -> Any:
+        """Return active rows that are held for searches; None where some are not, or for others."""
+        if not isinstance(wanted, EntriesByRow) or wanted.include_deleted:
+            return None
+        cached = self._cached_rows(wanted.agent_id, wanted.rows, deadline)
+        if cached is None:
+            return None
+        return active_entries(self._codec, cached, wanted.scope, wanted.now)
 
     def _cached_rows(
         self, agent_id: str, rows: Sequence[int], deadline: float | None

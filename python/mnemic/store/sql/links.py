@@ -1,5 +1,6 @@
 """The links of the stores in SQL."""
 
+from abc import ABC
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -14,6 +15,7 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.links import LinkedEntry, ReadLink, ends_of
+from mnemic.store.operations import Successors
 from mnemic.store.row_codec import RowCodec, next_version
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
@@ -38,7 +40,7 @@ _END_SUPERSESSION: Final = (
 )
 
 
-class SqlLinks(OpenedSql):
+class SqlLinks(OpenedSql, ABC):
     """Reads and writes links; see `Store`."""
 
     def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
@@ -125,25 +127,6 @@ class SqlLinks(OpenedSql):
         )
         return ends_of(row, found)
 
-    def successors(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
-    ) -> dict[int, MemoryEntry]:
-        """Return the entries of a scope that supersede one of these rows, by their own rows."""
-        is_owned, owner = self._dialect.owned("l", scope.agent_id)
-        among = self._dialect.among("to_row")
-        sql = (
-            f"SELECT DISTINCT from_row FROM {LINKS} AS l "
-            f"WHERE {is_owned} AND {among} AND type = ? ORDER BY from_row"
-        )
-        values = (*owner, [int(row) for row in rows], int(LinkType.SUPERSEDES))
-
-        def work(on: SqlSession) -> dict[int, MemoryEntry]:
-            newer, time = [row for (row,) in on.fetch(sql, values)], to_microseconds(now)
-            return entries_of_rows(on, self._codec, scope, newer, time, include_deleted=True)
-
-        found = self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
-        return {row: entry for row, entry in found.items() if entry.is_present(now)}
-
     def links_within(
         self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
     ) -> list[StoredLink]:
@@ -180,6 +163,20 @@ class SqlLinks(OpenedSql):
             return len(changes)
 
         return self._write(scope.agent_id, work)
+
+
+def successors(on: SqlSession, codec: RowCodec, wanted: Successors) -> dict[int, MemoryEntry]:
+    """Return the entries that supersede one of some rows."""
+    scope = wanted.scope
+    is_owned, owner = on.dialect.owned("l", scope.agent_id)
+    sql = (
+        f"SELECT DISTINCT from_row FROM {LINKS} AS l "
+        f"WHERE {is_owned} AND {on.dialect.among('to_row')} AND type = ? ORDER BY from_row"
+    )
+    values = (*owner, [int(row) for row in wanted.rows], int(LinkType.SUPERSEDES))
+    newer, time = [row for (row,) in on.fetch(sql, values)], to_microseconds(wanted.now)
+    found = entries_of_rows(on, codec, scope, newer, time, include_deleted=True)
+    return {row: entry for row, entry in found.items() if entry.is_present(wanted.now)}
 
 
 def supersede(

@@ -1,17 +1,32 @@
 """What the parts of a store share: its database, and the codec of its rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
+from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.store.group_commit import unchanged
+from mnemic.store.operations import Read
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.session import SqlSession
 
 Result = TypeVar("Result")
+
+
+class Reading(NamedTuple):
+    """How a read is carried out.
+
+    Attributes:
+        carry_out: Reads.
+        one_moment: Whether it takes several statements, which must see the same state.
+    """
+
+    carry_out: Callable[[SqlSession, RowCodec, Any], Any]
+    one_moment: bool = False
+
 
 Deletion: TypeAlias = Callable[[int | None, SqlSession], list[UUID]]
 """Deletes at most so many entries, in a transaction; returns their ids."""
@@ -23,6 +38,27 @@ class OpenedSql(ABC):
     _codec: RowCodec
     _is_read_only: bool
     _dialect: ClassVar[Dialect]
+    _reads: ClassVar[Mapping[type, Reading]]
+
+    def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
+        """Carry out a read; see `Store.read`."""
+        reading, codec = self._reads[type(wanted)], self._codec
+        result: Result = self._read(
+            wanted.agent_id,
+            lambda on: reading.carry_out(on, codec, wanted),
+            deadline=deadline,
+            one_moment=reading.one_moment,
+        )
+        return result
+
+    def stored_agent_id(self, agent_id: str) -> str:
+        """Return an agent's id as it is stored."""
+        sql = "SELECT agent_id FROM mnemic.agent_memory_agents"
+        # Also read where nothing is looked up, so that a closed store says so.
+        stored = self._read(
+            None, lambda on: on.fetch(sql) if canonical(agent_id) is not None else []
+        )
+        return stored_spelling(agent_id, [name for (name,) in stored if isinstance(name, str)])
 
     @abstractmethod
     def _read(

@@ -1,208 +1,118 @@
 """The reads of entries by id and by row, and of their vectors, in the stores in SQL."""
 
 import sys
-from abc import ABC
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from datetime import datetime
 from operator import itemgetter
 from uuid import UUID
 
 from mnemic.arrays import Float32Array, np
 from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
-from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.duplicates import single
+from mnemic.store.operations import (
+    EntriesById,
+    EntriesByRow,
+    StoredEntries,
+    VectorsById,
+    VectorsOfRow,
+)
 from mnemic.store.row_codec import RowCodec, encoded_row, key_of, uuid_of, whole
 from mnemic.store.sealing_codec import log_broken
 from mnemic.store.sql.conditions import (
     ENTRIES,
-    HAS_ACTIVE_STATUS,
     IS_ACTIVE,
     IS_PRESENT,
     visible,
     visible_in,
-    with_id,
     with_ids,
 )
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.values import EntryRow, EntryVectors, OwnedId, StoredEntry
 
 _number = itemgetter(0)
 
 
-class SqlReads(OpenedSql, ABC):
-    """Reads entries by id and by row; see `Store`."""
+def entries_by_id(on: SqlSession, codec: RowCodec, wanted: EntriesById) -> dict[UUID, EntryRow]:
+    """Return entries and their rows by id."""
+    dialect, scope = on.dialect, wanted.scope
+    where, values = with_ids(dialect, scope, wanted.ids)
+    where = f"{where} AND {visible(codec)}"
+    if not wanted.include_deleted:
+        where, values = f"{where} AND {IS_ACTIVE}", [*values, to_microseconds(wanted.now)]
+    sql = f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_index('id')} WHERE {where}"
+    stored = on.fetch(sql, values)
+    by_id: dict[UUID, list[EntryRow]] = {entry_id: [] for entry_id in wanted.ids}
+    for one in map(EntryRow, map(_number, stored), dialect.entries(codec, stored, scope)):
+        others = by_id.get(one.entry.id)
+        if others is None or one in others:
+            raise StoreCorruptError(f"an index leads to another memory; {dialect.damaged}")
+        others.append(one)
+    located: dict[UUID, EntryRow] = {}
+    for entry_id, found in by_id.items():
+        only = single(found, scope, entry_id)
+        if only is not None:
+            located[entry_id] = only
+    return located
 
-    def get(
-        self,
-        scope: Scope,
-        ids: Sequence[UUID],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[UUID, MemoryEntry]:
-        """Return the entries of these ids that the scope has, without their embeddings."""
-        found = self.located(
-            scope, ids, now=now, include_deleted=include_deleted, deadline=deadline
-        )
-        return {entry_id: entry for entry_id, (_, entry) in found.items()}
 
-    def located(
-        self,
-        scope: Scope,
-        ids: Sequence[UUID],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[UUID, EntryRow]:
-        """Return what `get` does, and the rows."""
-        dialect, codec = self._dialect, self._codec
-        where, values = with_ids(dialect, scope, ids)
-        where = f"{where} AND {visible(codec)}"
-        if not include_deleted:
-            where, values = f"{where} AND {IS_ACTIVE}", [*values, to_microseconds(now)]
-        sql = f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_index('id')} WHERE {where}"
+def entries_by_row(on: SqlSession, codec: RowCodec, wanted: EntriesByRow) -> dict[int, MemoryEntry]:
+    """Return entries by row."""
+    time = to_microseconds(wanted.now)
+    return entries_of_rows(
+        on, codec, wanted.scope, wanted.rows, time, include_deleted=wanted.include_deleted
+    )
 
-        def work(on: SqlSession) -> list[EntryRow]:
-            found = on.fetch(sql, values)
-            return list(map(EntryRow, map(_number, found), dialect.entries(codec, found, scope)))
 
-        by_id: dict[UUID, list[EntryRow]] = {entry_id: [] for entry_id in ids}
-        for one in self._read(scope.agent_id, work, deadline=deadline):
-            others = by_id.get(one.entry.id)
-            if others is None or one in others:
-                raise StoreCorruptError(f"an index leads to another memory; {dialect.damaged}")
-            others.append(one)
-        located: dict[UUID, EntryRow] = {}
-        for entry_id, found in by_id.items():
-            only = single(found, scope, entry_id)
-            if only is not None:
-                located[entry_id] = only
-        return located
+def stored_entries(on: SqlSession, codec: RowCodec, wanted: StoredEntries) -> list[StoredEntry]:
+    """Return entries in the order they were stored."""
+    scope, dialect = wanted.scope, on.dialect
+    where, values = visible_in(scope, codec)
+    if not wanted.include_deleted:
+        where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(wanted.now)]
+    sql = (
+        f"SELECT {dialect.keyed_row} FROM {ENTRIES} {dialect.by_index('agent')} "
+        f"WHERE {where} AND row > ? ORDER BY row LIMIT ?"
+    )
+    after, limit = wanted.after, min(wanted.limit, sys.maxsize)
+    while found := on.fetch(sql, (*values, after, limit)):
+        stored = _stored(on, codec, scope, found, wanted.model)
+        if stored:
+            return stored
+        after = found[-1][0]  # of a page whose seals are all broken
+    return []
 
-    def get_rows(
-        self,
-        scope: Scope,
-        rows: Sequence[int],
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> dict[int, MemoryEntry]:
-        """Return the entries of these rows that the scope has, without their embeddings."""
-        time = to_microseconds(now)
-        return self._read(
-            scope.agent_id,
-            lambda on: entries_of_rows(
-                on, self._codec, scope, rows, time, include_deleted=include_deleted
-            ),
-            deadline=deadline,
-        )
 
-    def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
-        """Return the row of an active entry, or None if the scope has no such entry."""
-        where, values = with_id(self._dialect, scope, entry_id)
-        sql = f"SELECT row FROM {ENTRIES} WHERE {where} AND {visible(self._codec)} AND {IS_ACTIVE}"
-        bound = (*values, to_microseconds(now))
-        rows = self._read(scope.agent_id, lambda on: on.fetch(sql, bound))
-        found = single(rows, scope, entry_id)
-        return None if found is None else int(found[0])
+def vectors_of_row(on: SqlSession, codec: RowCodec, wanted: VectorsOfRow) -> Float32Array:
+    """Return the vectors of a row's chunks."""
+    row = wanted.row
+    found = on.dialect.vectors(on, codec, wanted.agent_id, [row], wanted.model)
+    return found.get(row, np.empty((0, 0), dtype=np.float32))
 
-    def stored_after(
-        self,
-        scope: Scope,
-        row: int,
-        limit: int,
-        *,
-        now: datetime,
-        include_deleted: bool,
-        model: str | None,
-        deadline: float | None = None,
-    ) -> list[StoredEntry]:
-        """Return entries of a scope, whatever their status, in the order they were stored."""
-        where, values = visible_in(scope, self._codec)
-        if not include_deleted:
-            where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
-        sql = (
-            f"SELECT {self._dialect.keyed_row} FROM {ENTRIES} {self._dialect.by_index('agent')} "
-            f"WHERE {where} AND row > ? ORDER BY row LIMIT ?"
-        )
 
-        def work(on: SqlSession) -> list[StoredEntry]:
-            after = row
-            while found := on.fetch(sql, (*values, after, min(limit, sys.maxsize))):
-                stored = _stored(on, self._codec, scope, found, model)
-                if stored:
-                    return stored
-                after = found[-1][0]  # of a page whose seals are all broken
-            return []
-
-        return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
-
-    def contents(
-        self, agent_id: str, rows: Sequence[int], *, deadline: float | None = None
-    ) -> dict[int, str]:
-        """Return the contents of those of these rows that are active."""
-        dialect, codec, everyone = self._dialect, self._codec, Scope(agent_id, all_users=True)
-        sql = (
-            f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? "
-            f"AND {HAS_ACTIVE_STATUS} AND {visible(codec)} AND {dialect.among()}"
-        )
-        bound = (agent_id, [int(row) for row in rows])
-        entries = self._read(
-            agent_id,
-            lambda on: readable_entries(on, codec, everyone, on.fetch(sql, bound)),
-            deadline=deadline,
-        )
-        return {row: entry.content for row, entry in entries.items()}
-
-    def stored_agent_id(self, agent_id: str) -> str:
-        """Return an agent's id as it is stored."""
-        sql = "SELECT agent_id FROM mnemic.agent_memory_agents"
-        # Also read where nothing is looked up, so that a closed store says so.
-        stored = self._read(
-            None, lambda on: on.fetch(sql) if canonical(agent_id) is not None else []
-        )
-        return stored_spelling(agent_id, [name for (name,) in stored if isinstance(name, str)])
-
-    def vectors(self, agent_id: str, row: int, model: str) -> Float32Array:
-        """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
-        found = self._read(
-            agent_id, lambda on: on.dialect.vectors(on, self._codec, agent_id, [row], model)
-        )
-        return found.get(row, np.empty((0, 0), dtype=np.float32))
-
-    def vectors_of(
-        self, agent_id: str, wanted: Collection[OwnedId], model: str
-    ) -> dict[OwnedId, EntryVectors]:
-        """Return the vectors of entries, in any state, by user and id."""
-        dialect, codec = self._dialect, self._codec
-        named, values = dialect.owned_ids(wanted)
-        sql = (
-            f"SELECT row, user_id, id, version, updated_at FROM {named} {ENTRIES} "
-            f"ON agent_id = ? AND id = wanted_id AND {dialect.user_key} = wanted_user "
-            f"WHERE {visible(codec)}"
-        )
-
-        def work(on: SqlSession) -> dict[OwnedId, EntryVectors]:
-            found = on.fetch(sql, (*values, agent_id))
-            vectors = dialect.vectors(on, codec, agent_id, [row for row, *_ in found], model)
-            for own in vectors.values():
-                own.flags.writeable = False  # entries show them
-            with dialect.reading_stored("a memory's state"):
-                return {
-                    (user_id, uuid_of(entry_id)): EntryVectors(
-                        whole(version), whole(updated_at), vectors.get(row)
-                    )
-                    for row, user_id, entry_id, version, updated_at in found
-                }
-
-        return self._read(agent_id, work, one_moment=True)
+def vectors_by_id(
+    on: SqlSession, codec: RowCodec, wanted: VectorsById
+) -> dict[OwnedId, EntryVectors]:
+    """Return the vectors of entries by user and id."""
+    dialect, agent_id = on.dialect, wanted.agent_id
+    named, values = dialect.owned_ids(wanted.entries)
+    sql = (
+        f"SELECT row, user_id, id, version, updated_at FROM {named} {ENTRIES} "
+        f"ON agent_id = ? AND id = wanted_id AND {dialect.user_key} = wanted_user "
+        f"WHERE {visible(codec)}"
+    )
+    found = on.fetch(sql, (*values, agent_id))
+    vectors = dialect.vectors(on, codec, agent_id, [row for row, *_ in found], wanted.model)
+    for own in vectors.values():
+        own.flags.writeable = False  # entries show them
+    with dialect.reading_stored("a memory's state"):
+        return {
+            (user_id, uuid_of(entry_id)): EntryVectors(
+                whole(version), whole(updated_at), vectors.get(row)
+            )
+            for row, user_id, entry_id, version, updated_at in found
+        }
 
 
 def readable(

@@ -38,7 +38,7 @@ from mnemic.store.sql.change_log import SqlChangeLog, position, rows_since
 from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
 from mnemic.store.sql.lists import SqlLists
-from mnemic.store.sql.reads import SqlReads
+from mnemic.store.sql.operations import READS
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.sql.usage import SqlUsage
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 
 
 class SqliteStore(
-    SqlReads,
     SqlLists,
     SqlLinks,
     SqlUsage,
@@ -105,6 +104,7 @@ class SqliteStore(
     """
 
     is_remote = False
+    _reads = READS
 
     def __init__(
         self,
