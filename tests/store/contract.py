@@ -14,7 +14,18 @@ from mnemic.model.filter import parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.records.numbered import NumberedEnum
-from mnemic.store.operations import EntriesById, EntriesByRow, StoredEntries
+from mnemic.store.operations import (
+    AgentFacts,
+    EntriesById,
+    EntriesByRow,
+    EntryCount,
+    EntryPage,
+    LinksOf,
+    LinksWithin,
+    PositionAndRevision,
+    StoredEntries,
+    UsedBytes,
+)
 from mnemic.store.values import StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -104,19 +115,58 @@ def changed(
     ).result()
 
 
+def count_of(store, scope, expression=None, now=NOON, **options):
+    """Return the number of entries of a scope that match."""
+    return store.read(EntryCount(scope, now, expression), **options)
+
+
 def counted(store, scope, now=NOON):
-    return store.count(scope, now=now)
+    return count_of(store, scope, now=now)
+
+
+def used_bytes(store, agent):
+    """Return the bytes of an agent's contents."""
+    return store.read(UsedBytes(Scope(agent, all_users=True)))
+
+
+def used_by_user(store, agent, user):
+    """Return the bytes of a user's contents."""
+    return store.read(UsedBytes(Scope(agent, user)))
+
+
+def model_of(store, agent):
+    """Return the model of an agent's vectors."""
+    return store.read(AgentFacts(agent)).model
+
+
+def revision_of(store, scope):
+    """Return the revision of a scope's user."""
+    return store.read(PositionAndRevision(scope))[1]
+
+
+def matching(store, scope, expression, page, now=NOON, **options):
+    """Return the entries that match, with the order, limit and offset of a filter."""
+    asked = EntryPage(
+        scope,
+        expression,
+        now,
+        page.limit,
+        page.list_order,
+        page.offset,
+        include_deleted=page.include_forgotten,
+    )
+    return store.read(asked, **options)
 
 
 def paged(store, scope=EVERYONE, after=None, *, limit=100, now=NOON, where=None, **options):
     expression = parse_filter(where)
-    return numbers(store.page(scope, expression, after, limit, now=now, **options))
+    wanted = EntryPage(scope, expression, now, limit, after=after, **options)
+    return numbers(store.read(wanted))
 
 
 def matched(store, scope=EVERYONE, where=None, now=NOON, **page):
     asked = MemoryFilter(**page)
-    found = store.matching(scope, parse_filter(where), asked, now=now)
-    return numbers(found)
+    return numbers(matching(store, scope, parse_filter(where), asked, now))
 
 
 def exported(store, scope=EVERYONE, *, row=0, limit=100, now=NOON, model=None, everything=True):
@@ -137,11 +187,11 @@ def seq_of(store, agent="a"):
 
 
 def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NOON):
-    return store.links(scope, uid(number), direction, kinds, now=now)
+    return store.read(LinksOf(scope, uid(number), direction, kinds, now))
 
 
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
-    found = store.links_within(scope, now=now, include_deleted=everything)
+    found = store.read(LinksWithin(scope, now, include_deleted=everything))
     return [each.link for each in found]
 
 
@@ -242,7 +292,7 @@ def state_of(store, agent="a"):
     others = [store.rows_to_embed(agent, model, 0, 1000) for model in SHADOW_MODELS]
     return (
         *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
-        *(store.position(agent), store.used_bytes(agent), others),
+        *(store.position(agent), used_bytes(store, agent), others),
     )
 
 

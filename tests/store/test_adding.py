@@ -7,6 +7,7 @@ import pytest
 
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryStatus, Scope
+from mnemic.store.operations import ChangedRows
 from tests.store.contract import (
     AGENT,
     added,
@@ -216,7 +217,7 @@ def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(
     assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
     assert links_of(store, 2) == [link_of(2, 1, LinkType.SUPERSEDES, 1, NOON + HOUR)]
     assert paged(store) == [2]
-    assert sorted(store.changed_rows_since("a", 1)) == sorted(rows_of(store).values())
+    assert sorted(store.read(ChangedRows("a", 1))) == sorted(rows_of(store).values())
 
 
 def test_superseding_never_sets_a_time_back(store):

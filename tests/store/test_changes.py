@@ -13,7 +13,7 @@ from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import State
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.operations import VectorsById, VectorsOfRow
+from mnemic.store.operations import AgentFacts, ChangedRows, VectorsById, VectorsOfRow
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -28,6 +28,7 @@ from tests.store.contract import (
     linked,
     links_added,
     living_numbers,
+    model_of,
     record_of,
     records_of,
     rows_of,
@@ -44,7 +45,7 @@ NEW = np.array([[5, 6]], dtype=np.float32)
 
 
 def changed_rows_since(store, seq, agent="a"):
-    touched = store.changed_rows_since(agent, seq)
+    touched = store.read(ChangedRows(agent, seq))
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     # What was deleted is known by its row, which is its number in these tests.
     return None if touched is None else sorted(number_of.get(row, row) for row in touched)
@@ -487,14 +488,14 @@ def test_keeping_a_vector_is_no_change(store):
 def test_a_vector_that_is_passed_over_names_no_model(store):
     added(store, "a", [numbered(1)])
     given_vectors(store, {1: "another"}, [[9, 9]])
-    assert store.embedding_model("a") is None
+    assert model_of(store, "a") is None
 
 
 def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
     added(store, "a", [numbered(1)])
     again = embedded(2, content="memory 1")
     added(store, "a", [again, numbered(3)], on_duplicate="skip")
-    assert store.embedding_model("a") is None
+    assert model_of(store, "a") is None
 
 
 def test_a_restored_row_has_its_vector_again(store):
@@ -506,11 +507,11 @@ def test_a_restored_row_has_its_vector_again(store):
 
 
 def test_an_agent_has_vectors_of_one_model(store):
-    assert store.embedding_model("a") is None
+    assert model_of(store, "a") is None
     added(store, "a", [numbered(1)])
-    assert store.embedding_model("a") is None
+    assert model_of(store, "a") is None
     added(store, "a", [embedded(2)])
-    assert store.embedding_model("a") == ("m", 2)
+    assert model_of(store, "a") == ("m", 2)
     before = state_of(store)
     for other in (embedded(3, model="n"), embedded(3, (1, 2, 3))):
         with pytest.raises(
@@ -519,20 +520,26 @@ def test_an_agent_has_vectors_of_one_model(store):
             added(store, "a", [numbered(4), other])
     assert state_of(store) == before
     added(store, "b", [embedded(3, (1, 2, 3), model="n", agent_id="b")])
-    assert store.embedding_model("b") == ("n", 3)
+    assert model_of(store, "b") == ("n", 3)
 
 
 @pytest.mark.requirement("C214")
 def test_an_agent_keeps_the_time_zone_of_its_first_write(store):
-    assert store.time_zone("a") is None
+    assert store.read(AgentFacts("a")).time_zone is None
     added(store, "a", [numbered(1)])
-    assert store.time_zone("a") is None
+    assert store.read(AgentFacts("a")).time_zone is None
     added(store, "a", [numbered(2)], time_zone="Asia/Tokyo")
     added(store, "a", [numbered(3)], time_zone="Europe/Oslo")
     added(store, "a", [numbered(4)])
-    assert (store.time_zone("a"), store.time_zone("b")) == ("Asia/Tokyo", None)
+    assert (store.read(AgentFacts("a")).time_zone, store.read(AgentFacts("b")).time_zone) == (
+        "Asia/Tokyo",
+        None,
+    )
     added(store, "b", [numbered(5, agent_id="b")], time_zone="+02:00")
-    assert (store.time_zone("a"), store.time_zone("b")) == ("Asia/Tokyo", "+02:00")
+    assert (store.read(AgentFacts("a")).time_zone, store.read(AgentFacts("b")).time_zone) == (
+        "Asia/Tokyo",
+        "+02:00",
+    )
 
 
 @pytest.mark.parametrize("other", [("n", 3), ("m", 3), ("n", 2)])
@@ -540,15 +547,15 @@ def test_an_agent_without_any_vector_left_takes_another_model(store, other):
     model, dim = other
     added(store, "a", [numbered(1), embedded(2)])
     added(store, "b", [embedded(3, agent_id="b")])
-    assert store.embedding_model("a") == ("m", 2)
+    assert model_of(store, "a") == ("m", 2)
     store.soft_delete(Scope("a"), uid(2), NOON).result()
-    assert store.embedding_model("a") == ("m", 2)
+    assert model_of(store, "a") == ("m", 2)
     store.delete(Scope("a"), uid(2)).result()
-    assert store.embedding_model("a") is None
+    assert model_of(store, "a") is None
     rows_since(store, 0, model=(model, dim))
     added(store, "a", [embedded(4, (1,) * dim, model=model)])
-    assert store.embedding_model("a") == (model, dim)
-    assert store.embedding_model("b") == ("m", 2)
+    assert model_of(store, "a") == (model, dim)
+    assert model_of(store, "b") == ("m", 2)
     batch = rows_since(store, 0, model=(model, dim))
     assert batch.vectors.shape == (1, dim)
     with pytest.raises(EmbeddingModelMismatchError):
@@ -578,16 +585,16 @@ def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim)
 def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store):
     added(store, "a", [numbered(1)])
     given_vectors(store, {1: "memory 1"}, [[1, 2]])
-    assert store.embedding_model("a") == ("m", 2)
+    assert model_of(store, "a") == ("m", 2)
     added(store, "b", [numbered(1, agent_id="b")])
     changed(store, 1, Scope("b"), content="new", embedded=("n", NEW))
-    assert store.embedding_model("b") == ("n", 2)
+    assert model_of(store, "b") == ("n", 2)
 
 
 def test_the_model_goes_with_the_last_vector(store):
     added(store, "a", [embedded(1, user_id="alice")])
     store.delete_all(ALICE).result()
-    assert store.embedding_model("a") is None
+    assert model_of(store, "a") is None
     assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
 

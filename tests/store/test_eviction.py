@@ -14,7 +14,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.operations import StoredEntries, VectorsOfRow
+from mnemic.store.operations import ChangedRows, LinksOf, StoredCount, StoredEntries, VectorsOfRow
 from mnemic.store.quota import EntryLimits
 from tests.store.contract import (
     ALICE,
@@ -31,6 +31,8 @@ from tests.store.contract import (
     rows_of,
     seq_of,
     settled,
+    used_by_user,
+    used_bytes,
 )
 from tests.support.clock import DAY, HOUR, NOON
 from tests.support.entries import numbered, uid
@@ -78,7 +80,7 @@ def test_the_least_important_goes_first(store):
     put(store, sized(1, 40, 0.3), sized(2, 40, 0.1), sized(3, 20, 0.2))
     assert put(store, sized(4, 50, 0.5), user_quota=100) == [2, 3]
     assert left(store) == [1, 4]
-    assert store.used_by_user("a", "alice") == 90
+    assert used_by_user(store, "a", "alice") == 90
 
 
 @pytest.mark.requirement("R005", "C201")
@@ -276,7 +278,7 @@ def test_in_a_batch_of_several_users_each_frees_at_most_what_it_adds(store):
     gone = put(store, sized(6, 35), sized(7, 10, 0.5, "bob"), quota=Quota(100))
     assert gone == [1, 2]
     assert left(store, "bob") == [3, 4, 7]
-    assert store.used_bytes("a") == 95
+    assert used_bytes(store, "a") == 95
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
@@ -284,7 +286,7 @@ def test_both_limits_of_a_user_and_the_agent_are_kept(store):
     put(store, sized(1, 40, 0.1), sized(2, 40, 0.2), sized(3, 10, 0.3, "bob"))
     rules = {"quota": Quota(100), "user_quota": 90, "entry_limits": EntryLimits(3, 2, evicts=True)}
     assert put(store, sized(4, 50), **rules) == [1]
-    assert (store.used_bytes("a"), store.stored_entries(EVERYONE)) == (100, 3)
+    assert (used_bytes(store, "a"), store.read(StoredCount(EVERYONE))) == (100, 3)
 
 
 # Budgets of entries without eviction
@@ -304,7 +306,7 @@ def test_without_eviction_a_full_store_refuses(store):
     put(store, small(3, user_id=None), entry_limits=entry_limits)
     with pytest.raises(StorageQuotaExceededError, match=r"quota exceeded\. Current: 3 entries"):
         put(store, small(4, user_id="bob"), entry_limits=entry_limits)
-    assert store.stored_entries(EVERYONE) == 3
+    assert store.read(StoredCount(EVERYONE)) == 3
 
 
 def test_deleted_entries_count_until_they_are_purged(store):
@@ -388,7 +390,7 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     assert sorted(record[0] for record in batch.records) == [3]
     assert entries_by_id(store, ALICE, [uid(1)], now=NOON, include_deleted=True) == {}
     assert store.read(VectorsOfRow("a", 1, "m")).shape == (0, 0)
-    assert store.links(ALICE, uid(2), "both", None, now=NOON) == []
+    assert store.read(LinksOf(ALICE, uid(2), "both", None, now=NOON)) == []
     assert not store.restore(ALICE, uid(1), oldest=NOON - DAY, now=NOON).result()
 
 
@@ -412,7 +414,7 @@ def test_another_opening_hears_of_it(stores):
     put(mine, small(1, 0.1), small(2, 0.9))
     before = seq_of(other)
     assert put(mine, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
-    assert sorted(other.changed_rows_since("a", before)) == [1, 3]
+    assert sorted(other.read(ChangedRows("a", before))) == [1, 3]
     assert numbers(entries_by_id(other, ALICE, [uid(1), uid(2), uid(3)], now=NOON).values()) == [
         2,
         3,
@@ -425,7 +427,7 @@ def test_another_opening_hears_of_it(stores):
 def check_books(store, quota):
     stored = exported(store)
     total = sum(len(one.entry.content.encode()) for one in stored)
-    assert store.used_bytes("a") == total <= quota
+    assert used_bytes(store, "a") == total <= quota
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
@@ -466,7 +468,7 @@ def test_threads_never_pass_a_budget_of_entries(store, evicts):
         thread.join()
     assert len(gone) + len(refused) == 15
     assert (len(gone) == 15) is evicts
-    assert store.stored_entries(EVERYONE) == 5
+    assert store.read(StoredCount(EVERYONE)) == 5
 
 
 def test_writes_of_one_group_each_name_what_went_for_them(store):
@@ -656,7 +658,7 @@ class Evictions(RuleBasedStateMachine):
         )
         found = {(one.entry.user_id, one.entry.id.int, len(one.entry.content)) for one in stored}
         assert found == {(one.user, one.number, one.size) for one in self.kept}
-        assert self.store.used_bytes("a") == sum(one.size for one in self.kept)
+        assert used_bytes(self.store, "a") == sum(one.size for one in self.kept)
 
 
 TestEvictions = Evictions.TestCase

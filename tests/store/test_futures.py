@@ -10,7 +10,15 @@ import pytest
 
 from mnemic.errors import DeadlineExceededError, DuplicateEntryError, StoreClosedError
 from mnemic.model import MemoryFilter, Scope
-from mnemic.store.operations import EntriesById, EntriesByRow, StoredEntries
+from mnemic.store.operations import (
+    EntriesById,
+    EntriesByRow,
+    EntryPage,
+    LinksWithin,
+    PositionAndRevision,
+    ScopeStatistics,
+    StoredEntries,
+)
 from mnemic.threads.sync_bridge import arrived
 from tests.store.contract import (
     AGENT,
@@ -19,11 +27,13 @@ from tests.store.contract import (
     added,
     adding,
     contents_of,
+    count_of,
     counted,
     entries_by_id,
     erases,
     exported,
     gathered,
+    matching,
     seq_of,
 )
 from tests.support.clock import NOON
@@ -228,19 +238,21 @@ READS = {
     "get": lambda store, **late: entries_by_id(store, AGENT, [uid(1)], now=NOON, **late),
     "located": lambda store, **late: store.read(EntriesById(AGENT, [uid(1)], now=NOON), **late),
     "get_rows": lambda store, **late: store.read(EntriesByRow(AGENT, [1], now=NOON), **late),
-    "matching": lambda store, **late: store.matching(
-        AGENT, EVERYTHING, MemoryFilter(), now=NOON, **late
+    "matching": lambda store, **late: matching(
+        store, AGENT, EVERYTHING, MemoryFilter(), now=NOON, **late
     ),
-    "page": lambda store, **late: store.page(AGENT, EVERYTHING, None, 9, now=NOON, **late),
+    "page": lambda store, **late: store.read(
+        EntryPage(AGENT, EVERYTHING, now=NOON, limit=9), **late
+    ),
     "stored_after": lambda store, **late: store.read(
         StoredEntries(AGENT, 0, 9, now=NOON, include_deleted=True, model=None), **late
     ),
-    "links_within": lambda store, **late: store.links_within(
-        EVERYONE, now=NOON, include_deleted=True, **late
+    "links_within": lambda store, **late: store.read(
+        LinksWithin(EVERYONE, now=NOON, include_deleted=True), **late
     ),
-    "stats": lambda store, **late: store.stats(AGENT, now=NOON, **late),
-    "position_and_revision": lambda store, **late: store.position_and_revision(AGENT, **late),
-    "count": lambda store, **late: store.count(AGENT, now=NOON, **late),
+    "stats": lambda store, **late: store.read(ScopeStatistics(AGENT, now=NOON), **late),
+    "position_and_revision": lambda store, **late: store.read(PositionAndRevision(AGENT), **late),
+    "count": lambda store, **late: count_of(store, AGENT, now=NOON, **late),
     "contents": lambda store, **late: contents_of(store, "a", [1], **late),
     "rows_since": lambda store, **late: store.rows_since("a", None, 0, **late).records,
 }

@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError, LinkAcrossUsersError
 from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.store.operations import Successors
+from mnemic.store.operations import ChangedRows, Successors
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -158,7 +158,7 @@ def test_each_link_that_changes_is_a_change_and_what_is_not_there_is_none(three)
     seq = seq_of(three)
     linked(three, 1, 2)
     assert seq_of(three) == seq + 1
-    assert three.changed_rows_since("a", seq) == [rows_of(three)[1]]
+    assert three.read(ChangedRows("a", seq)) == [rows_of(three)[1]]
     unlinked(three, 1, 2)
     unlinked(three, 1, 2)
     assert seq_of(three) == seq + 2

@@ -7,7 +7,8 @@ from mnemic.model import MemoryStatus, MemoryType, Scope
 from mnemic.model.distinct import MAX_VALUES, distinct_query
 from mnemic.model.filter import parse_filter
 from mnemic.model.results import PageCursor
-from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, counted, paged
+from mnemic.store.operations import DistinctValues, EntryPage
+from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, count_of, counted, paged
 from tests.support.clock import HOUR, MICROSECOND, NOON
 from tests.support.distinct_twin import distinct, keys_of
 from tests.support.entries import numbered
@@ -34,7 +35,7 @@ FIELDS = ["session_id", "message_id", "type", "tags", ("metadata", "a"), ("metad
 
 def values(store, scope, field, where=None, *, prefix=None, limit=MAX_VALUES, offset=0, now=NOON):
     query = distinct_query(field, prefix, limit, offset)
-    return store.distinct(scope, parse_filter(where), query, now=now)
+    return store.read(DistinctValues(scope, parse_filter(where), query, now=now))
 
 
 def shown(found):
@@ -68,7 +69,7 @@ def inside(scope, entries):
 def test_numbers_and_distinct_values_are_those_of_the_matches_of_a_scope(store, full, where):
     for scope in (AGENT, ALICE, BOB, EVERYONE):
         found = [one for one in inside(scope, full) if matches(where, one)]
-        assert store.count(scope, parse_filter(where), now=NOON) == len(found)
+        assert count_of(store, scope, parse_filter(where), now=NOON) == len(found)
         for field in FIELDS:
             assert keys_of(values(store, scope, field, where)) == distinct(found, field)
             if field != "type":
@@ -91,7 +92,7 @@ def test_only_entries_that_can_be_found_are_counted_unless_the_status_is_tested(
     added(store, "a", [numbered(at, **one) for at, one in enumerate(fields)])
     archived = {"status": {"in": ["archived", "superseded"]}}
     for where, expected in (({}, [4]), (archived, [2, 3])):
-        assert store.count(AGENT, parse_filter(where), now=NOON) == len(expected)
+        assert count_of(store, AGENT, parse_filter(where), now=NOON) == len(expected)
         by_name = shown(values(store, AGENT, "category", where))
         assert by_name == [(f"{at}", 1) for at in expected]
         assert shown(values(store, AGENT, "metadata.k", where)) == [(at, 1) for at in expected]
@@ -101,7 +102,7 @@ def test_only_entries_that_can_be_found_are_counted_unless_the_status_is_tested(
 def test_an_entry_counts_until_the_moment_it_expires(store):
     added(store, "a", [numbered(1, category="a", tags=["b"], expires_at=NOON)])
     for now, expected in ((NOON - MICROSECOND, 1), (NOON, 0)):
-        assert store.count(AGENT, parse_filter({"tags": ["b"]}), now=now) == expected
+        assert count_of(store, AGENT, parse_filter({"tags": ["b"]}), now=now) == expected
         assert len(values(store, AGENT, "category", now=now)) == expected
         assert len(values(store, AGENT, "tags", now=now)) == expected
 
@@ -127,7 +128,7 @@ def test_types_are_members_and_a_tag_counts_once_for_an_entry(store):
 def test_a_page_at_an_offset_follows_the_entries_that_it_skips(store, where):
     added(store, "a", [numbered(at, created_at=NOON + HOUR * at) for at in range(9)])
     whole = paged(store, where=where)
-    place = store.page(AGENT, parse_filter(where), None, 2, now=NOON)[-1]
+    place = store.read(EntryPage(AGENT, parse_filter(where), now=NOON, limit=2))[-1]
     after = PageCursor(place.created_at, place.id)
     for offset in (0, 1, 3, 9, 2**62):
         assert paged(store, where=where, offset=offset, limit=2) == whole[offset : offset + 2]
@@ -140,6 +141,6 @@ def test_a_deadline_that_has_passed_raises(store):
     query = distinct_query("category", None, 10, 0)
     everything = parse_filter({"content": {"contains": "x"}})
     with pytest.raises(DeadlineExceededError):
-        store.count(AGENT, everything, now=NOON, deadline=0.0)
+        count_of(store, AGENT, everything, now=NOON, deadline=0.0)
     with pytest.raises(DeadlineExceededError):
-        store.distinct(AGENT, everything, query, now=NOON, deadline=0.0)
+        store.read(DistinctValues(AGENT, everything, query, now=NOON), deadline=0.0)

@@ -4,6 +4,7 @@ import pytest
 
 from mnemic.model import Scope
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.operations import AccessesSince, ChangedRows
 from tests.store.contract import AGENT, added, one, rows_of
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
@@ -49,7 +50,7 @@ def test_accesses_are_no_change_and_are_numbered_apart(store):
     store.write_accesses().result()
     after = store.position("a")
     assert (after.seq, after.accesses) == (before.seq, before.accesses + 1)
-    assert store.changed_rows_since("a", before.seq) == []
+    assert store.read(ChangedRows("a", before.seq)) == []
     assert one(store, AGENT, 1).updated_at == NOON
     store.write_accesses().result()
     assert store.position("a") == after
@@ -87,7 +88,7 @@ def written_accesses(store, accesses, agent="a"):
 
 def accesses_since(store, accesses, agent="a"):
     """Return the last access and the count of each number, and check what they are as of."""
-    accessed = store.accesses_since(agent, accesses)
+    accessed = store.read(AccessesSince(agent, accesses))
     assert accessed.position == store.position(agent)
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     return {number_of[row]: (last, count) for row, last, count in accessed.rows}
@@ -120,7 +121,7 @@ def test_accesses_are_listed_for_one_agent_alone(store):
     written_accesses(store, {1: NOON}, "b")
     assert accesses_since(store, 0) == {}
     assert list(accesses_since(store, 0, "b")) == [1]
-    assert store.accesses_since("nobody", 0) == ((0, 0), [])
+    assert store.read(AccessesSince("nobody", 0)) == ((0, 0), [])
 
 
 def test_accesses_are_noted_until_they_are_on_disk(store):

@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
 from mnemic.model.results import PageCursor
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import EntriesByRow, ScopeStatistics
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -24,6 +24,7 @@ from tests.store.contract import (
     one,
     paged,
     rows_of,
+    used_bytes,
 )
 from tests.support.clock import HOUR, MICROSECOND, NOON
 from tests.support.entries import numbered, uid
@@ -78,7 +79,7 @@ def test_an_entry_is_found_until_the_moment_it_expires(store):
         assert matched(store, now=now) == paged(store, now=now) == found
         assert counted(store, AGENT, now) == len(found)
         assert len(exported(store, now=now, everything=False)) == len(found)
-        assert store.stats(EVERYONE, now=now).active_entries == len(found)
+        assert store.read(ScopeStatistics(EVERYONE, now=now)).active_entries == len(found)
 
 
 def test_links_are_found_until_the_moment_an_end_expires(store):
@@ -316,12 +317,12 @@ def test_figures_count_each_entry_once_by_its_state(store):
     in_every_state(store)
     both = {"forgotten_at": NOON, "expires_at": NOON - HOUR}
     added(store, "a", [numbered(8, **both), numbered(9, user_id="alice", type=MemoryType.EVENT)])
-    stats = store.stats(EVERYONE, now=NOON)
+    stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
     assert stats.active_entries == counted(store, EVERYONE) == 2
     assert (stats.archived_entries, stats.superseded_entries) == (1, 1)
     assert (stats.forgotten_entries, stats.expired_entries) == (2, 1)
     assert stats.entries_by_type == {MemoryType.FACT: 1, MemoryType.EVENT: 1}
-    assert stats.storage_bytes_used == store.used_bytes("a") >= 7 * len("memory 0")
+    assert stats.storage_bytes_used == used_bytes(store, "a") >= 7 * len("memory 0")
 
 
 def test_figures_are_of_one_scope_whatever_others_store(store):
@@ -330,12 +331,12 @@ def test_figures_are_of_one_scope_whatever_others_store(store):
     ]
     added(store, "a", hers)
     session = Scope("a", "alice", None, "s1")
-    before = [store.stats(scope, now=NOON) for scope in (ALICE, session)]
+    before = [store.read(ScopeStatistics(scope, now=NOON)) for scope in (ALICE, session)]
     assert [stats.active_entries for stats in before] == [4, 2]
     others = [numbered(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
     added(store, "a", others)
     store.soft_delete(BOB, uid(10), NOON).result()
-    assert [store.stats(scope, now=NOON) for scope in (ALICE, session)] == before
+    assert [store.read(ScopeStatistics(scope, now=NOON)) for scope in (ALICE, session)] == before
 
 
 def test_figures_name_the_oldest_and_newest_that_are_there(store):
@@ -343,7 +344,7 @@ def test_figures_name_the_oldest_and_newest_that_are_there(store):
     made = [numbered(at, created_at=time) for at, time in enumerate(times)]
     added(store, "a", [*made, numbered(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
     store.soft_delete(AGENT, uid(3), NOON).result()
-    stats = store.stats(EVERYONE, now=NOON)
+    stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
     assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
 
 
@@ -351,18 +352,18 @@ def test_figures_name_the_ten_tags_of_most_entries(store):
     made = [numbered(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
     added(store, "a", [*made, numbered(20, tags=["b", "b", "a"]), numbered(21, tags=["gone"])])
     store.soft_delete(AGENT, uid(21), NOON).result()
-    top = store.stats(EVERYONE, now=NOON).top_tags
+    top = store.read(ScopeStatistics(EVERYONE, now=NOON)).top_tags
     assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
 
 
 def test_tags_used_alike_are_named_in_their_order(store):
     added(store, "a", [numbered(1, tags=["b", "é", "a", "B"]), numbered(2, tags=["b"])])
-    top = store.stats(EVERYONE, now=NOON).top_tags
+    top = store.read(ScopeStatistics(EVERYONE, now=NOON)).top_tags
     assert [tag.tag for tag in top] == ["b", "B", "a", "é"]
 
 
 def test_the_figures_of_nobody_are_empty(store):
-    stats = store.stats(Scope("nobody", all_users=True), now=NOON)
+    stats = store.read(ScopeStatistics(Scope("nobody", all_users=True), now=NOON))
     assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (0, 0, 0)
     assert (stats.entries_by_type, stats.top_tags, stats.storage_bytes_used) == ({}, (), 0)
     assert (stats.oldest_entry, stats.newest_entry) == (None, None)

@@ -12,9 +12,12 @@ from tests.store.contract import (
     MODEL,
     added,
     changed,
+    count_of,
     embedded,
     forgotten,
+    model_of,
     one,
+    revision_of,
     rows_of,
     rows_since,
     seq_of,
@@ -95,7 +98,7 @@ def test_nothing_is_switched_while_an_entry_lacks_its_vectors(store):
     before = seq_of(store)
     assert switched(store) is False
     assert seq_of(store) == before
-    assert store.embedding_model("a") == MODEL
+    assert model_of(store, "a") == MODEL
     assert own(store, model=MODEL) == {1: [1, 0], 2: [1, 0]}
 
 
@@ -104,7 +107,7 @@ def test_all_vectors_change_in_one_step_and_the_old_ones_are_kept(store):
     added(store, "a", [embedded(1), embedded(2, (0, 1))])
     filled(store, 1, 2)
     assert switched(store) is True
-    assert store.embedding_model("a") == NEW
+    assert model_of(store, "a") == NEW
     assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
     assert waiting(store, model=MODEL) == []
     with pytest.raises(EmbeddingModelMismatchError, match="reembed"):
@@ -221,7 +224,7 @@ def test_an_agent_without_vectors_gets_its_first_ones(store):
     added(store, "a", [numbered(1), numbered(2)])
     filled(store, 1, 2)
     assert switched(store)
-    assert store.embedding_model("a") == NEW
+    assert model_of(store, "a") == NEW
     assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
     assert dropped(store) == 0
 
@@ -229,7 +232,7 @@ def test_an_agent_without_vectors_gets_its_first_ones(store):
 def test_an_agent_without_entries_changes_nothing(store):
     assert store.to_embed("a", NEW) == (0, 0)
     assert switched(store)
-    assert (seq_of(store), store.embedding_model("a")) == (0, None)
+    assert (seq_of(store), model_of(store, "a")) == (0, None)
 
 
 def test_an_index_reads_all_rows_after_a_switch_and_without_vectors_only_the_changes(store):
@@ -249,11 +252,11 @@ def test_the_revision_of_each_user_rises(store):
     entries = [embedded(1, user_id="alice"), embedded(2, user_id="bob"), embedded(3)]
     added(store, "a", entries)
     scopes = [type(EVERYONE)("a", user) for user in ("alice", "bob", None)]
-    before = [store.revision(scope) for scope in scopes]
+    before = [revision_of(store, scope) for scope in scopes]
     filled(store, 1, 2, 3)
-    assert [store.revision(scope) for scope in scopes] == before
+    assert [revision_of(store, scope) for scope in scopes] == before
     assert switched(store)
-    assert [store.revision(scope) for scope in scopes] == [number + 1 for number in before]
+    assert [revision_of(store, scope) for scope in scopes] == [number + 1 for number in before]
 
 
 def test_nothing_of_another_agent_is_touched(store):
@@ -278,7 +281,7 @@ def test_entries_without_links_and_contents_lose_nothing(store):
     assert switched(store)
     assert [one(store, EVERYONE, number) for number in range(1, 6)] == shown
     assert store.read(VectorsById("a", [(None, uid(1))], "new"))[None, uid(1)].vectors is not None
-    assert store.count(EVERYONE, now=NOON) == 5
+    assert count_of(store, EVERYONE, now=NOON) == 5
 
 
 def test_another_opening_sees_the_switch_and_a_read_only_one_cannot_make_it(opening):
@@ -286,7 +289,7 @@ def test_another_opening_sees_the_switch_and_a_read_only_one_cannot_make_it(open
     added(first, "a", [embedded(1)])
     filled(first, 1)
     assert switched(first)
-    assert second.embedding_model("a") == NEW
+    assert model_of(second, "a") == NEW
     assert own(second) == {1: [1, 1, 1]}
     with pytest.raises(ReadOnlyError):
         opening(read_only=True).switch_model("a", MODEL)

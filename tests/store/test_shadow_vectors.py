@@ -6,7 +6,7 @@ import pytest
 
 from mnemic.errors import ReadOnlyError
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import VectorsById, VectorsOfRow
+from mnemic.store.operations import ScopeStatistics, VectorsById, VectorsOfRow
 from tests.store.contract import (
     AGENT,
     EVERYONE,
@@ -16,7 +16,9 @@ from tests.store.contract import (
     embedded,
     exported,
     forgotten,
+    model_of,
     one,
+    revision_of,
     rows_of,
     rows_since,
     seq_of,
@@ -60,11 +62,19 @@ def test_vectors_take_the_place_of_earlier_ones_of_the_model_alone(store, model,
 
 def test_they_are_no_changes_and_the_agents_own_vectors_stay_as_they_are(store):
     added(store, "a", [embedded(1), embedded(2, (0, 1))])
-    before = seq_of(store), store.revision(AGENT), store.stats(EVERYONE, now=NOON)
+    before = (
+        seq_of(store),
+        revision_of(store, AGENT),
+        store.read(ScopeStatistics(EVERYONE, now=NOON)),
+    )
     kept(store, 1)
     kept(store, 2, CHUNKS)
-    assert (seq_of(store), store.revision(AGENT), store.stats(EVERYONE, now=NOON)) == before
-    assert store.embedding_model("a") == ("m", 2)
+    assert (
+        seq_of(store),
+        revision_of(store, AGENT),
+        store.read(ScopeStatistics(EVERYONE, now=NOON)),
+    ) == before
+    assert model_of(store, "a") == ("m", 2)
     assert rows_since(store, None).vectors.tolist() == [[1, 0], [0, 1]]
     assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == [[1, 0]]
 

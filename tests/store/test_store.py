@@ -14,10 +14,21 @@ from mnemic.model.distinct import distinct_query
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import LogPosition, Store
 from mnemic.store.operations import (
+    AccessesSince,
+    ChangedRows,
+    DistinctValues,
     EntriesById,
     EntriesByRow,
+    EntryPage,
+    LinkEnds,
+    LinksOf,
+    LinksWithin,
+    PositionAndRevision,
+    ScopeStatistics,
+    StoredCount,
     StoredEntries,
     Successors,
+    Users,
     VectorsById,
     VectorsOfRow,
 )
@@ -32,6 +43,7 @@ from tests.store.contract import (
     added,
     adding,
     contents_of,
+    count_of,
     counted,
     embedded,
     entries_by_id,
@@ -40,12 +52,17 @@ from tests.store.contract import (
     gathered,
     link_of,
     linked,
+    matching,
+    model_of,
     one,
+    revision_of,
     row_of,
     rows_of,
     seq_of,
     settled,
     state_of,
+    used_by_user,
+    used_bytes,
 )
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
@@ -80,7 +97,7 @@ FIRST_TWO = Criteria([uid(1), uid(2)])
 
 
 def figures(store, scope):
-    stats = store.stats(scope, now=NOON)
+    stats = store.read(ScopeStatistics(scope, now=NOON))
     return {name: value for name, value in msgspec.structs.asdict(stats).items() if value}
 
 
@@ -93,29 +110,31 @@ READS = {
     "get_rows": lambda store, scope: store.read(
         EntriesByRow(scope, list(rows_of(store).values()), now=NOON)
     ),
-    "matching": lambda store, scope: store.matching(scope, EVERYTHING, MemoryFilter(), now=NOON),
-    "matching forgotten": lambda store, scope: store.matching(
-        scope, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON
+    "matching": lambda store, scope: matching(store, scope, EVERYTHING, MemoryFilter(), now=NOON),
+    "matching forgotten": lambda store, scope: matching(
+        store, scope, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON
     ),
-    "distinct": lambda store, scope: store.distinct(
-        scope, EVERYTHING, distinct_query("session_id", None, 9, 0), now=NOON
+    "distinct": lambda store, scope: store.read(
+        DistinctValues(scope, EVERYTHING, distinct_query("session_id", None, 9, 0), now=NOON)
     ),
     "row_of": lambda store, scope: row_of(store, scope, uid(1), now=NOON),
-    "page": lambda store, scope: store.page(scope, EVERYTHING, None, 9, now=NOON),
-    "page forgotten": lambda store, scope: store.page(
-        scope, EVERYTHING, None, 9, now=NOON, include_deleted=True
+    "page": lambda store, scope: store.read(EntryPage(scope, EVERYTHING, now=NOON, limit=9)),
+    "page forgotten": lambda store, scope: store.read(
+        EntryPage(scope, EVERYTHING, now=NOON, limit=9, include_deleted=True)
     ),
-    "count": lambda store, scope: store.count(scope, now=NOON),
-    "stored_entries": lambda store, scope: store.stored_entries(scope),
+    "count": lambda store, scope: count_of(store, scope, now=NOON),
+    "stored_entries": lambda store, scope: store.read(StoredCount(scope)),
     "stats": figures,
-    "links": lambda store, scope: store.links(scope, uid(1), "both", None, now=NOON),
-    "link_ends": lambda store, scope: store.link_ends(
-        scope, rows_of(store).get(1, 1), "both", None, now=NOON
+    "links": lambda store, scope: store.read(LinksOf(scope, uid(1), "both", None, now=NOON)),
+    "link_ends": lambda store, scope: store.read(
+        LinkEnds(scope, rows_of(store).get(1, 1), "both", None, now=NOON)
     ),
     "stored_after": lambda store, scope: store.read(
         StoredEntries(scope, 0, 9, now=NOON, include_deleted=True, model="m")
     ),
-    "links_within": lambda store, scope: store.links_within(scope, now=NOON, include_deleted=True),
+    "links_within": lambda store, scope: store.read(
+        LinksWithin(scope, now=NOON, include_deleted=True)
+    ),
 }
 WRITES = {
     "soft_delete": lambda store, scope: store.soft_delete(scope, uid(1), NOON),
@@ -162,7 +181,7 @@ def needing(store, agent):
 
 
 def accessed(store, agent):
-    return store.accesses_since(agent, 0).position
+    return store.read(AccessesSince(agent, 0)).position
 
 
 def touching(store, agent):
@@ -210,18 +229,20 @@ def adding_shadow_vectors(store, agent):
 
 
 AGENT_READS = {
-    "used_bytes": lambda store, agent: store.used_bytes(agent),
-    "used_by_user": lambda store, agent: store.used_by_user(agent, "alice"),
-    "users": lambda store, agent: store.users(agent, prefix=None, limit=9, offset=0, now=NOON),
+    "used_bytes": used_bytes,
+    "used_by_user": lambda store, agent: used_by_user(store, agent, "alice"),
+    "users": lambda store, agent: store.read(
+        Users(agent, now=NOON, limit=9, offset=0, prefix=None)
+    ),
     "stored_agent_id": lambda store, agent: store.stored_agent_id(agent),
-    "embedding_model": lambda store, agent: store.embedding_model(agent),
+    "embedding_model": model_of,
     "contents": lambda store, agent: contents_of(store, agent, list(rows_of(store).values())),
     "vectors": vectors,
     "vectors_of": vectors_by_id,
     "position": lambda store, agent: store.position(agent),
     "known_position": lambda store, agent: store.known_position(agent),
     "latest_position": lambda store, agent: store.latest_position(agent),
-    "changed_rows_since": lambda store, agent: store.changed_rows_since(agent, 0),
+    "changed_rows_since": lambda store, agent: store.read(ChangedRows(agent, 0)),
     "rows_since": feed,
     "need_vectors": needing,
     "accesses_since": accessed,
@@ -257,8 +278,8 @@ METHODS = {
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
     "get_rows": lambda store: store.read(EntriesByRow(ALICE, [1], now=NOON)),
     "successors": lambda store: store.read(Successors(ALICE, [1], now=NOON)),
-    "revision": lambda store: store.revision(ALICE),
-    "position_and_revision": lambda store: store.position_and_revision(ALICE),
+    "revision": lambda store: revision_of(store, ALICE),
+    "position_and_revision": lambda store: store.read(PositionAndRevision(ALICE)),
     "contents": lambda store: contents_of(store, "a", [1]),
     "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, [VECTOR]),
     "add nothing": lambda store: store.add("a", [], now=NOON),
@@ -433,7 +454,7 @@ def test_two_openings_take_turns_in_one_numbering(stores):
     for number in range(1, 7):
         added(stores[number % 2], "a", [numbered(number)])
     assert [seq_of(store) for store in stores] == [6, 6]
-    assert stores[0].changed_rows_since("a", 3) == stores[1].changed_rows_since("a", 3)
+    assert stores[0].read(ChangedRows("a", 3)) == stores[1].read(ChangedRows("a", 3))
 
 
 def test_what_was_written_is_there_when_it_is_opened_again(opening):
@@ -611,6 +632,6 @@ def test_event_loops_and_plain_threads_use_one_store_at_once(store):
 def test_a_plain_call_inside_a_running_event_loop_works_too(store):
     async def inside():
         added(store, "a", [numbered(1)])
-        return store.count(AGENT, now=NOON)
+        return count_of(store, AGENT, now=NOON)
 
     assert asyncio.run(inside()) == 1

@@ -6,6 +6,7 @@ import pytest
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope
 from mnemic.model.filter import Criteria, parse_filter
+from mnemic.store.operations import LinksOf
 from tests.store.contract import (
     ALICE,
     BOB,
@@ -19,6 +20,7 @@ from tests.store.contract import (
     links_added,
     numbers,
     one,
+    revision_of,
     row_of,
     seq_of,
 )
@@ -29,7 +31,7 @@ NOBODY = Scope("a")
 
 
 def revision(store, scope):
-    return store.revision(scope)
+    return revision_of(store, scope)
 
 
 def revisions(store):
@@ -135,7 +137,7 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
     assert numbers(store.delete(ALICE, uid(1)).result()) == [1]
     bobs = entries_by_id(store, BOB, [uid(1), uid(2)], now=NOON)
     assert [entry.content for entry in bobs.values()] == ["memory 1", "memory 2"]
-    links = store.links(BOB, uid(1), "both", None, now=NOON)
+    links = store.read(LinksOf(BOB, uid(1), "both", None, now=NOON))
     assert [(link.from_id, link.to_id, link.type) for link in links] == [
         (uid(1), uid(2), LinkType.RELATED)
     ]
@@ -153,7 +155,7 @@ AMBIGUOUS = {
     "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),
     "link to": lambda store: linked(store, 2, 1, scope=EVERYONE),
     "unlink": lambda store: store.unlink(EVERYONE, uid(2), uid(1), None).result(),
-    "links": lambda store: store.links(EVERYONE, uid(1), "both", None, now=NOON),
+    "links": lambda store: store.read(LinksOf(EVERYONE, uid(1), "both", None, now=NOON)),
 }
 
 

@@ -9,6 +9,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryStatus, Scope, UserUsage
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
+from mnemic.store.operations import Users
 from tests.store.contract import (
     ALICE,
     BOB,
@@ -18,7 +19,10 @@ from tests.store.contract import (
     changed,
     entries_by_id,
     exported,
+    matching,
     settled,
+    used_by_user,
+    used_bytes,
 )
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
@@ -28,11 +32,11 @@ USERS = (None, "alice", "bob")
 
 
 def used(store, agent="a"):
-    return {user_id: store.used_by_user(agent, user_id) for user_id in USERS}
+    return {user_id: used_by_user(store, agent, user_id) for user_id in USERS}
 
 
 def listed(store, agent="a", prefix=None, *, limit=1000, offset=0, now=NOON):
-    found = store.users(agent, prefix=prefix, limit=limit, offset=offset, now=now)
+    found = store.read(Users(agent, now=now, limit=limit, offset=offset, prefix=prefix))
     assert all(isinstance(user, UserUsage) for user in found)
     return [(user.user_id, user.active_entries, user.storage_bytes_used) for user in found]
 
@@ -60,8 +64,8 @@ def test_each_write_counts_for_its_own_user(store):
         now=NOON,
     ).result()
     assert used(store) == {"alice": 1, "bob": 0, None: 1}
-    assert store.used_bytes("a") == 2
-    assert (used(store, "b"), store.used_by_user("none", "alice")) == (
+    assert used_bytes(store, "a") == 2
+    assert (used(store, "b"), used_by_user(store, "none", "alice")) == (
         {"alice": 100, "bob": 0, None: 0},
         0,
     )
@@ -285,7 +289,7 @@ class Usage(RuleBasedStateMachine):
     @rule(size=SIZES, limit=LIMITS, letter=st.sampled_from("xy"))
     def update_all(self, size, limit, letter):
         where = parse_filter({"content": {"contains": letter}})
-        found = self.store.matching(EVERYONE, where, MemoryFilter(limit=1000), now=NOON)
+        found = matching(self.store, EVERYONE, where, MemoryFilter(limit=1000), now=NOON)
         sizes = self.sizes | {(entry.user_id, entry.id.int): size + 1 for entry in found}
         update = MemoryEntryUpdate(content="y" * (size + 1))
 

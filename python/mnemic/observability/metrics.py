@@ -17,6 +17,7 @@ from mnemic.observability.table import EMBEDDED, HISTOGRAMS, METRICS, Row
 from mnemic.protocols import Clock
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
+from mnemic.store.operations import EntryCount, UsedBytes
 from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ _GAUGES: dict[str, tuple[str, str, Reading]] = {
     "agents.memory.longterm.entries": (
         "{entry}",
         "Memories that can be found",
-        lambda store, agent, now: store.count(agent, now=now),
+        lambda store, agent, now: store.read(EntryCount(agent, now)),
     ),
     "agents.memory.longterm.storage_bytes": (
         "By",
         "UTF-8 bytes of all contents, forgotten ones too",
-        lambda store, agent, _: store.used_bytes(agent.agent_id),
+        lambda store, agent, _: store.read(UsedBytes(agent)),
     ),
 }
 """Unit, description and reading, by name."""

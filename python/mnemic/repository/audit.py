@@ -17,7 +17,7 @@ from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.secret_scan import SecretScan
 from mnemic.store.fingerprints import fingerprints
-from mnemic.store.operations import StoredEntries
+from mnemic.store.operations import ScopeStatistics, StoredEntries
 from mnemic.store.values import StoredEntry
 
 BLOCK: Final = 256
@@ -252,7 +252,7 @@ class Audit(Part):
         """
         total = None
         if report is not silent:
-            total = self._store.stats(self._scope, now=self._moment).stored_entries
+            total = self._store.read(ScopeStatistics(self._scope, now=self._moment)).stored_entries
         try:
             for batch in self._batches():
                 self._take(batch)
@@ -271,7 +271,9 @@ class Audit(Part):
     def _sealed(self) -> int:
         """Return the number of sealed memories, those included that cannot be read."""
         deadline = self._request.deadline
-        return self._store.stats(self._scope, now=self._moment, deadline=deadline).sealed_entries
+        return self._store.read(
+            ScopeStatistics(self._scope, now=self._moment), deadline=deadline
+        ).sealed_entries
 
     def _are_long(self, texts: list[str]) -> list[bool]:
         embedder = self._models.embedder

@@ -7,6 +7,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
+from mnemic.store.operations import AgentFacts
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -52,7 +53,9 @@ class CurrentModel:
             name: Name of the model without an embedder.
             may_wait: Whether the agent may have vectors of another model than the embedder's.
         """
-        recorded = store.embedding_model(agent_id) if may_wait and embedder is not None else None
+        recorded = (
+            store.read(AgentFacts(agent_id)).model if may_wait and embedder is not None else None
+        )
         if recorded is None or embedder is None or recorded[0] == embedder.model:
             named = name if embedder is None else None
             return cls(VectorModel(store, agent_id, embedder, named), embedder)

@@ -16,7 +16,7 @@ from mnemic.model.search import Search
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
-from mnemic.store.operations import BEFORE_EXPIRY
+from mnemic.store.operations import BEFORE_EXPIRY, ChangedRows, EntryCount
 from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 from mnemic.threads.locks import InnerLock
@@ -224,7 +224,7 @@ class _Counts:
             is_near = 8 * off <= known if limit is None else abs(known - limit) > off
             if is_near:
                 return known
-        count = self._store.count(scope, now=BEFORE_EXPIRY)
+        count = self._store.read(EntryCount(scope, now=BEFORE_EXPIRY))
         with self._lock:
             self._known[scope] = count, seq
             self._known.move_to_end(scope)
@@ -260,7 +260,7 @@ class _PendingRows:
         """Return the rows that may have no vector; None if it may be any."""
         if self._known is None:
             return None
-        changed = self._store.changed_rows_since(self._agent_id, self._known[0])
+        changed = self._store.read(ChangedRows(self._agent_id, self._known[0]))
         return None if changed is None else [*self._known[1], *changed]
 
 
@@ -269,4 +269,6 @@ def loads_on_opening(store: Store, agent_id: str, search_in: SearchIn) -> bool:
     if search_in == "memory" or not store.searches_vectors:
         return True
     everybody = Scope(agent_id, all_users=True)
-    return search_in == "auto" and store.count(everybody, now=BEFORE_EXPIRY) <= SMALL_AGENT
+    return (
+        search_in == "auto" and store.read(EntryCount(everybody, now=BEFORE_EXPIRY)) <= SMALL_AGENT
+    )

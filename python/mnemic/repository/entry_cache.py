@@ -12,7 +12,7 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.base import Store
-from mnemic.store.operations import EntriesById, EntriesByRow
+from mnemic.store.operations import AccessesSince, ChangedRows, EntriesById, EntriesByRow
 from mnemic.store.values import EntryRow, LogPosition
 from mnemic.threads.locks import InnerLock
 
@@ -148,10 +148,12 @@ class EntryCache:
     def _advance(self, position: LogPosition) -> None:
         entries, known = self._entries, self._position
         if entries and position.seq != known.seq:
-            touched = self._store.changed_rows_since(self._agent_id, known.seq)
+            touched = self._store.read(ChangedRows(self._agent_id, known.seq))
             self._drop(list(entries) if touched is None else touched)
         if entries and position.accesses != known.accesses:  # which are no changes
-            self._renew_accesses(self._store.accesses_since(self._agent_id, known.accesses).rows)
+            self._renew_accesses(
+                self._store.read(AccessesSince(self._agent_id, known.accesses)).rows
+            )
         self._position = position
 
     def _renew_accesses(self, accesses: Iterable[Access]) -> None:

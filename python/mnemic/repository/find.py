@@ -52,7 +52,7 @@ from mnemic.repository.parts import Part, Shared
 from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.store import LogPosition, Store
-from mnemic.store.operations import EntriesById, EntriesByRow
+from mnemic.store.operations import EntriesById, EntriesByRow, LinkEnds, PositionAndRevision
 from mnemic.store.values import LinkEnd
 from mnemic.threads.locks import InnerLock
 
@@ -206,7 +206,9 @@ class Revisions:
                 stale.
         """
         if not self._store.is_remote:
-            return self._store.position_and_revision(scope)  # a kept answer is given at any time
+            return self._store.read(
+                PositionAndRevision(scope)
+            )  # a kept answer is given at any time
         begun = time.monotonic()
         latest = self._store.latest_position(self._agent_id, deadline=deadline)
         if self._store.stale_since(self._agent_id, begun) is not None:
@@ -216,7 +218,7 @@ class Revisions:
 
     def _read(self, scope: Scope, deadline: float | None) -> tuple[LogPosition, int] | None:
         try:
-            position, revision = self._store.position_and_revision(scope, deadline=deadline)
+            position, revision = self._store.read(PositionAndRevision(scope), deadline=deadline)
         except StoreUnavailableError:
             if self._store.stale_since(self._agent_id) is not None:
                 return None
@@ -529,7 +531,7 @@ class Finder(Part):
         self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
     ) -> list[LinkEnd]:
         """Return the other ends of a memory's links among present memories, oldest link first."""
-        return self._store.link_ends(scope, row, direction, kinds, now=self._now())
+        return self._store.read(LinkEnds(scope, row, direction, kinds, now=self._now()))
 
     @property
     def is_remote(self) -> bool:

@@ -29,6 +29,7 @@ from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
+from mnemic.store.operations import AccessesSince
 from mnemic.store.values import Model
 from mnemic.threads.background import Background
 from mnemic.threads.locks import Lock
@@ -660,7 +661,7 @@ class IndexSync:
     def _pull_accesses(self) -> None:
         with self._catching_up:
             seq = self._index.seq
-            accessed = self._store.accesses_since(self._agent_id, self._accesses)
+            accessed = self._store.read(AccessesSince(self._agent_id, self._accesses))
             self._push_accesses()  # they may be in what was read, and count once
             self._index.raise_accesses(accessed.rows)
             # Rows that the index lacks come with their stored accesses: then all is read again.

@@ -15,6 +15,7 @@ from mnemic.protocols import UserLimit
 from mnemic.reporting.description import failure
 from mnemic.repository.options import WhenFull
 from mnemic.store import Store
+from mnemic.store.operations import StoredCount, UsedBytes
 from mnemic.store.quota import (
     NO_ENTRY_LIMITS,
     EntryLimits,
@@ -68,6 +69,7 @@ class Limits:
         self.entry_limits = entry_limits
         self._store = store
         self._agent_id = agent_id
+        self._everyone = Scope(agent_id, all_users=True)
         self._telemetry = telemetry
 
     @property
@@ -105,10 +107,10 @@ class Limits:
                 sizes[new.entry.user_id] += len(new.entry.content.encode())
         if self.user_quota is not None:
             for user_id, size in sizes.items():
-                used = self._store.used_by_user(self._agent_id, user_id)
+                used = self._used(Scope(self._agent_id, user_id))
                 check_user_quota(self.user_quota, user_id, used, size)
         if quota is not None:
-            check_quota(quota, self._store.used_bytes(self._agent_id), sizes.total())
+            check_quota(quota, self._used(self._everyone), sizes.total())
 
     def _check_number(self, entries: Sequence[NewEntry]) -> None:
         of_user, of_all = self.entry_limits.user_entries, self.entry_limits.entries
@@ -118,11 +120,11 @@ class Limits:
         for user_id, number in numbers.items():
             limit = limit_of(of_user, user_id)
             self._check_entries(Scope(self._agent_id, user_id), limit, number)
-        self._check_entries(Scope(self._agent_id, all_users=True), of_all, numbers.total())
+        self._check_entries(self._everyone, of_all, numbers.total())
 
     def _check_entries(self, scope: Scope, limit: int | None, number: int) -> None:
         if limit is not None and number:
-            check_entries(limit, scope, self._store.stored_entries(scope), number)
+            check_entries(limit, scope, self._store.read(StoredCount(scope)), number)
 
     def usage(self, scope: Scope) -> Usage | None:
         """Return the bytes that a quota limits, as a caller of this scope may see them.
@@ -131,17 +133,20 @@ class Limits:
         """
         quota = self.quota
         if self.user_quota is not None and not scope.all_users:
-            used = self._store.used_by_user(self._agent_id, scope.user_id)
-            return Usage(used, limit_of(self.user_quota, scope.user_id))
+            return Usage(self._used(scope), limit_of(self.user_quota, scope.user_id))
         if quota is None:
             return None
-        return Usage(self._store.used_bytes(self._agent_id), quota.limit)
+        return Usage(self._used(self._everyone), quota.limit)
+
+    def _used(self, scope: Scope) -> int:
+        """Return the bytes of the contents of a user or of the agent."""
+        return self._store.read(UsedBytes(scope))
 
     async def warn(self) -> None:
         """Publish a warning where the bytes used have passed the next step of the quota."""
         quota = self.quota
         if quota is not None:
-            used = self._store.used_bytes(self._agent_id)
+            used = self._used(self._everyone)
             await self._telemetry.used(used, quota.limit)
 
     async def report_evicted(self, ids: Sequence[UUID]) -> None:
@@ -159,7 +164,7 @@ class Limits:
         """Let warnings come again after memories were deleted permanently."""
         quota = self.quota
         if quota is not None:
-            self._telemetry.freed(self._store.used_bytes(self._agent_id), quota.limit)
+            self._telemetry.freed(self._used(self._everyone), quota.limit)
 
 
 def checked_entry_limits(

@@ -9,6 +9,7 @@ from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic.model.link import Direction
 from mnemic.model.validation import items, word
 from mnemic.repository.parts import Part
+from mnemic.store.operations import LinksOf
 from mnemic.store.values import StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
@@ -64,7 +65,8 @@ class Linker(Part):
         types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
         now = self._now()
         return await run_blocking(
-            lambda: self._store.links(scope, entry_id, direction, types, now=now), self._store
+            lambda: self._store.read(LinksOf(scope, entry_id, direction, types, now=now)),
+            self._store,
         )
 
 

@@ -28,6 +28,7 @@ from mnemic.repository.accesses import show_accesses
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimited
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import LogPosition
+from mnemic.store.operations import DistinctValues, EntryCount, EntryPage
 from mnemic.threads.sync_bridge import run_blocking
 
 Answer = TypeVar("Answer")
@@ -81,7 +82,17 @@ class Lister(Part):
         return await self._list(
             wanted,
             now,
-            lambda: self._store.matching(scope, expression, page, now=now),
+            lambda: self._store.read(
+                EntryPage(
+                    scope,
+                    expression,
+                    now,
+                    page.limit,
+                    page.list_order,
+                    page.offset,
+                    include_deleted=page.include_forgotten,
+                )
+            ),
             include_deleted=page.include_forgotten,
         )
 
@@ -112,14 +123,16 @@ class Lister(Part):
         entries = await self._list(
             wanted,
             now,
-            lambda: self._store.page(
-                scope,
-                wanted.filters,
-                after,
-                wanted.limit,
-                now=now,
-                include_deleted=include_deleted,
-                offset=wanted.offset,
+            lambda: self._store.read(
+                EntryPage(
+                    scope,
+                    wanted.filters,
+                    now,
+                    wanted.limit,
+                    offset=wanted.offset,
+                    after=after,
+                    include_deleted=include_deleted,
+                )
             ),
             include_deleted=flag("include_forgotten", include_deleted),
         )
@@ -134,8 +147,8 @@ class Lister(Part):
         self._limits.require_storing()
         now = self._now()
         return await run_blocking(
-            lambda: self._store.page(
-                scope, expression, None, sys.maxsize, now=now, include_deleted=True
+            lambda: self._store.read(
+                EntryPage(scope, expression, now, sys.maxsize, include_deleted=True)
             ),
             self._store,
         )
@@ -143,14 +156,14 @@ class Lister(Part):
     async def count(
         self, scope: Scope, filters: MemoryFilter | Mapping[str, Any] | None = None
     ) -> int:
-        """Return the number of memories of a scope that match a filter; see `Store.count`."""
+        """Return the number of memories of a scope that match a filter; see `EntryCount`."""
         self._limits.require_storing()
         now, expression = self._now(), _of_all_matches(filters)
         wanted = ListRequest(scope=scope, now=to_microseconds(now), filters=expression, limit=0)
         counted = await self._answer(
             wanted,
             lambda: self._active.index.counted(wanted),
-            lambda: self._store.count(scope, expression, now=now),
+            lambda: self._store.read(EntryCount(scope, now, expression)),
         )
         if not counted:
             await self._user_hints.of("count", scope)
@@ -162,7 +175,7 @@ class Lister(Part):
         query: DistinctQuery,
         filters: MemoryFilter | Mapping[str, Any] | None,
     ) -> list[DistinctValue]:
-        """Return the distinct values of a field in the matching memories; see `Store.distinct`."""
+        """Return the distinct values of a field in the matching memories; see `DistinctValues`."""
         self._limits.require_storing()
         now, expression = self._now(), _of_all_matches(filters)
         wanted = ListRequest(
@@ -175,7 +188,7 @@ class Lister(Part):
         values = await self._answer(
             wanted,
             lambda: query.values(self._active.index.distinct(wanted, query.field, query.prefix)),
-            lambda: self._store.distinct(scope, expression, query, now=now),
+            lambda: self._store.read(DistinctValues(scope, expression, query, now)),
         )
         if not values:
             await self._user_hints.of("distinct", scope)
@@ -208,7 +221,7 @@ class Lister(Part):
         if not self._is_loaded:
             self._store_seconds += perf_counter() - started
             if self._store_seconds > self._loading_seconds:
-                count = self._store.count(self._everyone, All(()), now=self._now())
+                count = self._store.read(EntryCount(self._everyone, self._now()))
                 self._loading_seconds = LOADING_SECONDS * max(count, LEAST_LOADED)
                 if self._store_seconds > self._loading_seconds:
                     self._store_seconds = 0.0  # a load that fails is not repeated at once

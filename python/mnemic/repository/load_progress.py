@@ -10,6 +10,7 @@ from mnemic.protocols import Clock
 from mnemic.reporting.progress import Progress, reporting
 from mnemic.store import Store
 from mnemic.store.base import BatchSink
+from mnemic.store.operations import ScopeStatistics
 
 
 class LoadProgress:
@@ -43,7 +44,7 @@ class LoadProgress:
 
         A memory counts for one part when its record is read, then its vectors.
         """
-        total = self._store.stats(self._scope, now=self._now()).active_entries
+        total = self._store.read(ScopeStatistics(self._scope, now=self._now())).active_entries
         parts, done = 2 if has_vectors else 1, 0
         with reporting(self._progress, "loading") as report:
 

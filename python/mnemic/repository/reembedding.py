@@ -28,7 +28,7 @@ from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import AgentFacts, EntriesByRow
 from mnemic.store.values import Model
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event
@@ -444,7 +444,7 @@ class Reembedding(Part):
     def _reembedded(self, job: _Job) -> ReembedReport:
         started = time.perf_counter()
         filling = VectorFilling(self._shared, job)
-        previous = self._store.embedding_model(self._agent_id)
+        previous = self._store.read(AgentFacts(self._agent_id)).model
         model = filling.model()
         self._check_name(previous, model)
         is_complete = self._is_switched(job, filling, model)
@@ -474,7 +474,7 @@ class Reembedding(Part):
         search embeds them.
         """
         max_missing = 0
-        while self._store.embedding_model(self._agent_id) != model:
+        while self._store.read(AgentFacts(self._agent_id)).model != model:
             self._fill(job, filling, model)
             failed = filling.failed
             if failed and not job.skips_failed:

@@ -84,7 +84,7 @@ from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.store import open_store
 from mnemic.store.change_listeners import ChangeListener
-from mnemic.store.operations import EntriesById
+from mnemic.store.operations import AgentFacts, EntriesById, EntryCount
 from mnemic.store.values import EntryRow, Selection
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -159,7 +159,7 @@ class Repository:
             )
             if settings.embedder is not None:
                 settings.embedder.report_to(self._telemetry.meter.embedded)
-            stored = settings.time_zone or self._store.time_zone(self.agent_id)
+            stored = settings.time_zone or self._store.read(AgentFacts(self.agent_id)).time_zone
             zone = checked_time_zone(stored) or system_time_zone()
             self._settings = self._settings._replace(time_zone=zone)
             self._cache = EntryCache(self._store, self.agent_id)
@@ -219,7 +219,7 @@ class Repository:
     def _memories(self) -> int:
         """Return the number of the agent's active memories."""
         everybody = Scope(self.agent_id, all_users=True)
-        return self._store.count(everybody, now=self.now())
+        return self._store.read(EntryCount(everybody, now=self.now()))
 
     def _pool_of(self, given: IndexPool | None) -> PooledIndexes | None:
         pool = SHARED if given is None and self._store.is_remote else given

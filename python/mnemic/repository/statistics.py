@@ -4,6 +4,7 @@ import msgspec
 
 from mnemic.model import LongTermMemoryStats, Scope, UserUsage, validation
 from mnemic.repository.parts import Part
+from mnemic.store.operations import ScopeStatistics, Users
 from mnemic.threads.sync_bridge import run_blocking
 
 
@@ -14,7 +15,9 @@ class Statistics(Part):
         """Return statistics of a scope; figures of the embedder with all users alone."""
         self._limits.require_storing()
         now = self._now()
-        stored = await run_blocking(lambda: self._store.stats(scope, now=now), self._store)
+        stored = await run_blocking(
+            lambda: self._store.read(ScopeStatistics(scope, now=now)), self._store
+        )
         if not stored.stored_entries:
             hint = await self._user_hints.of("stats", scope)
             stored = msgspec.structs.replace(stored, hint=hint)
@@ -41,6 +44,8 @@ class Statistics(Part):
             validation.text("prefix", prefix)
         now, agent_id = self._now(), self._agent_id
         return await run_blocking(
-            lambda: self._store.users(agent_id, prefix=prefix, limit=limit, offset=offset, now=now),
+            lambda: self._store.read(
+                Users(agent_id, now=now, limit=limit, offset=offset, prefix=prefix)
+            ),
             self._store,
         )

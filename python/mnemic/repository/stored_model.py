@@ -4,6 +4,7 @@ import os
 
 from mnemic.model import EmbeddingModel, Scope, validation
 from mnemic.store import open_store
+from mnemic.store.operations import AgentFacts
 
 
 def stored_model(path: str | os.PathLike[str], agent_id: str) -> EmbeddingModel | None:
@@ -24,7 +25,7 @@ def stored_model(path: str | os.PathLike[str], agent_id: str) -> EmbeddingModel 
     named = Scope(agent_id)
     store = open_store(validation.path("path", path), read_only=True)
     try:
-        found = store.embedding_model(store.stored_agent_id(named.agent_id))
+        found = store.read(AgentFacts(store.stored_agent_id(named.agent_id))).model
     finally:
         store.close()
     return None if found is None else EmbeddingModel(*found)

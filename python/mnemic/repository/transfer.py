@@ -14,6 +14,7 @@ from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Progress, reporting, silent
 from mnemic.repository.adding import Adder
 from mnemic.repository.parts import Part, Shared
+from mnemic.store.operations import ScopeStatistics
 from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Transfer(Part):
 
     def _number(self, part: "ExportSelection") -> int:
         """Return the number of memories of a part."""
-        stats = self._store.stats(part.scope, now=part.now)
+        stats = self._store.read(ScopeStatistics(part.scope, now=part.now))
         if part.include_deleted:
             return stats.stored_entries
         return stats.active_entries + stats.archived_entries + stats.superseded_entries

@@ -12,6 +12,7 @@ from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store import Store
+from mnemic.store.operations import EntryCount
 from mnemic.threads.sync_bridge import run_blocking
 
 
@@ -59,6 +60,6 @@ class UserHints:
     def _count(self, scope: Scope) -> int:
         now = self._now()
         if not self._active.is_loaded:
-            return self._store.count(scope, now=now)
+            return self._store.read(EntryCount(scope, now=now))
         wanted = ListRequest(scope=scope, now=to_microseconds(now), filters=All(()), limit=0)
         return self._active.index.counted(wanted)

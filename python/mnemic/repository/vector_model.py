@@ -10,6 +10,7 @@ from mnemic.errors import (
 )
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import Store
+from mnemic.store.operations import AgentFacts
 from mnemic.store.values import Model
 
 OWN_MODEL = "own"
@@ -82,7 +83,7 @@ class VectorModel:
         return None if recorded is None else recorded[0]
 
     def _recorded(self) -> Model | None:
-        return self._store.embedding_model(self._agent_id)
+        return self._store.read(AgentFacts(self._agent_id)).model
 
     def check_stored(self) -> None:
         """Raise EmbeddingModelMismatchError if the agent has vectors of another chosen model."""

@@ -11,23 +11,16 @@ from mnemic.arrays import Float32Array, Int64Array
 from mnemic.crypto import Encryption
 from mnemic.licensing import Quota
 from mnemic.model import (
-    Expression,
     LinkType,
-    LongTermMemoryStats,
     MemoryEntry,
-    MemoryFilter,
     MemoryLink,
     OnConflict,
     OnDuplicate,
     Scope,
-    UserUsage,
     VerifyReport,
 )
-from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.filter import EVERY_ENTRY, Criteria
-from mnemic.model.link import Direction
 from mnemic.model.new_entry import NewEntry
-from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record, RowBatch, State
 from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
@@ -37,8 +30,6 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.values import (
     AccessCount,
-    AccessedRows,
-    LinkEnd,
     LogPosition,
     Model,
     ReembeddingProgress,
@@ -50,42 +41,6 @@ from mnemic.store.values import (
 from mnemic.store.vector_search import VectorSearch
 
 Result = TypeVar("Result")
-
-
-class UsageReads(Protocol):
-    """Numbers of entries and their bytes; see `Store` for the promises."""
-
-    def used_bytes(self, agent_id: str) -> int:
-        """Return the bytes of the agent's contents, including deleted entries."""
-        ...
-
-    def used_by_user(self, agent_id: str, user_id: str | None) -> int:
-        """Return the same for one user; None is the entries without a user."""
-        ...
-
-    def stored_entries(self, scope: Scope) -> int:
-        """Return the number of entries of a scope in any state; deleted ones count until purged."""
-        ...
-
-    def users(
-        self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
-    ) -> list[UserUsage]:
-        """Return the users who have entries in any state, no user first, then by code points.
-
-        Args:
-            agent_id: The agent.
-            prefix: Only users whose ids begin with it; None is all.
-            limit: Maximum number of users.
-            offset: Number of first users to skip.
-            now: Entries expired by now are not active.
-        """
-        ...
-
-    def stats(
-        self, scope: Scope, *, now: datetime, deadline: float | None = None
-    ) -> LongTermMemoryStats:
-        """Return statistics of a scope as of one moment, without quota and embedder figures."""
-        ...
 
 
 class Sealing(Protocol):
@@ -249,103 +204,6 @@ class Reembedding(Protocol):
 
         Raises:
             StoreCorruptError: If a vector is damaged.
-        """
-        ...
-
-
-class Lists(Protocol):
-    """Reads over the entries of a scope that match a filter; see `Store` for the promises."""
-
-    def matching(
-        self,
-        scope: Scope,
-        expression: Expression,
-        page: MemoryFilter,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the entries of a scope that match a filter, as of one moment.
-
-        A store may narrow to a superset of the matches; `mnemic.store.selection` lets the core
-        decide the rest.
-
-        Args:
-            scope: The scope.
-            expression: Parsed filter, from `mnemic.model.parse_filter`.
-            page: Gives order, limit, offset and `include_forgotten`; expired entries count as
-                deleted. Archived and superseded entries are omitted unless the filter tests the
-                status.
-            now: The time.
-            deadline: See above.
-
-        Returns:
-            Entries without their embeddings, in a total order. Ties: newest first, then smallest
-            id, then user by name, no user before all others.
-        """
-        ...
-
-    def page(
-        self,
-        scope: Scope,
-        expression: Expression,
-        after: PageCursor | None,
-        limit: int,
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        offset: int = 0,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the entries after a cursor in the list of all that `matching` would return.
-
-        Args:
-            scope: The scope.
-            expression: Parsed filter.
-            after: The last entry of the page before; None begins.
-            limit: Maximum number of entries.
-            now: The time.
-            include_deleted: Also return deleted and expired entries.
-            offset: Number of entries to skip after the cursor.
-            deadline: See above.
-
-        Returns:
-            At most `limit` entries, newest first, then smallest id, then user; from the beginning
-            if the cursor is None.
-        """
-        ...
-
-    def count(
-        self,
-        scope: Scope,
-        expression: Expression | None = None,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> int:
-        """Return the number of entries that `matching` would return without a limit.
-
-        Args:
-            scope: The scope.
-            expression: Parsed filter; None is any entry that a search can find.
-            now: The time.
-            deadline: See above.
-        """
-        ...
-
-    def distinct(
-        self,
-        scope: Scope,
-        expression: Expression,
-        wanted: DistinctQuery,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> list[DistinctValue]:
-        """Return the distinct values of a field in the entries that `matching` would return.
-
-        Each has the number of its entries. Missing values are left out; an entry counts once for
-        each of its tags. Values ascend: booleans, numbers, texts by code points, lists, dicts.
         """
         ...
 
@@ -540,10 +398,8 @@ class BatchSink(Protocol):
 
 
 class Store(
-    Lists,
     Additions,
     BulkWrites,
-    UsageReads,
     Reembedding,
     Sealing,
     VectorSearch,
@@ -776,42 +632,6 @@ class Store(
         """
         ...
 
-    def links(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        direction: Direction,
-        kinds: Collection[LinkType] | None,
-        *,
-        now: datetime,
-    ) -> list[MemoryLink]:
-        """Return the links of an entry; both ends are in the scope, neither deleted nor expired.
-
-        Order: time, then ids, then type.
-        """
-        ...
-
-    def link_ends(
-        self,
-        scope: Scope,
-        row: int,
-        direction: Direction,
-        kinds: Collection[LinkType] | None,
-        *,
-        now: datetime,
-    ) -> list[LinkEnd]:
-        """Return the other ends of the links of a row's entry, in the order of `links`."""
-        ...
-
-    def links_within(
-        self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
-    ) -> list[StoredLink]:
-        """Return the links between entries of one user that `stored_after` returns.
-
-        Order: as `links`, then by user.
-        """
-        ...
-
     def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
         """Write links of any type between entries of a scope; return the number of new links.
 
@@ -835,17 +655,6 @@ class Store(
         """
         ...
 
-    def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
-        """Return name and dimension of the agent's embedding model, None without any vector.
-
-        Vectors of entries in any state count. An agent without any takes vectors of another model.
-        """
-        ...
-
-    def time_zone(self, agent_id: str) -> str | None:
-        """Return the name of the time zone that came with the first entries; None before."""
-        ...
-
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
         ...
@@ -867,21 +676,6 @@ class Store(
         """
         ...
 
-    def position_and_revision(
-        self, scope: Scope, *, deadline: float | None = None
-    ) -> tuple[LogPosition, int]:
-        """Return the agent's position and the revision of the scope's user, read at one moment."""
-        ...
-
-    def revision(self, scope: Scope) -> int:
-        """Return a number that rises with every change within a user, and with no other change.
-
-        A scope without a user has the revision of the entries without a user; project and session
-        are ignored. For all users it is the number of the agent's last change. Accesses and expiry
-        are not changes. The number never falls, and is 0 before the first change.
-        """
-        ...
-
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change of entries that this process commits to the same place.
 
@@ -892,23 +686,6 @@ class Store(
 
         Args:
             listener: A bound method that takes the agents and users of the changed entries.
-        """
-        ...
-
-    def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
-        """Return the rows changed after a change, or None if the log has dropped some."""
-        ...
-
-    def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
-        """Return the accesses written after a number of access writes.
-
-        Accesses that are not written yet are missing. Entries that cannot be found may be included.
-        All accesses since schema version 4 are returned for 0 and for a number that was not reached
-        yet.
-
-        Args:
-            agent_id: The agent.
-            accesses: From an earlier `LogPosition`.
         """
         ...
 

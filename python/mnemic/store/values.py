@@ -109,6 +109,19 @@ class StoredEntry(NamedTuple):
     more: tuple[Float32Array, ...] = ()
 
 
+class StoredAgent(NamedTuple):
+    """What is stored of an agent beside its entries.
+
+    Attributes:
+        model: Its embedding model, None without any vector. Vectors of entries in any state count.
+            An agent without any takes vectors of another model.
+        time_zone: Name of the time zone that came with its first entries; None before.
+    """
+
+    model: Model | None
+    time_zone: str | None
+
+
 OwnedId: TypeAlias = tuple[str | None, UUID]
 """User and id of an entry of one agent."""
 

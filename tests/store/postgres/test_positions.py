@@ -18,7 +18,7 @@ from mnemic.hyde import HydeEngine
 from mnemic.model import Scope
 from mnemic.store.postgres import connections, positions
 from mnemic.store.postgres.connections import Connections
-from tests.store.contract import entries_by_id, row_of
+from tests.store.contract import count_of, entries_by_id, row_of
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.hyde import PlainModel
@@ -426,7 +426,7 @@ def test_a_read_waits_for_no_connection_beyond_its_deadline(database, monkeypatc
         with pool.connection():
             began = time.monotonic()
             with pytest.raises(DeadlineExceededError):
-                memory.repository._store.count(Scope("default"), now=NOON, deadline=began + 0.2)
+                count_of(memory.repository._store, Scope("default"), now=NOON, deadline=began + 0.2)
             assert time.monotonic() - began < 5
 
 

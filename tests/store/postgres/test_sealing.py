@@ -25,7 +25,14 @@ from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
-from mnemic.store.operations import EntriesByRow, StoredEntries, VectorsById, VectorsOfRow
+from mnemic.store.operations import (
+    EntriesByRow,
+    EntryPage,
+    ScopeStatistics,
+    StoredEntries,
+    VectorsById,
+    VectorsOfRow,
+)
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.dialect import POSTGRES
@@ -44,6 +51,7 @@ from tests.store.contract import (
     embedded,
     entries_by_id,
     living_numbers,
+    model_of,
     one,
     row_of,
     rows_of,
@@ -238,7 +246,7 @@ def test_vectors_that_come_later_are_sealed(opening):
     assert shown(bytes_of(opening.url)) == set()
     assert store.read(VectorsOfRow("a", rows[1], "m")).tolist() == vectors.tolist()
     assert store.rows_without_vectors("a", MODEL) == []
-    assert store.embedding_model("a") == MODEL
+    assert model_of(store, "a") == MODEL
 
 
 def test_no_table_has_a_master_key(store, opening):
@@ -321,14 +329,14 @@ def test_a_changed_memory_costs_itself_alone(two, opening, change, caplog):
         }
         assert {record[0] for record in indexed(two).records} == {rows[2], rows[3]}
     assert f"Failed to decrypt memory entry {uid(1)}" in caplog.text
-    listed = two.page(EVERYONE, parse_filter(None), None, 10, now=NOON)
+    listed = two.read(EntryPage(EVERYONE, parse_filter(None), now=NOON, limit=10))
     assert {entry.id.int for entry in listed} == {2, 3}
-    assert len(two.page(EVERYONE, parse_filter(None), None, 2, now=NOON)) == 2
+    assert len(two.read(EntryPage(EVERYONE, parse_filter(None), now=NOON, limit=2))) == 2
     stored = two.read(StoredEntries(EVERYONE, 0, 1, now=NOON, include_deleted=True, model="m"))
     assert len(stored) == 1
     assert counted(two, EVERYONE) == 2
     assert contents_of(two, "a", list(rows.values())).keys() == {rows[2], rows[3]}
-    stats = two.stats(EVERYONE, now=NOON)
+    stats = two.read(ScopeStatistics(EVERYONE, now=NOON))
     assert (stats.sealed_entries, stats.unreadable_entries) == (2, 1)
     with pytest.raises(SealBrokenError) as raised:
         two.verify()
@@ -413,7 +421,10 @@ def test_without_a_key_sealed_memories_are_not_there(two, opening):
         len(plain.read(StoredEntries(EVERYONE, 0, 9, now=NOON, include_deleted=True, model="m")))
         == 1
     )
-    stats, known = plain.stats(EVERYONE, now=NOON), two.stats(EVERYONE, now=NOON)
+    stats, known = (
+        plain.read(ScopeStatistics(EVERYONE, now=NOON)),
+        two.read(ScopeStatistics(EVERYONE, now=NOON)),
+    )
     assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (1, 2, 2)
     assert stats.storage_bytes_used == known.storage_bytes_used
     assert plain.verify().ok

@@ -14,6 +14,7 @@ from mnemic.model import MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
 from mnemic.store.operations import VectorsOfRow
+from tests.store.contract import count_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import numbered
@@ -151,7 +152,7 @@ def test_vectors_longer_than_pgvector_has_are_refused_and_nothing_is_written(dat
     new = [NewEntry(numbered(at).with_embedding(vector, "m")) for at in range(number)]
     with pytest.raises(InvalidEntryError, match="16,000"):
         store.add("a", new, now=NOON).result()
-    assert store.count(Scope("a"), now=NOON) == 0
+    assert count_of(store, Scope("a"), now=NOON) == 0
     store.close()
 
 

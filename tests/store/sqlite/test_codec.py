@@ -9,6 +9,7 @@ from mnemic._core import matches
 from mnemic.errors import StorageQuotaExceededError, StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model.filter import parse_filter
+from mnemic.store.operations import ScopeStatistics
 from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
@@ -26,6 +27,7 @@ from tests.store.contract import (
     paged,
     rows_of,
     rows_since,
+    used_bytes,
 )
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -109,7 +111,7 @@ FILTERS = [
 
 
 def answers(store):
-    stats = store.stats(EVERYONE, now=NOON)
+    stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
     batch = rows_since(store, None)
     return {
         "entries": [one(store, scope, at) for scope in (AGENT, ALICE) for at in range(1, 6)],
@@ -117,7 +119,7 @@ def answers(store):
         "matching": [matched(store, where=where) for where in FILTERS],
         "exported": [(each.entry, each.key) for each in exported(store, model="m")],
         "stats": (stats.storage_bytes_used, stats.top_tags, stats.active_entries),
-        "used": store.used_bytes("a"),
+        "used": used_bytes(store, "a"),
         "contents": contents_of(store, "a", list(rows_of(store).values())),
         "records": [record[: 1 + len(COLUMN_NAMES)] for record in batch.records],
         "vectors": batch.vectors.tolist(),
@@ -167,9 +169,9 @@ def test_a_quota_counts_what_the_codec_says(stores):
         with pytest.raises(StorageQuotaExceededError):
             added(store, "a", [numbered(2, content="123456")], quota=quota)
         changed(store, 1, content="1234567", quota=quota)
-        assert store.used_bytes("a") == 7
+        assert used_bytes(store, "a") == 7
         store.delete(AGENT, uid(1)).result()
-        assert store.used_bytes("a") == 0
+        assert used_bytes(store, "a") == 0
         added(store, "a", [numbered(3, content="1234567890")], quota=quota)
 
 

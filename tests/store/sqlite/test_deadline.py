@@ -5,10 +5,10 @@ import pytest
 from mnemic.errors import DeadlineExceededError
 from mnemic.model import MemoryFilter, deadline
 from mnemic.store import changes
-from mnemic.store.operations import EntriesByRow, StoredEntries
+from mnemic.store.operations import EntriesByRow, ScopeStatistics, StoredEntries
 from mnemic.store.sqlite import hardening
 from mnemic.store.sqlite.store import SqliteStore
-from tests.store.contract import AGENT, EVERYTHING, MODEL, added, changed
+from tests.store.contract import AGENT, EVERYTHING, MODEL, added, changed, count_of, matching
 from tests.support.clock import NOON
 from tests.support.entries import numbered
 
@@ -43,10 +43,10 @@ def clock(monkeypatch):
 
 
 READS = {
-    "stats": lambda store, at: store.stats(AGENT, now=NOON, deadline=at),
-    "count": lambda store, at: store.count(AGENT, now=NOON, deadline=at),
-    "matching": lambda store, at: store.matching(
-        AGENT, EVERYTHING, MemoryFilter(), now=NOON, deadline=at
+    "stats": lambda store, at: store.read(ScopeStatistics(AGENT, now=NOON), deadline=at),
+    "count": lambda store, at: count_of(store, AGENT, now=NOON, deadline=at),
+    "matching": lambda store, at: matching(
+        store, AGENT, EVERYTHING, MemoryFilter(), now=NOON, deadline=at
     ),
     "get_rows": lambda store, at: store.read(
         EntriesByRow(AGENT, range(1, SOME), now=NOON), deadline=at
@@ -86,5 +86,5 @@ def test_a_full_load_is_never_cut_short(store, clock, monkeypatch):
 @pytest.mark.usefixtures("clock")
 def test_a_write_has_no_deadline_after_a_read_with_one(store):
     with pytest.raises(DeadlineExceededError):
-        store.stats(AGENT, now=NOON, deadline=3)
+        store.read(ScopeStatistics(AGENT, now=NOON), deadline=3)
     assert len(store.soft_delete_all(AGENT, NOON).result()) == SOME

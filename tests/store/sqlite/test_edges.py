@@ -19,6 +19,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.repository.index_sync import IndexSettings, IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.group_commit import Writer
+from mnemic.store.operations import ScopeStatistics
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.opening import migrate
@@ -217,7 +218,7 @@ def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
     assert store.position("aide").seq == 1
     store.add("aide", [NewEntry(entry("two"))], now=NOON).result()
     assert store.position("aide").seq == 2
-    assert store.stats(Scope("aide", all_users=True), now=NOON).active_entries == 2
+    assert store.read(ScopeStatistics(Scope("aide", all_users=True), now=NOON)).active_entries == 2
     store.close()
 
 

@@ -17,7 +17,16 @@ from mnemic.errors import (
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, Scope, distinct
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import EntriesByRow, Successors, VectorsById, VectorsOfRow
+from mnemic.store.operations import (
+    DistinctValues,
+    EntriesByRow,
+    LinksOf,
+    ScopeStatistics,
+    Successors,
+    Users,
+    VectorsById,
+    VectorsOfRow,
+)
 from mnemic.store.row_codec import PlainRowCodec, UsedKey
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
@@ -30,6 +39,7 @@ from tests.store.contract import (
     added,
     changed,
     contents_of,
+    count_of,
     embedded,
     embedded_numbers,
     exported,
@@ -37,6 +47,7 @@ from tests.store.contract import (
     linked,
     living_numbers,
     matched,
+    matching,
     one,
     paged,
     row_of,
@@ -138,27 +149,28 @@ def test_sealed_entries_are_listed_filtered_and_counted_like_others(store):
     assert paged(store) == [1, 2, 3, 4]
     assert matched(store, where={"tags": {"contains": SECRET}}) == [1, 3]
     assert matched(store, where={"content": {"contains": "memory"}}) == [2, 4]
-    assert store.count(ALICE, now=NOON) == 2
+    assert count_of(store, ALICE, now=NOON) == 2
     query = distinct.distinct_query("tags", None, 9, 0)
     assert [
-        (each.value, each.count) for each in store.distinct(EVERYONE, EVERYTHING, query, now=NOON)
+        (each.value, each.count)
+        for each in store.read(DistinctValues(EVERYONE, EVERYTHING, query, now=NOON))
     ] == [(SECRET, 2)]
     assert contents_of(store, "a", list(rows_of(store).values())).keys() == set(
         rows_of(store).values()
     )
     assert [stored.key for stored in exported(store)] == ["k1", "k2", "k3", None]
-    stats = store.stats(EVERYONE, now=NOON)
+    stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
     assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (4, 2, 0)
     assert [(tag.tag, tag.count) for tag in stats.top_tags] == [(SECRET, 2)]
 
 
 def test_figures_of_sealed_entries_are_of_the_scope(store):
     filled(store)
-    assert store.stats(ALICE, now=NOON).sealed_entries == 1
-    assert store.stats(BOB, now=NOON).sealed_entries == 0
+    assert store.read(ScopeStatistics(ALICE, now=NOON)).sealed_entries == 1
+    assert store.read(ScopeStatistics(BOB, now=NOON)).sealed_entries == 0
     forgotten(store, 3, scope=ALICE)
-    assert store.stats(ALICE, now=NOON).sealed_entries == 1
-    assert store.stats(Scope("b", all_users=True), now=NOON).sealed_entries == 0
+    assert store.read(ScopeStatistics(ALICE, now=NOON)).sealed_entries == 1
+    assert store.read(ScopeStatistics(Scope("b", all_users=True), now=NOON)).sealed_entries == 0
 
 
 def test_what_one_opening_seals_another_reads_and_reopening_too(opening):
@@ -340,7 +352,7 @@ def test_without_a_key_sealed_entries_are_invisible_and_counted(opening):
     blind = opening(None)
     blind.check_key("a")
     assert paged(blind) == [2, 4]
-    assert blind.count(EVERYONE, now=NOON) == 2
+    assert count_of(blind, EVERYONE, now=NOON) == 2
     assert one(blind, AGENT, 1) is None
     assert one(blind, AGENT, 1, include_deleted=True) is None
     rows = list(rows_of(opening()).values())
@@ -358,7 +370,7 @@ def test_without_a_key_sealed_entries_are_invisible_and_counted(opening):
     assert blind.read(VectorsById("a", {(None, uid(1)), (None, uid(2))}, "m")).keys() == {
         (None, uid(2))
     }
-    stats = blind.stats(EVERYONE, now=NOON)
+    stats = blind.read(ScopeStatistics(EVERYONE, now=NOON))
     assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (2, 2, 2)
     assert stats.storage_bytes_used == opening().stats(EVERYONE, now=NOON).storage_bytes_used
     assert [user.active_entries for user in users_of(blind)] == [
@@ -367,7 +379,7 @@ def test_without_a_key_sealed_entries_are_invisible_and_counted(opening):
 
 
 def users_of(store):
-    return store.users("a", prefix=None, limit=9, offset=0, now=NOON)
+    return store.read(Users("a", now=NOON, limit=9, offset=0, prefix=None))
 
 
 @pytest.mark.requirement("R107")
@@ -555,7 +567,7 @@ def test_it_is_left_out_of_lists_and_counts_by_filters_and_logged(tampered, capl
     assert set(paged(store, where={"content": {"contains": "e"}})) == OTHERS
     assert matched(store, where={"tags": {"contains": SECRET}}) == [2, 3]
     assert matched(store, limit=2) == [2, 3]
-    assert store.count(EVERYONE, parse_filter({"content": {"contains": "e"}}), now=NOON) == 3
+    assert count_of(store, EVERYONE, parse_filter({"content": {"contains": "e"}}), now=NOON) == 3
     check_log(caplog)
 
 
@@ -594,13 +606,13 @@ def test_it_is_left_out_of_exports_and_logged(tampered, caplog):
 @ALL_TAMPERINGS
 def test_it_is_counted_as_unreadable_and_others_are_stored_beside_it(tampered):
     store, _ = tampered
-    sealed = store.stats(EVERYONE, now=NOON).sealed_entries
-    assert store.stats(EVERYONE, now=NOON).unreadable_entries == 1
+    sealed = store.read(ScopeStatistics(EVERYONE, now=NOON)).sealed_entries
+    assert store.read(ScopeStatistics(EVERYONE, now=NOON)).unreadable_entries == 1
     added(store, "a", [secret(5), embedded(6)])
     added(store, "a", [secret(7)], on_conflict="replace")
     changed(store, 2, importance=0.9)
     assert paged(store, where={"importance": {"gt": 0.8}}) == [2]
-    stats = store.stats(EVERYONE, now=NOON)
+    stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
     assert (stats.unreadable_entries, stats.sealed_entries - sealed) == (1, 2)
     assert one(store, AGENT, 5).content == f"{SECRET} 5"
 
@@ -823,7 +835,7 @@ def test_a_lost_key_row_is_no_new_key_that_opens_nothing(path, opening):
     store = opening()
     store.check_key("a")
     assert paged(store) == [4]
-    assert store.stats(EVERYONE, now=NOON).unreadable_entries == 3
+    assert store.read(ScopeStatistics(EVERYONE, now=NOON)).unreadable_entries == 3
     with pytest.raises(SealBrokenError):
         one(store, AGENT, 1)
     assert column(path, "content", 1) != b""
@@ -924,14 +936,16 @@ def test_a_superseded_and_a_linked_sealed_entry_are_as_others(store):
     added(store, "a", [secret(3, supersedes=uid(1))])
     assert paged(store) == [2, 3]
     linked(store, 2, 3)
-    assert [link.to_id for link in store.links(AGENT, uid(2), "from", None, now=NOON)] == [uid(3)]
+    assert [link.to_id for link in store.read(LinksOf(AGENT, uid(2), "from", None, now=NOON))] == [
+        uid(3)
+    ]
     row = rows_of(store)[1]
     assert [entry.id for entry in store.read(Successors(AGENT, [row], now=NOON)).values()] == [
         uid(3)
     ]
     with pytest.raises(EntryNotFoundError):
         added(store, "a", [secret(5, supersedes=uid(99))])
-    assert store.matching(EVERYONE, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON)
+    assert matching(store, EVERYONE, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON)
 
 
 def test_the_files_of_a_sealed_store_belong_to_their_owner_alone(store, path):

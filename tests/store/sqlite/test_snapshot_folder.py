@@ -18,6 +18,7 @@ from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.sqlite import snapshot_folder
 from mnemic.store.sqlite.store import SqliteStore
+from tests.store.contract import count_of
 from tests.support.entries import numbered, uid
 from tests.support.paths import names_in
 
@@ -194,7 +195,7 @@ def test_the_deletion_is_committed_before_the_files_are_removed(path, store, mon
     real = snapshot_folder._emptied
 
     def emptied(folder):
-        seen.append(other.count(EVERYONE, now=NOW))
+        seen.append(count_of(other, EVERYONE, now=NOW))
         return real(folder)
 
     monkeypatch.setattr(snapshot_folder, "_emptied", emptied)

@@ -5,7 +5,7 @@ import pytest
 
 from mnemic.model.rows import State
 from mnemic.store.changes import MAX_CHANGES
-from mnemic.store.operations import EntriesById, EntriesByRow
+from mnemic.store.operations import EntriesById, EntriesByRow, LinkEnds, LinksOf
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sql import accesses, change_log
 from mnemic.store.sqlite import change_log as sqlite_log
@@ -120,8 +120,10 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
 
 
 LINK_READS = {
-    "links": lambda store: store.links(AGENT, uid(1), "both", None, now=NOON),
-    "link_ends": lambda store: store.link_ends(AGENT, rows_of(store)[1], "both", None, now=NOON),
+    "links": lambda store: store.read(LinksOf(AGENT, uid(1), "both", None, now=NOON)),
+    "link_ends": lambda store: store.read(
+        LinkEnds(AGENT, rows_of(store)[1], "both", None, now=NOON)
+    ),
 }
 
 

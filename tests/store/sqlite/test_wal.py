@@ -20,6 +20,7 @@ from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
+from tests.store.contract import count_of
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 EVERYONE = Scope("a", all_users=True)
@@ -261,7 +262,7 @@ def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypa
         assert not store.erase().result()
         store.close()
     again = SqliteStore(tmp_path / "a.db")
-    assert again.count(Scope("a", all_users=True), now=NOW) == 1
+    assert count_of(again, Scope("a", all_users=True), now=NOW) == 1
     assert again.erase().result()
     again.close()
 

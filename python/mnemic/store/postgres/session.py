@@ -12,7 +12,7 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from psycopg.adapt import Dumper, Loader
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 from psycopg.types import TypeInfo
 
 if TYPE_CHECKING:
@@ -337,8 +337,11 @@ class Session:
     def one_moment(self, first: str | None = None) -> Generator[None, None, None]:
         """Run several reads on one state, after a first statement without values.
 
-        After an error the transaction is left to whoever lent the connection.
+        In a transaction they do already. After an error it is left to whoever lent the connection.
         """
+        if self.connection.info.transaction_status is TransactionStatus.INTRANS:
+            yield
+            return
         self.begin("ISOLATION LEVEL REPEATABLE READ, READ ONLY", first)
         yield
         with suppress(psycopg.OperationalError):  # the connection is gone, and the state with it

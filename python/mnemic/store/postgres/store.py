@@ -16,7 +16,6 @@ from mnemic.model import (
     MemoryEntry,
     OnConflict,
     OnDuplicate,
-    Scope,
     VerifyReport,
 )
 from mnemic.model.new_entry import NewEntry
@@ -30,7 +29,7 @@ from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions, encoded
-from mnemic.store.operations import EntriesByRow, Read
+from mnemic.store.operations import EntriesByRow, PositionAndRevision, Read
 from mnemic.store.postgres import (
     verification,
     writes,
@@ -47,18 +46,14 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.snapshots import NoSnapshots
-from mnemic.store.sql.accesses import SqlAccesses
-from mnemic.store.sql.change_log import SqlChangeLog, position, rows_since
+from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
-from mnemic.store.sql.lists import SqlLists
 from mnemic.store.sql.operations import READS
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sql.updates import SqlUpdates
-from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.values import (
     AccessCount,
-    LogPosition,
     Model,
     Selection,
     WriteResult,
@@ -74,14 +69,10 @@ _UNKNOWN: bool | None = None
 
 
 class PostgresStore(
-    SqlLists,
     SqlLinks,
     SqlUpdates,
     SqlDeletes,
-    SqlChangeLog,
-    SqlAccesses,
     PostgresVectorSearch,
-    SqlUsage,
     PostgresReembedding,
     SqlSealing,
     NoSnapshots,
@@ -141,14 +132,6 @@ class PostgresStore(
         """Threads for blocking calls, as many as there are connections to the database."""
         return self._usable().workers.executor
 
-    def position_and_revision(
-        self, scope: Scope, *, deadline: float | None = None
-    ) -> tuple[LogPosition, int]:
-        """Return the agent's position and the revision of the scope's user."""
-        found = super().position_and_revision(scope, deadline=deadline)
-        self._database.positions.advance({scope.agent_id: found[0]})
-        return found
-
     def rows_since(
         self,
         agent_id: str,
@@ -187,8 +170,17 @@ class PostgresStore(
 
     def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
         """Carry out a read; that of active rows from those held for searches, where they are."""
-        held = self._held(wanted, deadline)
-        return super().read(wanted, deadline=deadline) if held is None else held
+        held: Result | None = self._held(wanted, deadline)
+        if held is not None:
+            return held
+        found = super().read(wanted, deadline=deadline)
+        self._take_in(wanted, found)
+        return found
+
+    def _take_in(self, wanted: Read[Any], found: Any) -> None:
+        """Take in an agent's position, where a read has found it."""
+        if isinstance(wanted, PositionAndRevision):
+            self._database.positions.advance({wanted.agent_id: found[0]})
 
     def _held(self, wanted: Read[Any], deadline: float | None) -> Any:
         """Return active rows that are held for searches; None where some are not, or for others."""

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
+from mnemic.store.operations import AccessesSince
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import AGENTS, position
 from mnemic.store.sql.conditions import ENTRIES
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.session import SqlSession
 from mnemic.store.values import AccessCount, AccessedRows, LogPosition
 from mnemic.threads.locks import InnerLock
@@ -29,18 +30,10 @@ _COUNT: Final = (
 )
 
 
-class SqlAccesses(OpenedSql):
-    """Reads accesses; see `Store`."""
-
-    def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
-        """Return the accesses written after a number of access writes."""
-        return self._read(
-            agent_id, lambda on: accesses_since(on, agent_id, accesses), one_moment=True
-        )
-
-
-def accesses_since(on: SqlSession, agent_id: str, accesses: int) -> AccessedRows:
+def accesses_since(on: SqlSession, codec: RowCodec, wanted: AccessesSince) -> AccessedRows:
     """Return the accesses written after a number of access writes, also of deleted entries."""
+    del codec
+    agent_id, accesses = wanted.agent_id, wanted.accesses
     now = position(on, agent_id)
     since = accesses if accesses <= now.accesses else 0
     # The index is named, because the planner of SQLite would read all rows of an agent.

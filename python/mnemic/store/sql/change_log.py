@@ -16,13 +16,13 @@ from mnemic.store.changes import (
     totals_by_user,
 )
 from mnemic.store.embedding_model import check_model
+from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
 from mnemic.store.sql.dialect import RowReader
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import LogPosition, Model
+from mnemic.store.values import LogPosition, Model, StoredAgent
 
 AGENTS: Final = "mnemic.agent_memory_agents"
 USERS: Final = "mnemic.agent_memory_walls"
@@ -54,49 +54,18 @@ _LEADS_ON: Final = (
 )
 
 
-class SqlChangeLog(OpenedSql):
-    """Reads the change log; see `Store`."""
-
-    def position_and_revision(
-        self, scope: Scope, *, deadline: float | None = None
-    ) -> tuple[LogPosition, int]:
-        """Return the agent's position and the revision of the scope's user."""
-        return self._read(
-            scope.agent_id, lambda on: position_and_revision(on, scope), deadline=deadline
-        )
-
-    def revision(self, scope: Scope) -> int:
-        """Return a number that rises with every change within a user, and with no other change."""
-        return self._read(scope.agent_id, lambda on: position_and_revision(on, scope)[1])
-
-    def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
-        """Return the rows changed after a change, or None if the log has dropped some."""
-        return self._read(
-            agent_id, lambda on: changed_rows_since(on, agent_id, seq), one_moment=True
-        )
-
-    def embedding_model(self, agent_id: str) -> Model | None:
-        """Return name and dimension of the agent's embedding model, None without any vector."""
-        return self._read(agent_id, lambda on: model_in_use(on, agent_id))
-
-    def time_zone(self, agent_id: str) -> str | None:
-        """Return the name of the agent's time zone, None before it stored anything."""
-        sql = f"SELECT time_zone FROM {AGENTS} WHERE agent_id = ?"
-        found = self._read(agent_id, lambda on: on.fetch(sql, (agent_id,)))
-        if not found or found[0][0] is None:
-            return None
-        with self._dialect.reading_stored("a time zone"):
-            return _text(found[0][0])
-
-
 def position(on: SqlSession, agent_id: str) -> LogPosition:
     """Return an agent's position in its logs, (0, 0) before anything is stored."""
     found = on.fetch(_POSITION, (agent_id,))
     return LogPosition(*on.dialect.integers(found[0])) if found else LogPosition(0, 0)
 
 
-def position_and_revision(on: SqlSession, scope: Scope) -> tuple[LogPosition, int]:
+def position_and_revision(
+    on: SqlSession, codec: RowCodec, wanted: PositionAndRevision
+) -> tuple[LogPosition, int]:
     """Return an agent's position and the revision of a scope's user."""
+    del codec
+    scope = wanted.scope
     if scope.all_users:
         stands = position(on, scope.agent_id)
         return stands, stands.seq
@@ -106,8 +75,10 @@ def position_and_revision(on: SqlSession, scope: Scope) -> tuple[LogPosition, in
     return LogPosition(seq, accesses), revision
 
 
-def changed_rows_since(on: SqlSession, agent_id: str, since: int) -> list[int] | None:
+def changed_rows(on: SqlSession, codec: RowCodec, wanted: ChangedRows) -> list[int] | None:
     """Return the rows changed after a change number, or None if the log has dropped some."""
+    del codec
+    agent_id, since = wanted.agent_id, wanted.seq
     last, pruned, _ = _agent(on, agent_id)
     if not pruned <= since <= last:
         return None
@@ -122,6 +93,18 @@ def reaches_back(on: SqlSession, agent_id: str, since: int | None) -> bool:
         return False
     sql = f"SELECT 1 FROM {CHANGES} WHERE agent_id = ? AND seq > ? AND kind = 'switch' LIMIT 1"
     return not on.fetch(sql, (agent_id, since))
+
+
+def agent_facts(on: SqlSession, codec: RowCodec, wanted: AgentFacts) -> StoredAgent:
+    """Return what is stored of an agent."""
+    del codec
+    agent_id = wanted.agent_id
+    found = on.fetch(f"SELECT time_zone FROM {AGENTS} WHERE agent_id = ?", (agent_id,))
+    if not found:
+        return StoredAgent(None, None)
+    ((zone,),) = found
+    with on.dialect.reading_stored("a time zone"):
+        return StoredAgent(model_in_use(on, agent_id), zone if zone is None else _text(zone))
 
 
 def recorded_model(on: SqlSession, agent_id: str) -> Model | None:

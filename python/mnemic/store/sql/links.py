@@ -9,13 +9,12 @@ from typing import Final
 from uuid import UUID
 
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
-from mnemic.model.link import Direction
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.links import LinkedEntry, ReadLink, ends_of
-from mnemic.store.operations import Successors
+from mnemic.store.operations import LinkEnds, LinksOf, LinksWithin, Successors
 from mnemic.store.row_codec import RowCodec, next_version
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
@@ -89,60 +88,6 @@ class SqlLinks(OpenedSql, ABC):
 
         return self._write(scope.agent_id, work)
 
-    def links(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        direction: Direction,
-        kinds: Collection[LinkType] | None,
-        *,
-        now: datetime,
-    ) -> list[MemoryLink]:
-        """Return the links of an entry whose ends both exist."""
-        time = to_microseconds(now)
-
-        def work(on: SqlSession) -> list[ReadLink]:
-            own = _end(on, self._codec, scope, entry_id, present_at=time)
-            if own is None:
-                return []
-            return _links_at(on, self._codec, scope, own.row, direction, kinds=kinds, now=time)
-
-        return [read.link for read in self._read(scope.agent_id, work, one_moment=True)]
-
-    def link_ends(
-        self,
-        scope: Scope,
-        row: int,
-        direction: Direction,
-        kinds: Collection[LinkType] | None,
-        *,
-        now: datetime,
-    ) -> list[LinkEnd]:
-        """Return the other ends of the links of a row's entry, in the order of `links`."""
-        time = to_microseconds(now)
-        found = self._read(
-            scope.agent_id,
-            lambda on: _links_at(on, self._codec, scope, row, direction, kinds=kinds, now=time),
-            one_moment=True,
-        )
-        return ends_of(row, found)
-
-    def links_within(
-        self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
-    ) -> list[StoredLink]:
-        """Return the links between entries of one user that `stored_after` returns."""
-        where, values = visible_in(scope, self._codec)
-        if not include_deleted:
-            where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
-        is_owned, owner = self._dialect.owned("l", scope.agent_id)
-        is_of_one_user = "f.user_id IS NOT DISTINCT FROM t.user_id"
-        sql = f"{_READ} WHERE {is_owned} {_both_ends(where)} AND {is_of_one_user}"
-        bound = (scope.agent_id, scope.agent_id, *owner, *values, *values)
-        found = self._read(
-            scope.agent_id, lambda on: _links(on, sql, bound), deadline=deadline, one_moment=True
-        )
-        return [StoredLink(read.link, read.user_id) for read in found]
-
     def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
         """Write links of any type between entries of a scope; return how many are new."""
 
@@ -163,6 +108,31 @@ class SqlLinks(OpenedSql, ABC):
             return len(changes)
 
         return self._write(scope.agent_id, work)
+
+
+def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[MemoryLink]:
+    """Return the links of an entry whose ends both exist."""
+    time = to_microseconds(wanted.now)
+    own = _end(on, codec, wanted.scope, wanted.entry_id, present_at=time)
+    return [] if own is None else [read.link for read in _links_at(on, codec, wanted, own.row)]
+
+
+def link_ends(on: SqlSession, codec: RowCodec, wanted: LinkEnds) -> list[LinkEnd]:
+    """Return the other ends of the links of a row's entry."""
+    return ends_of(wanted.row, _links_at(on, codec, wanted, wanted.row))
+
+
+def links_within(on: SqlSession, codec: RowCodec, wanted: LinksWithin) -> list[StoredLink]:
+    """Return the links between entries of one user."""
+    agent_id = wanted.agent_id
+    where, values = visible_in(wanted.scope, codec)
+    if not wanted.include_deleted:
+        where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(wanted.now)]
+    is_owned, owner = on.dialect.owned("l", agent_id)
+    is_of_one_user = "f.user_id IS NOT DISTINCT FROM t.user_id"
+    sql = f"{_READ} WHERE {is_owned} {_both_ends(where)} AND {is_of_one_user}"
+    found = _links(on, sql, (agent_id, agent_id, *owner, *values, *values))
+    return [StoredLink(read.link, read.user_id) for read in found]
 
 
 def successors(on: SqlSession, codec: RowCodec, wanted: Successors) -> dict[int, MemoryEntry]:
@@ -256,26 +226,19 @@ def _put_link(on: SqlSession, link: Columns) -> int:
 
 
 def _links_at(
-    on: SqlSession,
-    codec: RowCodec,
-    scope: Scope,
-    row: int,
-    direction: Direction,
-    *,
-    kinds: Collection[LinkType] | None,
-    now: int,
+    on: SqlSession, codec: RowCodec, wanted: LinksOf | LinkEnds, row: int
 ) -> list[ReadLink]:
-    where, values = visible_in(scope, codec)
+    where, values = visible_in(wanted.scope, codec)
     ends = _both_ends(f"{where} AND {IS_PRESENT}")
-    is_owned, owner = on.dialect.owned("l", scope.agent_id)
-    types, bound = _among_types(on.dialect, kinds)
+    agent_id, present = wanted.agent_id, [*values, to_microseconds(wanted.now)]
+    is_owned, owner = on.dialect.owned("l", agent_id)
+    types, bound = _among_types(on.dialect, wanted.kinds)
     found: list[ReadLink] = []
     for side in ("from_row", "to_row"):
-        if (side, direction) in (("from_row", "in"), ("to_row", "out")):
+        if (side, wanted.direction) in (("from_row", "in"), ("to_row", "out")):
             continue
         sql = f"{_READ} WHERE {is_owned} AND l.{side} = ? {ends} {types}"
-        agents = scope.agent_id, scope.agent_id
-        found += _links(on, sql, (*agents, *owner, row, *values, now, *values, now, *bound))
+        found += _links(on, sql, (agent_id, agent_id, *owner, row, *present, *present, *bound))
     on.dialect.check_links(on, [row])
     return sorted(found, key=attrgetter("place"))
 

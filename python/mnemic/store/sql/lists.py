@@ -5,27 +5,25 @@ the list. The core then decides each row, so that no store has a truth table of 
 """
 
 import sys
-from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from datetime import datetime
+from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import compress, islice
 from typing import Final, NamedTuple, TypeAlias
 
 from mnemic._core import RECORD_COLUMNS, distinct_values, matches
-from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope
+from mnemic.model import Expression, MemoryEntry, Scope
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.fields import Kind, MemoryField
 from mnemic.model.filter import All, references
 from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.operations import DistinctValues, EntryCount, EntryPage
 from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec
 from mnemic.store.sealed_columns import COPIED_COLUMNS
 from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, cut, visible_in
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.filters import NarrowingCondition, narrowed, order_by
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.reads import readable_entries
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 
@@ -69,146 +67,102 @@ class EntryList(NamedTuple):
     offset: int = 0
 
 
-class SqlLists(OpenedSql, ABC):
-    """Lists and counts entries by filter; see `Lists`."""
+def entry_page(on: SqlSession, codec: RowCodec, wanted: EntryPage) -> list[MemoryEntry]:
+    """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
+    scope = wanted.scope
+    narrow = _narrowed(on.dialect, codec, wanted, wanted.expression, wanted.include_deleted)
+    then_by_user = _then_by_user(on.dialect, scope)
+    if wanted.after is not None:
+        is_after, bound = _after(scope, wanted.after, then_by_user)
+        sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
+        narrow = narrow._replace(sql=sql, values=values)
+    order = f"{order_by(wanted.order)}{then_by_user}"
+    page = EntryList(narrow, wanted.expression, order, wanted.limit, wanted.offset)
+    with _at_one_moment(on, codec, narrow):
+        return first_readable(
+            page,
+            lambda page: _listed(on, codec, scope, page),
+            lambda rows: readable_entries(on, codec, scope, rows),
+        )
 
-    def matching(
-        self,
-        scope: Scope,
-        expression: Expression,
-        page: MemoryFilter,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
-        narrow = self._narrowed(scope, expression, now, include_deleted=page.include_forgotten)
-        order = f"{order_by(page.list_order)}{self._then_by_user(scope)}"
-        wanted = EntryList(narrow, expression, order, page.limit, page.offset)
-        return self._listed(scope, wanted, deadline)
 
-    def page(
-        self,
-        scope: Scope,
-        expression: Expression,
-        after: PageCursor | None,
-        limit: int,
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        offset: int = 0,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the next entries of a scope for which a filter's tree is true, newest first."""
-        narrow = self._narrowed(scope, expression, now, include_deleted=include_deleted)
-        if after is not None:
-            is_after, bound = self._after(scope, after)
-            sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
-            narrow = narrow._replace(sql=sql, values=values)
-        order = f"created_at DESC, id{self._then_by_user(scope)}"
-        wanted = EntryList(narrow, expression, order, limit, offset)
-        return self._listed(scope, wanted, deadline)
+def entry_count(on: SqlSession, codec: RowCodec, wanted: EntryCount) -> int:
+    """Return the number of entries of a scope for which a filter's tree is true."""
+    every = All(()) if wanted.expression is None else wanted.expression
+    narrow = _narrowed(on.dialect, codec, wanted, every)
+    with _at_one_moment(on, codec, narrow):
+        if not narrow.is_exact:
+            return len(matching_rows(on, codec, every, narrow[:2]))
+        sql = f"SELECT count(*) FROM {ENTRIES} WHERE {narrow.sql} AND NOT is_encrypted"
+        plain = int(on.value(sql, narrow.values))
+        if not codec.seals:
+            return plain
+        # Those that do not open are out.
+        sealed = f"{narrow.sql} AND {on.dialect.is_true('is_encrypted')}"
+        return plain + len(matching_rows(on, codec, every, (sealed, narrow.values)))
 
-    def _listed(self, scope: Scope, wanted: EntryList, deadline: float | None) -> list[MemoryEntry]:
-        def work(on: SqlSession) -> list[MemoryEntry]:
-            return first_readable(
-                wanted,
-                lambda wanted: _listed(on, self._codec, scope, wanted),
-                lambda rows: readable_entries(on, self._codec, scope, rows),
-            )
 
-        one_moment = self._takes_several(wanted.narrow)
-        return self._read(scope.agent_id, work, deadline=deadline, one_moment=one_moment)
+def distinct(on: SqlSession, codec: RowCodec, wanted: DistinctValues) -> list[DistinctValue]:
+    """Return the distinct values of a field in the entries for which a tree is true.
 
-    def count(
-        self,
-        scope: Scope,
-        expression: Expression | None = None,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> int:
-        """Return the number of entries of a scope for which a filter's tree is true."""
-        codec, every = self._codec, All(()) if expression is None else expression
-        narrow = self._narrowed(scope, every, now, include_deleted=False)
+    The core counts them unless SQL decides exactly.
+    """
+    query = wanted.query
+    expression = query.narrowed(wanted.expression)
+    narrow = _narrowed(on.dialect, codec, wanted, expression)
+    with _at_one_moment(on, codec, narrow):
+        if narrow.is_exact and not has_sealed(on, codec, narrow[:2]):
+            return _grouped(on, narrow, query)
+        columns = _record_columns(on.dialect, codec, expression)
+        sql = f"SELECT {columns} FROM {ENTRIES} WHERE {narrow.sql}"
+        with (
+            on.dialect.reading_stored("a memory"),
+            closing(on.stream(sql, narrow.values)) as records,
+        ):
+            some = map(codec.records, batches(records))
+            limit, offset = cut(query.limit, query.offset)
+            page = query.prefix, offset, limit
+            return query.values(distinct_values(expression, some, query.field, *page))
 
-        def work(on: SqlSession) -> int:
-            if not narrow.is_exact:
-                return len(matching_rows(on, codec, every, narrow[:2]))
-            sql = f"SELECT count(*) FROM {ENTRIES} WHERE {narrow.sql} AND NOT is_encrypted"
-            plain = int(on.value(sql, narrow.values))
-            if not codec.seals:
-                return plain
-            # Those that do not open are out.
-            sealed = f"{narrow.sql} AND {on.dialect.is_true('is_encrypted')}"
-            return plain + len(matching_rows(on, codec, every, (sealed, narrow.values)))
 
-        one_moment = self._takes_several(narrow)
-        return self._read(scope.agent_id, work, deadline=deadline, one_moment=one_moment)
+def _narrowed(
+    dialect: Dialect,
+    codec: RowCodec,
+    wanted: EntryPage | EntryCount | DistinctValues,
+    expression: Expression,
+    include_deleted: bool = False,  # noqa: FBT001, FBT002 - passed on
+) -> NarrowingCondition:
+    """Return the condition of a list: of active entries, unless the status is tested."""
+    where, values = visible_in(wanted.scope, codec)
+    if not include_deleted:
+        where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(wanted.now)]
+    if not references(expression, "status"):
+        where = f"{where} AND status = 0"
+    sql, bound, is_exact = narrowed(dialect, expression, seals=codec.seals)
+    return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
-    def distinct(
-        self,
-        scope: Scope,
-        expression: Expression,
-        wanted: DistinctQuery,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> list[DistinctValue]:
-        """Return the distinct values of a field in the entries for which a tree is true.
 
-        The core counts them unless SQL decides exactly.
-        """
-        codec, expression = self._codec, wanted.narrowed(expression)
-        narrow = self._narrowed(scope, expression, now, include_deleted=False)
-        limit, offset = cut(wanted.limit, wanted.offset)
+def _at_one_moment(
+    on: SqlSession, codec: RowCodec, narrow: NarrowingCondition
+) -> AbstractContextManager[None]:
+    """Let all statements see one state, where reading a list may take several."""
+    return on.one_moment() if codec.seals or not narrow.is_exact else nullcontext()
 
-        def work(on: SqlSession) -> list[DistinctValue]:
-            if narrow.is_exact and not has_sealed(on, codec, narrow[:2]):
-                return _grouped(on, narrow, wanted)
-            columns = _record_columns(on.dialect, codec, expression)
-            sql = f"SELECT {columns} FROM {ENTRIES} WHERE {narrow.sql}"
-            with (
-                on.dialect.reading_stored("a memory"),
-                closing(on.stream(sql, narrow.values)) as records,
-            ):
-                some = map(codec.records, batches(records))
-                page = wanted.prefix, offset, limit
-                return wanted.values(distinct_values(expression, some, wanted.field, *page))
 
-        one_moment = self._takes_several(narrow)
-        return self._read(scope.agent_id, work, deadline=deadline, one_moment=one_moment)
+def _then_by_user(dialect: Dialect, scope: Scope) -> str:
+    """Return the last term of a total order, needed only where users may share an id."""
+    return f", {dialect.user_key}" if scope.all_users else ""
 
-    def _narrowed(
-        self, scope: Scope, expression: Expression, now: datetime, *, include_deleted: bool
-    ) -> NarrowingCondition:
-        """Return the condition of a list: of active entries, unless the status is tested."""
-        codec = self._codec
-        where, values = visible_in(scope, codec)
-        if not include_deleted:
-            where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(now)]
-        if not references(expression, "status"):
-            where = f"{where} AND status = 0"
-        sql, bound, is_exact = narrowed(self._dialect, expression, seals=codec.seals)
-        return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
-    def _takes_several(self, narrow: NarrowingCondition) -> bool:
-        """Return whether reading a list may take several statements."""
-        return self._codec.seals or not narrow.is_exact
-
-    def _then_by_user(self, scope: Scope) -> str:
-        """Return the last term of a total order, needed only where users may share an id."""
-        return f", {self._dialect.user_key}" if scope.all_users else ""
-
-    def _after(self, scope: Scope, place: PageCursor) -> Condition:
-        """Return the condition for entries after a cursor in the list, newest first."""
-        time = to_microseconds(place.created_at)
-        key, marks, values = "-created_at, id", "?, ?", [-time, place.id]
-        if scope.all_users:
-            key, marks = f"{key}{self._then_by_user(scope)}", f"{marks}, ?"
-            values = [*values, place.user_id or ""]
-        # The first condition is there for the index.
-        return f"created_at <= ? AND ({key}) > ({marks})", [time, *values]
+def _after(scope: Scope, place: PageCursor, then_by_user: str) -> Condition:
+    """Return the condition for entries after a cursor in the list, newest first."""
+    time = to_microseconds(place.created_at)
+    key, marks, values = "-created_at, id", "?, ?", [-time, place.id]
+    if scope.all_users:
+        key, marks = f"{key}{then_by_user}", f"{marks}, ?"
+        values = [*values, place.user_id or ""]
+    # The first condition is there for the index.
+    return f"created_at <= ? AND ({key}) > ({marks})", [time, *values]
 
 
 def first_readable(

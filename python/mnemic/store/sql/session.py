@@ -55,6 +55,10 @@ class SqlSession(Protocol):
         """Run a statement; yield its rows in parts of a size that suits the database."""
         ...
 
+    def one_moment(self) -> AbstractContextManager[None]:
+        """Let all statements see one state; nothing if they do already."""
+        ...
+
     def pipeline(self) -> AbstractContextManager[None]:
         """Send statements without waiting for those before, where they cross a network."""
         ...

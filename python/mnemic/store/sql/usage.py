@@ -1,10 +1,8 @@
 """The numbers of entries and bytes that the stores in SQL give, and their users."""
 
-from abc import ABC
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from datetime import datetime
 from operator import index
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -18,10 +16,10 @@ from mnemic.model import (
     UserUsage,
 )
 from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.store.operations import ScopeStatistics, StoredCount, UsedBytes, Users
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, cut, in_scope, visible_in
 from mnemic.store.sql.filters import beginning_with
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.reads import readable_entries
 from mnemic.store.sql.session import Columns, SqlSession
 
@@ -41,70 +39,56 @@ _FORGOTTEN, _EXPIRED = -2, -1
 _TOP_TAGS: Final = 10
 
 
-class SqlUsage(OpenedSql, ABC):
-    """Counts what agents and users store; see `UsageReads`."""
+def used(on: SqlSession, codec: RowCodec, wanted: UsedBytes) -> int:
+    """Return the bytes of the contents of an agent or a user."""
+    del codec
+    scope = wanted.scope
+    if scope.all_users:
+        return used_bytes(on, scope.agent_id)
+    return used_by_user(on, scope.agent_id, scope.user_id)
 
-    def used_bytes(self, agent_id: str) -> int:
-        """Return the bytes of the agent's contents, deleted entries included."""
-        return self._read(agent_id, lambda on: used_bytes(on, agent_id))
 
-    def used_by_user(self, agent_id: str, user_id: str | None) -> int:
-        """Return the bytes of a user's contents, deleted entries included."""
-        return self._read(agent_id, lambda on: used_by_user(on, agent_id, user_id))
+def stored_count(on: SqlSession, codec: RowCodec, wanted: StoredCount) -> int:
+    """Return the number of entries in any state."""
+    del codec
+    where, values = in_scope(wanted.scope)
+    return int(on.value(f"SELECT count(*) FROM {ENTRIES} WHERE {where}", values))
 
-    def stored_entries(self, scope: Scope) -> int:
-        """Return the number of entries of a scope in any state."""
-        where, values = in_scope(scope)
-        sql = f"SELECT count(*) FROM {ENTRIES} WHERE {where}"
-        return self._read(scope.agent_id, lambda on: int(on.value(sql, values)))
 
-    def users(
-        self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
-    ) -> list[UserUsage]:
-        """Return the users who have entries, and what these take."""
-        where, values = beginning_with(prefix or "", "user_key")
-        entries = self._dialect.entries_of_wall
-        # A user's row stays when the last entry goes.
-        sql = (
-            f"SELECT nullif(user_key, ''), (SELECT count(*) {entries} AND {IS_ACTIVE}), used_bytes "
-            f"FROM mnemic.agent_memory_walls AS wall WHERE wall.agent_id = ? AND {where} "
-            f"AND EXISTS (SELECT 1 {entries}) ORDER BY user_key LIMIT ? OFFSET ?"
-        )
-        bound = (to_microseconds(now), agent_id, *values, *cut(limit, offset))
+def users(on: SqlSession, codec: RowCodec, wanted: Users) -> list[UserUsage]:
+    """Return the users who have entries, and what these take."""
+    del codec
+    where, values = beginning_with(wanted.prefix or "", "user_key")
+    entries = on.dialect.entries_of_wall
+    # A user's row stays when the last entry goes.
+    sql = (
+        f"SELECT nullif(user_key, ''), (SELECT count(*) {entries} AND {IS_ACTIVE}), used_bytes "
+        f"FROM mnemic.agent_memory_walls AS wall WHERE wall.agent_id = ? AND {where} "
+        f"AND EXISTS (SELECT 1 {entries}) ORDER BY user_key LIMIT ? OFFSET ?"
+    )
+    page = cut(wanted.limit, wanted.offset)
+    found = on.fetch(sql, (to_microseconds(wanted.now), wanted.agent_id, *values, *page))
+    with on.dialect.reading_stored("a user"):
+        return [UserUsage(*columns) for columns in found]
 
-        def work(on: SqlSession) -> list[UserUsage]:
-            found = on.fetch(sql, bound)
-            with on.dialect.reading_stored("a user"):
-                return [UserUsage(*columns) for columns in found]
 
-        return self._read(agent_id, work)
-
-    def stats(
-        self, scope: Scope, *, now: datetime, deadline: float | None = None
-    ) -> LongTermMemoryStats:
-        """Return statistics of a scope, as of one moment."""
-        codec, time = self._codec, to_microseconds(now)
-        where, values = visible_in(scope, codec)
-        found = *values, time
-        in_states = (
-            f"SELECT {_STATE}, count(*), CAST(sum({codec.content_size_sql}) AS bigint) "
-            f"FROM {ENTRIES} WHERE {where} GROUP BY 1"
-        )
-        entries = f"FROM {ENTRIES} WHERE {where} AND {IS_ACTIVE}"
-        by_type = f"SELECT memory_type, count(*) {entries} GROUP BY memory_type"
-        by_tags = f"SELECT CAST(tags AS text), count(*) {entries} AND tags IS NOT NULL GROUP BY 1"
-        ends = f"SELECT min(created_at), max(created_at) {entries}"
-
-        def work(on: SqlSession) -> LongTermMemoryStats:
-            states = on.fetch(in_states, (time, *values))
-            types, tags, times = (on.fetch(sql, found) for sql in (by_type, by_tags, ends))
-            sealed = _sealed(on, codec, scope, time)
-            with on.dialect.reading_stored("a memory's type or time"):
-                return _statistics(
-                    codec, states, types=types, tags=tags, times=times, sealed=sealed
-                )
-
-        return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
+def statistics(on: SqlSession, codec: RowCodec, wanted: ScopeStatistics) -> LongTermMemoryStats:
+    """Return statistics of a scope."""
+    time = to_microseconds(wanted.now)
+    where, values = visible_in(wanted.scope, codec)
+    in_states = (
+        f"SELECT {_STATE}, count(*), CAST(sum({codec.content_size_sql}) AS bigint) "
+        f"FROM {ENTRIES} WHERE {where} GROUP BY 1"
+    )
+    entries = f"FROM {ENTRIES} WHERE {where} AND {IS_ACTIVE}"
+    by_type = f"SELECT memory_type, count(*) {entries} GROUP BY memory_type"
+    by_tags = f"SELECT CAST(tags AS text), count(*) {entries} AND tags IS NOT NULL GROUP BY 1"
+    ends = f"SELECT min(created_at), max(created_at) {entries}"
+    states = on.fetch(in_states, (time, *values))
+    types, tags, times = (on.fetch(sql, (*values, time)) for sql in (by_type, by_tags, ends))
+    sealed = _sealed(on, codec, wanted.scope, time)
+    with on.dialect.reading_stored("a memory's type or time"):
+        return _statistics(codec, states, types=types, tags=tags, times=times, sealed=sealed)
 
 
 def used_bytes(on: SqlSession, agent_id: str) -> int:

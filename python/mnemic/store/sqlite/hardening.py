@@ -12,7 +12,14 @@ import apsw
 import msgspec
 
 from mnemic.model.deadline import check_deadline
-from mnemic.store.sqlite.sql import Columns, execute_all, fetch_batches, not_utf8, stream
+from mnemic.store.sqlite.sql import (
+    Columns,
+    execute_all,
+    fetch_batches,
+    not_utf8,
+    one_moment,
+    stream,
+)
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
@@ -131,6 +138,10 @@ class GuardedConnection(apsw.Connection):
     def stream(self, sql: str, values: Sequence[Any]) -> Generator[Columns, None, None]:
         """Run a statement; yield its rows one by one."""
         return stream(self, _statement(sql), values)
+
+    def one_moment(self) -> AbstractContextManager[None]:
+        """Let all statements see one state."""
+        return one_moment(self)
 
     def pipeline(self) -> AbstractContextManager[None]:
         """Do nothing: no statement crosses a network."""

@@ -33,15 +33,13 @@ from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.accesses import AccessFlush, SqlAccesses, write_accesses
-from mnemic.store.sql.change_log import SqlChangeLog, position, rows_since
+from mnemic.store.sql.accesses import AccessFlush, write_accesses
+from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.deletes import SqlDeletes
 from mnemic.store.sql.links import SqlLinks
-from mnemic.store.sql.lists import SqlLists
 from mnemic.store.sql.operations import READS
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sql.updates import SqlUpdates
-from mnemic.store.sql.usage import SqlUsage
 from mnemic.store.sqlite import (
     change_log,
     replacements,
@@ -71,13 +69,9 @@ if TYPE_CHECKING:
 
 
 class SqliteStore(
-    SqlLists,
     SqlLinks,
-    SqlUsage,
     SqlUpdates,
     SqlDeletes,
-    SqlChangeLog,
-    SqlAccesses,
     SqliteReembedding,
     SqlSealing,
     NoVectorSearch,
