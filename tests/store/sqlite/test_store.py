@@ -5,9 +5,9 @@ import pytest
 
 from mnemic.model.rows import State
 from mnemic.store.changes import MAX_CHANGES
-from mnemic.store.operations import EntriesById, EntriesByRow, LinkEnds, LinksOf
+from mnemic.store.operations import AccessesSince, EntriesById, EntriesByRow, LinkEnds, LinksOf
 from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sql import accesses, change_log
+from mnemic.store.sql import change_log
 from mnemic.store.sqlite import change_log as sqlite_log
 from mnemic.store.sqlite import dialect
 from mnemic.store.sqlite.store import SqliteStore
@@ -99,7 +99,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             for since in (1, None)
             for state in (State.INACTIVE, State.DELETED)
         ),
-        lambda: accesses.accesses_since(connection, "a", 0),
+        lambda: store.read(AccessesSince("a", 0)),
     ):
         connection.exec_trace = explain
         call()
