@@ -14,11 +14,13 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryFilter, MemorySortOrder, Ranking, Recency, RecencyCurve, Weights
 from mnemic.model.new_entry import NewEntry
 from mnemic.repository.access_buffer import MAX_BUFFERED, _merged
+from mnemic.store.operations import AccessesSince
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry
+from tests.support.operations import replace_operation
 
 BY_ACCESS = {"ranking": {"access": 1}}
 
@@ -228,17 +230,16 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
     calls = []
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         store = memory._repository._store
-        for name in ("write_accesses", "accesses_since"):
-            method = getattr(store, name)
+        for name, kind in (("written", "write_accesses"), ("read", AccessesSince)):
 
-            def told(*values, name=name, method=method):
+            def told(method, *values, name=name):
                 calls.append(name)
                 return method(*values)
 
-            monkeypatch.setattr(store, name, told)
+            replace_operation(monkeypatch, store, kind, told)
         tea = memory.add("tea")
         memory.search("tea", **BY_ACCESS)  # what was read before all was loaded is written down
-        assert calls == ["write_accesses"]
+        assert calls == ["written"]
         calls.clear()
         memory.touch([tea.id])
         halves = Ranking(recency=Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7))
@@ -253,7 +254,7 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
         for _ in range(2):
             assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
             # Once for the index, once for the entries that are kept.
-            assert calls == ["write_accesses", "accesses_since", "accesses_since"]
+            assert calls == ["written", "read", "read"]
 
 
 def test_accesses_of_many_memories_are_known_however_many():
@@ -321,7 +322,7 @@ def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 5, "milk": 2}
 
 
-@pytest.mark.parametrize("reading", ["accesses_since", "rows_since"])
+@pytest.mark.parametrize("reading", [AccessesSince, "rows_since"])
 def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(reading, monkeypatch):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         tea = memory.add("tea")
@@ -329,15 +330,14 @@ def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(rea
         store = memory.repository._store
         memory.get(tea.id)
         store.write_accesses().result()
-        read = getattr(store, reading)
 
-        def meanwhile(*given, **named):  # as another thread may
+        def meanwhile(read, *given, **named):  # as another thread may
             monkeypatch.undo()
             memory.get(tea.id)
             store.write_accesses().result()
             return read(*given, **named)
 
-        monkeypatch.setattr(store, reading, meanwhile)
+        replace_operation(monkeypatch, store, reading, meanwhile)
         if reading == "rows_since":
             memory.update(tea.id, importance=0.9)
         for _ in range(2):
@@ -412,23 +412,22 @@ def test_what_comes_into_an_index_anew_brings_what_was_just_read(embedder):
         assert frequent(include_archived=True) == 6
 
 
-@pytest.mark.parametrize("reading", ["accesses_since", "rows_since"])
+@pytest.mark.parametrize("reading", [AccessesSince, "rows_since"])
 def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, reading):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         store = memory.repository._store
-        method = getattr(store, reading)
         tea = memory.add("tea")
         assert memory.recall(mode="frequent", user_id=None)[0].memory.access_count == 0
         store.write_accesses().result()
 
-        def read_first(*given, **named):
+        def read_first(method, *given, **named):
             monkeypatch.undo()
             with ThreadPoolExecutor(1) as another:
                 another.submit(memory.get, tea.id).result(10)
                 another.submit(lambda: store.write_accesses().result()).result(10)
             return method(*given, **named)
 
-        monkeypatch.setattr(store, reading, read_first)
+        replace_operation(monkeypatch, store, reading, read_first)
         if reading == "rows_since":
             memory.update(tea.id, importance=0.9)
         memory.search("tea", **BY_ACCESS)

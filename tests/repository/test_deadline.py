@@ -88,8 +88,8 @@ def test_nothing_is_read_after_a_ranking_that_was_too_slow(memory, monkeypatch, 
 def test_the_store_reads_changes_and_memories_until_the_deadline_alone(tmp_path, monkeypatch):
     deadlines = {}
 
-    def recorded(name, read):
-        def call(*given, deadline, **named):
+    def recorded(name):
+        def call(read, *given, deadline, **named):
             deadlines[name] = deadline
             return read(*given, deadline=deadline, **named)
 
@@ -100,8 +100,8 @@ def test_the_store_reads_changes_and_memories_until_the_deadline_alone(tmp_path,
         with Memory(tmp_path / "a.db", embedder=None) as other:
             other.add("tea at four")
         store = memory.repository._store
-        monkeypatch.setattr(store, "rows_since", recorded("rows_since", store.rows_since))
-        replace_operation(monkeypatch, store, EntriesByRow, recorded("entries", store.read))
+        replace_operation(monkeypatch, store, "rows_since", recorded("rows_since"))
+        replace_operation(monkeypatch, store, EntriesByRow, recorded("entries"))
         deadline = time.monotonic() + 60
         search = Search(text="tea", limit=5, ranking=KEYWORD, deadline=deadline)
         assert len(memory.repository.find(memory.scope, search).hits) == 1

@@ -107,10 +107,12 @@ def test_a_page_is_read_with_one_statement(monkeypatch):
     with opened(embedder=None) as memory:
         memory.add_many([f"text {n}" for n in range(40)], embeddings=np.eye(40))
         store, calls = memory.repository._store, []
-        read = store.read
-        replace_operation(
-            monkeypatch, store, VectorsById, lambda wanted: calls.append(1) or read(wanted)
-        )
+
+        def counted(read, wanted):
+            calls.append(1)
+            return read(wanted)
+
+        replace_operation(monkeypatch, store, VectorsById, counted)
         page = memory.list(embeddings=True)
         assert sorted(entry.embedding.argmax() for entry in page) == list(range(40))
         assert calls == [1]

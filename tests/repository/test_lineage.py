@@ -75,9 +75,8 @@ def test_chains_are_read_together_one_read_for_each_step(chains, monkeypatch):
             entry = chains.add(f"{name}{number}", entry)
         heads.append(entry)
     store, calls = chains.repository._store, []
-    whole = store.read
 
-    def counted(wanted, **named):
+    def counted(whole, wanted, **named):
         calls.append(type(wanted))
         return whole(wanted, **named)
 

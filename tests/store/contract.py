@@ -15,17 +15,23 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.records.numbered import NumberedEnum
 from mnemic.store.operations import (
+    BEFORE_EXPIRY,
+    AddLinks,
     AgentFacts,
     EntriesById,
     EntriesByRow,
     EntryCount,
     EntryPage,
+    Link,
     LinksOf,
     LinksWithin,
     PositionAndRevision,
+    SoftDelete,
     StoredEntries,
+    Update,
     UsedBytes,
 )
+from mnemic.store.quota import Quotas
 from mnemic.store.values import StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -90,7 +96,7 @@ def row_of(store, scope, entry_id, now=NOON):
 
 def contents_of(store, agent, rows, **options):
     """Return the contents of active entries by row."""
-    wanted = EntriesByRow(Scope(agent, all_users=True), rows, NOON)
+    wanted = EntriesByRow(Scope(agent, all_users=True), rows, BEFORE_EXPIRY)
     found = store.read(wanted, **options)
     return {row: entry.content for row, entry in found.items()}
 
@@ -104,15 +110,16 @@ def changed(
 ):
     """Update an entry by the fields of a `MemoryEntryUpdate`."""
     update = MemoryEntryUpdate(**fields)
-    return store.update(
+    wanted = Update(
         scope,
         uid(number),
-        lambda old: update.applied_to(old, now),
-        embedded,
+        change=lambda old: update.applied_to(old, now),
         now=now,
-        quota=quota,
+        embedded=embedded,
+        quotas=Quotas(quota),
         include_archived=archived,
-    ).result()
+    )
+    return store.write(wanted).result()
 
 
 def count_of(store, scope, expression=None, now=NOON, **options):
@@ -198,11 +205,11 @@ def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
 def links_added(store, *new, user_id=None, agent="a"):
     """Import links between a user's entries; return how many were new."""
     wanted = [StoredLink(link, user_id) for link in new]
-    return store.add_links(Scope(agent, all_users=True), wanted).result()
+    return store.write(AddLinks(Scope(agent, all_users=True), wanted)).result()
 
 
 def linked(store, *ends, scope=AGENT, now=NOON, **fields):
-    return store.link(scope, link_of(*ends, **fields), now=now).result()
+    return store.write(Link(scope, link_of(*ends, **fields), now)).result()
 
 
 MODEL = ("m", 2)
@@ -298,4 +305,4 @@ def state_of(store, agent="a"):
 
 def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
     for number in entries_numbers:
-        assert store.soft_delete(scope, uid(number), now).result() is True
+        assert store.write(SoftDelete(scope, uid(number), now)).result() is True

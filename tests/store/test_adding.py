@@ -7,7 +7,7 @@ import pytest
 
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.store.operations import ChangedRows
+from mnemic.store.operations import ChangedRows, Delete
 from tests.store.contract import (
     AGENT,
     added,
@@ -67,7 +67,7 @@ def test_a_forgotten_id_stays_taken_and_a_deleted_one_is_free(store):
     with pytest.raises(DuplicateEntryError):
         added(store, "a", [numbered(1)])
     row = rows_of(store)[1]
-    store.delete(AGENT, uid(1)).result()
+    store.write(Delete(AGENT, uid(1))).result()
     assert added(store, "a", [numbered(1)]).is_new == [True]
     assert rows_of(store)[1] > row
 
@@ -175,7 +175,7 @@ def test_a_key_stays_used_while_its_entry_is_forgotten_and_no_longer(store):
     added(store, "a", [numbered(1)], ["k"])
     forgotten(store, 1)
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
-    store.delete(AGENT, uid(1)).result()
+    store.write(Delete(AGENT, uid(1))).result()
     assert added(store, "a", [numbered(2)], ["k"]).ids == [uid(2)]
 
 

@@ -12,6 +12,8 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import open_store
+from mnemic.store.operations import DeleteAll, SoftDeleteAll, UpdateAll
+from mnemic.store.quota import Quotas
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -53,23 +55,25 @@ def by(where=None, ids=None):
 
 
 def forgotten(store, scope, criteria, now=NOON):
-    return sorted(numbers(store.soft_delete_all(scope, now, criteria).result()))
+    return sorted(numbers(store.write(SoftDeleteAll(scope, now, criteria)).result()))
 
 
 def deleted(store, scope, criteria):
-    return sorted(numbers(store.delete_all(scope, criteria).result()))
+    return sorted(numbers(store.write(DeleteAll(scope, criteria)).result()))
 
 
 def updated(store, scope, criteria, *, now=NOON, vectors=None, quota=None, archived=False, **what):
     update = MemoryEntryUpdate(**what)
-    written = store.update_all(
-        scope,
-        criteria,
-        lambda old: update.applied_to(old, now),
-        vectors,
-        now=now,
-        quota=quota,
-        include_archived=archived,
+    written = store.write(
+        UpdateAll(
+            scope,
+            criteria,
+            change=lambda old: update.applied_to(old, now),
+            embedded=vectors,
+            now=now,
+            include_archived=archived,
+            quotas=Quotas(agent=quota),
+        )
     )
     return [entry.id.int for entry in written.result()]
 
@@ -334,7 +338,7 @@ def test_what_a_filter_selects_is_what_a_naive_evaluator_says(where, ids, user):
     store = open_store("sqlite:///:memory:")
     try:
         added(store, "a", population(120), is_import=True)
-        found = store.delete_all(scope, Criteria(ids, parse_filter(where))).result()
+        found = store.write(DeleteAll(scope, Criteria(ids, parse_filter(where)))).result()
         assert sorted(found) == sorted(wanted)
         left = {stored.entry.id for stored in exported(store, limit=200)}
         assert left == {entry.id for entry in population(120)} - set(wanted)

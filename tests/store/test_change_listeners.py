@@ -7,6 +7,16 @@ import pytest
 
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.change_listeners import ChangeListeners
+from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
+    Link,
+    Purge,
+    Restore,
+    SetExpiry,
+    SoftDelete,
+    SoftDeleteAll,
+)
 from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, changed, link_of, one
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
@@ -42,14 +52,16 @@ def test_a_listener_receives_agent_and_user_of_a_change(store, listener):
 
 WRITES = {
     "update": lambda store: changed(store, 1, ALICE, importance=0.1),
-    "expiry": lambda store: store.set_expiry(ALICE, [uid(1)], NOON + 2 * HOUR, now=NOON).result(),
-    "link": lambda store: store.link(ALICE, link_of(1, 2), now=NOON).result(),
-    "soft delete": lambda store: store.soft_delete(ALICE, uid(1), NOON).result(),
-    "delete": lambda store: store.delete(ALICE, uid(1)).result(),
-    "delete all softly": lambda store: store.soft_delete_all(ALICE, NOON).result(),
-    "delete all": lambda store: store.delete_all(ALICE).result(),
-    "delete all of all users": lambda store: store.delete_all(EVERYONE).result(),
-    "purge": lambda store: store.purge(EVERYONE, NOON + 9 * HOUR, NOON + 9 * HOUR).result(),
+    "expiry": lambda store: store.write(
+        SetExpiry(ALICE, [uid(1)], NOON + 2 * HOUR, now=NOON)
+    ).result(),
+    "link": lambda store: store.write(Link(ALICE, link_of(1, 2), now=NOON)).result(),
+    "soft delete": lambda store: store.write(SoftDelete(ALICE, uid(1), NOON)).result(),
+    "delete": lambda store: store.write(Delete(ALICE, uid(1))).result(),
+    "delete all softly": lambda store: store.write(SoftDeleteAll(ALICE, NOON)).result(),
+    "delete all": lambda store: store.write(DeleteAll(ALICE)).result(),
+    "delete all of all users": lambda store: store.write(DeleteAll(EVERYONE)).result(),
+    "purge": lambda store: store.write(Purge(EVERYONE, NOON + 9 * HOUR, NOON + 9 * HOUR)).result(),
     "replace": lambda store: added(
         store, "a", [numbered(1, user_id="alice", content="new")], on_conflict="replace"
     ),
@@ -70,9 +82,9 @@ def test_listeners_are_notified_of_every_kind_of_change(store, listener, write):
 
 def test_listeners_are_notified_of_a_restored_memory(store, listener):
     added(store, "a", [numbered(1, user_id="alice")])
-    store.soft_delete(ALICE, uid(1), NOON).result()
+    store.write(SoftDelete(ALICE, uid(1), NOON)).result()
     listener.take()
-    assert store.restore(ALICE, uid(1), oldest=NOON, now=NOON).result()
+    assert store.write(Restore(ALICE, uid(1), oldest=NOON, now=NOON)).result()
     assert listener.take() == [{("a", "alice")}]
 
 
@@ -81,8 +93,8 @@ def test_reads_accesses_and_writes_without_effect_notify_nobody(store, listener)
     listener.take()
     store.touch("a", [row], NOON)
     store.write_accesses().result()
-    store.delete(BOB, uid(1)).result()
-    store.delete_all(BOB).result()
+    store.write(Delete(BOB, uid(1))).result()
+    store.write(DeleteAll(BOB)).result()
     one(store, AGENT, 1)
     assert listener.take() == []
 

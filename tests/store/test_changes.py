@@ -13,7 +13,21 @@ from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import State
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.operations import AgentFacts, ChangedRows, VectorsById, VectorsOfRow
+from mnemic.store.operations import (
+    AgentFacts,
+    ChangedRows,
+    Delete,
+    DeleteAll,
+    Purge,
+    Restore,
+    SoftDelete,
+    SoftDeleteAll,
+    Unlink,
+    Update,
+    UpdateAll,
+    VectorsById,
+    VectorsOfRow,
+)
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -88,7 +102,7 @@ def test_vectors_are_read_by_user_and_id_in_any_state(store):
         NewEntry(embedded(3)),
     ]
     store.add("a", new, now=NOON).result()
-    store.soft_delete(Scope("a"), uid(3), NOON).result()
+    store.write(SoftDelete(Scope("a"), uid(3), NOON)).result()
     wanted = {("a", uid(1)), ("b", uid(1)), (None, uid(1)), (None, uid(2)), (None, uid(3))}
     found = store.read(VectorsById("a", wanted, "m"))
     given = {
@@ -115,13 +129,17 @@ def test_an_update_replaces_vectors_of_the_same_content(store):
     seq = store.position("a").seq
     other = np.array([[0, 1], [1, 1]], dtype=np.float32)
     for vectors, expected in ((("m", other), other.tolist()), (None, [])):
-        store.update(Scope("a"), uid(1), raised, vectors, now=NOON, replace_vectors=True).result()
+        store.write(
+            Update(
+                Scope("a"), uid(1), change=raised, embedded=vectors, now=NOON, replace_vectors=True
+            )
+        ).result()
         assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == expected
         batch = store.rows_since("a", ("m", 2), seq)
         assert vectors_in(batch) == expected
         assert batch.removed == [rows_of(store)[1]]  # an index forgets the old ones
         assert store.verify().ok
-    store.update(Scope("a"), uid(1), raised, ("m", other), now=NOON).result()
+    store.write(Update(Scope("a"), uid(1), change=raised, embedded=("m", other), now=NOON)).result()
     assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).shape == (0, 0)
 
 
@@ -140,7 +158,8 @@ def test_a_content_that_is_back_with_other_vectors_is_read_with_them(store, way)
             given = {"now": NOON, "replace_vectors": True}
             change = MemoryEntryUpdate(content=content)
             applied = partial(MemoryEntryUpdate.applied_to, change, now=NOON)
-            store.update(Scope("a"), uid(1), applied, ("m", own), **given).result()
+            wanted = Update(Scope("a"), uid(1), change=applied, embedded=("m", own), **given)
+            store.write(wanted).result()
     batch = store.rows_since("a", ("m", 2), seq)
     assert vectors_in(batch) == [[0, 1]]
     assert batch.removed == [rows_of(store)[1]]
@@ -155,23 +174,23 @@ def raised(entry):
 
 
 WRITES = {
-    "soft_delete": (lambda store: store.soft_delete(AGENT, uid(1), NOON).result(), [1]),
+    "soft_delete": (lambda store: store.write(SoftDelete(AGENT, uid(1), NOON)).result(), [1]),
     "restore": (
-        lambda store: store.restore(AGENT, uid(4), oldest=NOON, now=NOON).result(),
+        lambda store: store.write(Restore(AGENT, uid(4), oldest=NOON, now=NOON)).result(),
         [4],
     ),
     "update": (lambda store: changed(store, 1, importance=0.9), [1]),
-    "delete": (lambda store: store.delete(AGENT, uid(1)).result(), [1]),
-    "soft_delete_all": (lambda store: store.soft_delete_all(AGENT, NOON).result(), [1, 2, 3]),
-    "delete_all": (lambda store: store.delete_all(AGENT).result(), [1, 2, 3, 4]),
-    "delete_all by ids": (lambda store: store.delete_all(AGENT, LAST_TWO).result(), [3, 4]),
+    "delete": (lambda store: store.write(Delete(AGENT, uid(1))).result(), [1]),
+    "soft_delete_all": (lambda store: store.write(SoftDeleteAll(AGENT, NOON)).result(), [1, 2, 3]),
+    "delete_all": (lambda store: store.write(DeleteAll(AGENT)).result(), [1, 2, 3, 4]),
+    "delete_all by ids": (lambda store: store.write(DeleteAll(AGENT, LAST_TWO)).result(), [3, 4]),
     "update_all": (
-        lambda store: store.update_all(AGENT, LAST_TWO, raised, now=NOON).result(),
+        lambda store: store.write(UpdateAll(AGENT, LAST_TWO, change=raised, now=NOON)).result(),
         [3],
     ),
-    "purge": (lambda store: store.purge(EVERYONE, NOON + HOUR).result(), [4]),
+    "purge": (lambda store: store.write(Purge(EVERYONE, NOON + HOUR)).result(), [4]),
     "link": (lambda store: linked(store, 1, 2), [1]),
-    "unlink": (lambda store: store.unlink(AGENT, uid(2), uid(3), None).result(), [2]),
+    "unlink": (lambda store: store.write(Unlink(AGENT, uid(2), uid(3), None)).result(), [2]),
     "add_links": (
         lambda store: links_added(store, link_of(1, 2)),
         [1],
@@ -264,7 +283,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
     added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)])
     added(store, "b", [embedded(4, agent_id="b")])
-    store.soft_delete(AGENT, uid(2), NOON).result()
+    store.write(SoftDelete(AGENT, uid(2), NOON)).result()
     rows = rows_of(store)
     since, seq, records, vectors, gone = shown(rows_since(store, None))
     assert (since, seq, gone) == (None, 4, set())
@@ -309,7 +328,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
     added(store, "a", [embedded(1), embedded(2)])
     added(store, "a", [embedded(3, (5, 6))])
     rows = rows_of(store)
-    store.soft_delete(AGENT, uid(1), NOON).result()
+    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
     batch = rows_since(store, 2)
     assert (batch.since, batch.seq) == (2, 4)
     assert living_numbers(batch) == embedded_numbers(batch) == {3}
@@ -321,7 +340,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
 def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
     added(store, "a", [embedded(1), embedded(2)])
     rows = rows_of(store)
-    store.delete(AGENT, uid(1)).result()
+    store.write(Delete(AGENT, uid(1))).result()
     assert rows_since(store, 0).removed == [rows[1]]
     assert rows_since(store, None).removed == []
 
@@ -351,7 +370,7 @@ def test_sensitive_rows_in_another_state_are_gone_on_request_and_their_successio
     old = numbered(1, sensitive=True)
     added(store, "a", [old])
     added(store, "a", [numbered(2, supersedes=uid(1), sensitive=True), numbered(3)])
-    store.soft_delete(AGENT, uid(3), NOON).result()
+    store.write(SoftDelete(AGENT, uid(3), NOON)).result()
     seq, rows = seq_of(store), rows_of(store)
     batch = rows_since(store, seq, with_sensitive=True)
     assert living_numbers(batch) == {2}
@@ -442,7 +461,7 @@ def test_an_id_that_was_touched_twice_is_named_once(store):
 
 def test_a_deleted_id_is_among_those_that_were_touched(store):
     added(store, "a", [numbered(1)])
-    store.delete(AGENT, uid(1)).result()
+    store.write(Delete(AGENT, uid(1))).result()
     assert changed_rows_since(store, 1) == [1]
 
 
@@ -500,9 +519,9 @@ def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
 
 def test_a_restored_row_has_its_vector_again(store):
     added(store, "a", [embedded(1, (1, 2))])
-    store.soft_delete(AGENT, uid(1), NOON).result()
+    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
     assert vectors_of(store) == {}
-    store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result()
+    store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
     assert vectors_of(store) == {1: [1, 2]}
 
 
@@ -548,9 +567,9 @@ def test_an_agent_without_any_vector_left_takes_another_model(store, other):
     added(store, "a", [numbered(1), embedded(2)])
     added(store, "b", [embedded(3, agent_id="b")])
     assert model_of(store, "a") == ("m", 2)
-    store.soft_delete(Scope("a"), uid(2), NOON).result()
+    store.write(SoftDelete(Scope("a"), uid(2), NOON)).result()
     assert model_of(store, "a") == ("m", 2)
-    store.delete(Scope("a"), uid(2)).result()
+    store.write(Delete(Scope("a"), uid(2))).result()
     assert model_of(store, "a") is None
     rows_since(store, 0, model=(model, dim))
     added(store, "a", [embedded(4, (1,) * dim, model=model)])
@@ -593,7 +612,7 @@ def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store
 
 def test_the_model_goes_with_the_last_vector(store):
     added(store, "a", [embedded(1, user_id="alice")])
-    store.delete_all(ALICE).result()
+    store.write(DeleteAll(ALICE)).result()
     assert model_of(store, "a") is None
     assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
@@ -603,7 +622,7 @@ def test_one_who_follows_sees_the_writes_of_another_opening(stores):
     added(writer, "a", [embedded(1), embedded(2)])
     seq = rows_since(reader, None).seq
     added(writer, "a", [embedded(3)])
-    writer.soft_delete(EVERYONE, uid(1), NOON).result()
+    writer.write(SoftDelete(EVERYONE, uid(1), NOON)).result()
     batch = rows_since(reader, seq)
     assert (embedded_numbers(batch), batch.removed) == ({3}, [rows_of(reader)[1]])
 

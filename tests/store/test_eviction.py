@@ -14,8 +14,20 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.operations import ChangedRows, LinksOf, StoredCount, StoredEntries, VectorsOfRow
-from mnemic.store.quota import EntryLimits
+from mnemic.store.operations import (
+    ChangedRows,
+    Delete,
+    Link,
+    LinksOf,
+    Restore,
+    SoftDelete,
+    StoredCount,
+    StoredEntries,
+    Update,
+    UpdateAll,
+    VectorsOfRow,
+)
+from mnemic.store.quota import EntryLimits, Quotas
 from tests.store.contract import (
     ALICE,
     EVERYONE,
@@ -62,13 +74,19 @@ def left(store, user_id="alice"):
 
 def updated(store, number, content, scope=ALICE, **rules):
     update = MemoryEntryUpdate(content=content)
-    return store.update(
+    wanted = Update(
         scope,
         uid(number),
-        lambda old: update.applied_to(old, NOON),
+        change=lambda old: update.applied_to(old, NOON),
         now=NOON,
-        **{"entry_limits": EVICTS, **rules},
-    ).result()
+        quotas=quotas_of(rules),
+    )
+    return store.write(wanted).result()
+
+
+def quotas_of(rules):
+    rules = {"entry_limits": EVICTS, **rules}
+    return Quotas(rules.get("quota"), rules.get("user_quota"), rules["entry_limits"])
 
 
 # What goes first
@@ -117,7 +135,7 @@ def test_deleted_and_expired_entries_go_before_all_others_the_longest_ago_first(
         small(5, 0.9, expires_at=NOON + DAY),
     )
     for number, hours in ((2, 3), (4, 1)):
-        store.soft_delete(ALICE, uid(number), NOON + hours * HOUR).result()
+        store.write(SoftDelete(ALICE, uid(number), NOON + hours * HOUR)).result()
     entry_limits = EntryLimits(user_entries=5, evicts=True)
     row_changes = [small(number, 0.5) for number in (6, 7, 8, 9)]
     assert put(store, *row_changes, now=NOON + 4 * HOUR, entry_limits=entry_limits) == [4, 3, 2, 1]
@@ -312,10 +330,10 @@ def test_without_eviction_a_full_store_refuses(store):
 def test_deleted_entries_count_until_they_are_purged(store):
     entry_limits = EntryLimits(user_entries=1)
     put(store, small(1), entry_limits=entry_limits)
-    store.soft_delete(ALICE, uid(1), NOON).result()
+    store.write(SoftDelete(ALICE, uid(1), NOON)).result()
     with pytest.raises(StorageQuotaExceededError):
         put(store, small(2), entry_limits=entry_limits)
-    store.delete(ALICE, uid(1)).result()
+    store.write(Delete(ALICE, uid(1))).result()
     put(store, small(2), entry_limits=entry_limits)
 
 
@@ -357,13 +375,14 @@ def test_a_change_of_many_makes_space(store):
         *(sized(number, 20, number / 10, tags=["t"] * (number > 3)) for number in range(1, 6)),
     )
     update = MemoryEntryUpdate(content="y" * 40)
-    changed = store.update_all(
-        ALICE,
-        Criteria(None, parse_filter({"importance": {"gt": 0.35}})),
-        lambda old: update.applied_to(old, NOON),
-        now=NOON,
-        user_quota=100,
-        entry_limits=EVICTS,
+    changed = store.write(
+        UpdateAll(
+            ALICE,
+            Criteria(None, parse_filter({"importance": {"gt": 0.35}})),
+            change=lambda old: update.applied_to(old, NOON),
+            now=NOON,
+            quotas=Quotas(user=100, entry_limits=EVICTS),
+        )
     ).result()
     assert (len(changed), numbers(changed.evicted)) == (2, [1, 2])
     assert left(store) == [3, 4, 5]
@@ -380,8 +399,8 @@ def test_a_replacement_that_grows_makes_space_and_one_that_shrinks_does_not(stor
 
 def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     put(store, embedded(1, user_id="alice", importance=0.1), small(2, 0.9))
-    store.link(ALICE, link_of(1, 2), now=NOON).result()
-    store.link(ALICE, link_of(2, 1), now=NOON).result()
+    store.write(Link(ALICE, link_of(1, 2), now=NOON)).result()
+    store.write(Link(ALICE, link_of(2, 1), now=NOON)).result()
     before = seq_of(store)
     assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
     batch = store.rows_since("a", ("m", 2), before)
@@ -391,7 +410,7 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     assert entries_by_id(store, ALICE, [uid(1)], now=NOON, include_deleted=True) == {}
     assert store.read(VectorsOfRow("a", 1, "m")).shape == (0, 0)
     assert store.read(LinksOf(ALICE, uid(2), "both", None, now=NOON)) == []
-    assert not store.restore(ALICE, uid(1), oldest=NOON - DAY, now=NOON).result()
+    assert not store.write(Restore(ALICE, uid(1), oldest=NOON - DAY, now=NOON)).result()
 
 
 def test_a_refused_write_deletes_nothing_and_is_no_change(store):
@@ -624,13 +643,14 @@ class Evictions(RuleBasedStateMachine):
         new = old._replace(size=size)
         update = MemoryEntryUpdate(content="y" * size)
         self.attempt(
-            lambda: self.store.update(
-                Scope("a", old.user),
-                uid(old.number),
-                lambda stored: update.applied_to(stored, NOON),
-                now=NOON,
-                user_quota=user_quota,
-                entry_limits=EVICTS,
+            lambda: self.store.write(
+                Update(
+                    Scope("a", old.user),
+                    uid(old.number),
+                    change=lambda stored: update.applied_to(stored, NOON),
+                    now=NOON,
+                    quotas=Quotas(user=user_quota, entry_limits=EVICTS),
+                )
             ),
             [(new, size - old.size, 0)],
             (user_quota, None, None, None),
@@ -644,7 +664,7 @@ class Evictions(RuleBasedStateMachine):
             old = living[at % len(living)]
             self.time += 1
             moment = NOON + timedelta(seconds=self.time)
-            self.store.soft_delete(Scope("a", old.user), uid(old.number), moment).result()
+            self.store.write(SoftDelete(Scope("a", old.user), uid(old.number), moment)).result()
             self.kept = [
                 one._replace(ended_at=self.time) if one is old else one for one in self.kept
             ]

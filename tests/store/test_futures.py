@@ -18,6 +18,7 @@ from mnemic.store.operations import (
     PositionAndRevision,
     ScopeStatistics,
     StoredEntries,
+    Update,
 )
 from mnemic.threads.sync_bridge import arrived
 from tests.store.contract import (
@@ -58,7 +59,7 @@ def writing(store):
         return entry
 
     def write():
-        store.update(ZOE, uid(1), change, now=NOON).result(PATIENCE)
+        store.write(Update(ZOE, uid(1), change=change, now=NOON)).result(PATIENCE)
 
     thread = threading.Thread(target=write)
     thread.start()

@@ -3,7 +3,7 @@
 import pytest
 
 from mnemic.model.rows import State
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import Delete, EntriesByRow, SoftDelete
 from tests.store.contract import ALICE, BOB, added, changed, one
 from tests.support.clock import NOON
 from tests.support.entries import numbered
@@ -35,9 +35,9 @@ def test_a_change_of_a_held_row_is_read_at_once(store):
     assert read(store, ALICE) == {1: "new"}
     added(store, "a", [numbered(3, user_id="alice")])
     assert read(store, ALICE, (1, 3)) == {1: "new", 3: "memory 3"}
-    store.soft_delete(ALICE, numbered(1).id, NOON).result()
+    store.write(SoftDelete(ALICE, numbered(1).id, NOON)).result()
     assert read(store, ALICE, (1, 3)) == {3: "memory 3"}
-    store.delete(ALICE, numbered(3).id).result()
+    store.write(Delete(ALICE, numbered(3).id)).result()
     assert read(store, ALICE, (1, 3)) == {}
 
 

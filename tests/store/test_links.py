@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError, LinkAcrossUsersError
 from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.store.operations import ChangedRows, Successors
+from mnemic.store.operations import ChangedRows, Link, Restore, SoftDelete, Successors, Unlink
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -29,7 +29,7 @@ PRESENT = [{"status": MemoryStatus.ARCHIVED}, {"status": MemoryStatus.SUPERSEDED
 
 
 def unlinked(store, *ends, kind=None, scope=AGENT):
-    return store.unlink(scope, *map(uid, ends), kind).result()
+    return store.write(Unlink(scope, *map(uid, ends), kind)).result()
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def three(store):
 
 def test_a_link_comes_back_as_it_was_written(three):
     wanted = link_of(2, 1, LinkType.CONTRADICTS, 0.1, NOON + HOUR)
-    assert three.link(AGENT, wanted, now=NOON).result() == wanted
+    assert three.write(Link(AGENT, wanted, now=NOON)).result() == wanted
     assert links_of(three, 1) == links_of(three, 2) == [wanted]
     assert links_of(three, 3) == links_of(three, 9) == []
 
@@ -80,7 +80,7 @@ def test_links_are_ordered_by_time_then_ids_then_kind(three):
     other = Scope("b")
     added(three, "b", [numbered(at, agent_id="b") for at in (1, 2, 3)])
     for link in reversed(expected):
-        three.link(other, link, now=NOON).result()
+        three.write(Link(other, link, now=NOON)).result()
     assert all_links(three, other) == expected
 
 
@@ -130,9 +130,9 @@ def test_a_link_between_users_is_refused(store, kind):
 
 def test_links_of_what_was_forgotten_come_back_with_it(three):
     link = linked(three, 1, 2)
-    three.soft_delete(AGENT, uid(2), NOON).result()
+    three.write(SoftDelete(AGENT, uid(2), NOON)).result()
     assert links_of(three, 1) == links_of(three, 2) == []
-    three.restore(AGENT, uid(2), oldest=NOON, now=NOON).result()
+    three.write(Restore(AGENT, uid(2), oldest=NOON, now=NOON)).result()
     assert links_of(three, 1) == [link]
 
 
@@ -248,7 +248,7 @@ def test_successors_are_present_entries_of_the_scope_of_any_status(store):
     ]
     added(store, "a", newer)
     linked(store, 2, 1, kind=REFINES)
-    store.soft_delete(AGENT, uid(7), NOON).result()
+    store.write(SoftDelete(AGENT, uid(7), NOON)).result()
     rows = rows_of(store)
 
     def found(*numbers, scope=AGENT, now=NOON):

@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.model import Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.operations import AccessesSince, ChangedRows
+from mnemic.store.operations import AccessesSince, ChangedRows, Delete
 from tests.store.contract import AGENT, added, one, rows_of
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
@@ -60,7 +60,7 @@ def test_accesses_of_what_is_not_there_are_passed_over(store):
     added(store, "a", [numbered(1), numbered(2)])
     touch(store, "a", [1, 2, 3], NOON)
     touch(store, "nobody", [1], NOON)
-    store.delete(AGENT, uid(1)).result()
+    store.write(Delete(AGENT, uid(1))).result()
     added(store, "a", [numbered(1)])
     store.write_accesses().result()
     assert accesses(store, 1) == (0, None)

@@ -7,6 +7,7 @@ import pytest
 
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
+from mnemic.store.operations import Delete, DeleteAll, Purge
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -106,14 +107,14 @@ def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
     assert used_bytes(store, "a") == 9
     changed(store, 1, ALICE, content="é")
     assert used_bytes(store, "a") == 5
-    store.delete(AGENT, uid(2)).result()
+    store.write(Delete(AGENT, uid(2))).result()
     assert used_bytes(store, "a") == 2
-    store.delete_all(ALICE).result()
+    store.write(DeleteAll(ALICE)).result()
     assert used_bytes(store, "a") == 0
 
 
 @pytest.mark.plain_text("counts bytes of contents")
 def test_purged_contents_take_no_bytes(store):
     added(store, "a", [numbered(1), numbered(2, forgotten_at=NOON - HOUR)])
-    store.purge(EVERYONE, NOON).result()
+    store.write(Purge(EVERYONE, NOON)).result()
     assert used_bytes(store, "a") == len("memory 1")

@@ -5,7 +5,7 @@ import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError, ReadOnlyError
 from mnemic.model.rows import State
-from mnemic.store.operations import VectorsById, VectorsOfRow
+from mnemic.store.operations import Restore, VectorsById, VectorsOfRow
 from tests.store.contract import (
     AGENT,
     EVERYONE,
@@ -185,7 +185,7 @@ def test_deleted_entries_need_no_vectors_and_lose_their_own(store):
     filled(store, 2)
     assert switched(store)
     assert own(store) == {2: [2, 2, 2]}
-    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result()
+    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
     batch = rows_since(store, None, model=NEW)
     assert batch.embedded == [rows_of(store)[2]]  # an index embeds the other
 

@@ -13,7 +13,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import VectorsOfRow
+from mnemic.store.operations import Delete, VectorsOfRow
 from mnemic.store.values import Selection
 from tests.store.contract import (
     AGENT,
@@ -95,7 +95,7 @@ def test_an_id_that_is_not_there_is_new(store):
     result = put(store, numbered(1), numbered(2))
     assert result.is_new == [True, True]
     assert stored(store, 1) == store.marked(numbered(1))
-    store.delete(AGENT, uid(1)).result()
+    store.write(Delete(AGENT, uid(1))).result()
     row = result.rows[0]
     again = put(store, numbered(1, created_at=LATER))
     assert again.is_new == [True]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemorySortOrder
+from mnemic.store.operations import SoftDeleteAll
 from mnemic.store.sql import lists
 from mnemic.store.sql.lists import FIRST_BATCH, MAX_BATCH, MAX_CHARACTERS, batches, selected
 from tests.store.contract import AGENT, added, matched, paged
@@ -93,7 +94,7 @@ def test_a_list_is_of_one_moment_whatever_is_written_meanwhile(stores, monkeypat
 
     def deciding_late(expression, records):
         if not calls:
-            other.soft_delete_all(AGENT, NOON).result()
+            other.write(SoftDeleteAll(AGENT, NOON)).result()
         calls.append(len(records))
         return decide(expression, records)
 

@@ -6,7 +6,14 @@ import pytest
 
 from mnemic.errors import ReadOnlyError
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import ScopeStatistics, VectorsById, VectorsOfRow
+from mnemic.store.operations import (
+    Delete,
+    Restore,
+    ScopeStatistics,
+    Update,
+    VectorsById,
+    VectorsOfRow,
+)
 from tests.store.contract import (
     AGENT,
     EVERYONE,
@@ -142,7 +149,9 @@ def test_other_own_vectors_for_the_same_content_leave_them(store):
     added(store, "a", [embedded(1)])
     kept(store, 1)
     own = "m", np.array([[3, 4]], np.float32)
-    store.update(AGENT, uid(1), lambda old: old, own, now=NOON, replace_vectors=True).result()
+    store.write(
+        Update(AGENT, uid(1), change=lambda old: old, embedded=own, now=NOON, replace_vectors=True)
+    ).result()
     assert held(store) == [1]
     assert rows_since(store, None).vectors.tolist() == [[3, 4]]
 
@@ -151,7 +160,9 @@ def test_other_own_vectors_of_a_sensitive_entry_take_them_away(store):
     added(store, "a", [embedded(1, sensitive=True)])
     kept(store, 1)
     own = "m", np.array([[3, 4]], np.float32)
-    store.update(AGENT, uid(1), store.marked, own, now=NOON, replace_vectors=True).result()
+    store.write(
+        Update(AGENT, uid(1), change=store.marked, embedded=own, now=NOON, replace_vectors=True)
+    ).result()
     assert held(store) == []
 
 
@@ -180,10 +191,10 @@ def test_deleted_entries_keep_them_until_they_are_deleted_permanently(store):
     kept(store, 1)
     kept(store, 2)
     forgotten(store, 1)
-    store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result()
+    store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
     assert held(store) == [1, 2]
     forgotten(store, 1)
-    store.delete(AGENT, uid(2)).result()
+    store.write(Delete(AGENT, uid(2))).result()
     assert dropped(store) == 1
 
 
@@ -234,7 +245,7 @@ def test_a_write_that_fails_leaves_them_as_they_were(store):
     added(store, "a", [embedded(1)])
     kept(store, 1)
     with pytest.raises(ValueError, match="stop"):
-        store.update(AGENT, uid(1), stopping, now=NOON).result()
+        store.write(Update(AGENT, uid(1), change=stopping, now=NOON)).result()
     assert held(store) == [1]
 
 

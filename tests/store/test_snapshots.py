@@ -3,6 +3,7 @@
 import pytest
 
 from mnemic.errors import ReadOnlyError, StoreClosedError, StoreFileError
+from mnemic.store.operations import Delete, DeleteAll, Restore, SoftDelete
 from tests.store.contract import AGENT, EVERYONE, added, adding, changed, seq_of
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -100,15 +101,15 @@ def test_only_what_takes_content_away_is_a_removal(keeping):
     added(store, "a", [numbered(number) for number in range(1, 5)])
     harmless = {
         "add": lambda: added(store, "a", [numbered(9)]),
-        "forget": lambda: store.soft_delete(AGENT, uid(1), NOON).result(),
-        "restore": lambda: store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result(),
+        "forget": lambda: store.write(SoftDelete(AGENT, uid(1), NOON)).result(),
+        "restore": lambda: store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result(),
         "supersede": lambda: added(store, "a", [numbered(10, supersedes=uid(4))]),
     }
     removing = {
         "update": lambda: changed(store, 1, content="other"),
         "replace": lambda: adding(store, "a", [numbered(2)], on_conflict="replace").result(),
-        "delete": lambda: store.delete(AGENT, uid(3)).result(),
-        "delete_all": lambda: store.delete_all(EVERYONE).result(),
+        "delete": lambda: store.write(Delete(AGENT, uid(3))).result(),
+        "delete_all": lambda: store.write(DeleteAll(EVERYONE)).result(),
     }
     for ways, expected in ((harmless, False), (removing, True)):
         for name, way in ways.items():

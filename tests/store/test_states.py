@@ -4,6 +4,7 @@ import pytest
 
 from mnemic.model import LinkType, MemoryStatus
 from mnemic.model.rows import State
+from mnemic.store.operations import Delete, Restore, SoftDelete, Unlink
 from tests.store.contract import (
     AGENT,
     added,
@@ -42,7 +43,7 @@ def filled(store):
     added(store, "a", [embedded(number) for number in (1, 3, 4)])
     added(store, "a", [embedded(2, status=MemoryStatus.ARCHIVED)])
     added(store, "a", [embedded(5, supersedes=uid(3))])
-    store.soft_delete(AGENT, uid(4), NOON).result()
+    store.write(SoftDelete(AGENT, uid(4), NOON)).result()
 
 
 def test_each_state_has_its_own_rows_and_their_vectors(store):
@@ -61,8 +62,8 @@ def test_each_state_has_its_own_rows_and_their_vectors(store):
 def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store):
     filled(store)
     before, rows = seq_of(store), rows_of(store)
-    store.soft_delete(AGENT, uid(1), NOON).result()
-    store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON).result()
+    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
+    store.write(Restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON)).result()
     living, forgotten = (batch_of(store, state, before) for state in (State.ACTIVE, State.DELETED))
     assert (numbers_of(store, living), living.removed) == ([4], [rows[1]])
     assert (numbers_of(store, forgotten), forgotten.removed) == ([1], [rows[4]])
@@ -92,7 +93,7 @@ def test_the_links_of_living_rows_come_with_everything(store):
     added(store, "b", [numbered(number, agent_id="b") for number in (7, 8)])
     linked(store, 1, 2)
     linked(store, 2, 3, kind=LinkType.CONTRADICTS)
-    store.soft_delete(AGENT, uid(2), NOON).result()
+    store.write(SoftDelete(AGENT, uid(2), NOON)).result()
     batch = batch_of(store, State.ACTIVE)
     assert links_of(store, batch) == [(1, 2, int(link_of(1, 2).type))]
     assert batch_of(store, State.DELETED).links == []
@@ -109,8 +110,8 @@ def test_a_touched_row_comes_with_all_its_links_and_without_those_that_went(stor
     kind = int(link_of(1, 2).type)
     assert (batch.linked, links_of(store, batch)) == ([rows[1]], [(1, 2, kind), (1, 3, kind)])
     before = seq_of(store)
-    store.unlink(AGENT, uid(1), uid(2), None).result()
-    store.unlink(AGENT, uid(1), uid(3), None).result()
+    store.write(Unlink(AGENT, uid(1), uid(2), None)).result()
+    store.write(Unlink(AGENT, uid(1), uid(3), None)).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, batch.links) == ([rows[1]], [])
 
@@ -119,11 +120,11 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     added(store, "a", [numbered(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
-    store.soft_delete(AGENT, uid(1), NOON).result()
+    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.removed, batch.linked, batch.links) == ([rows[1]], [rows[1]], [])
     before = seq_of(store)
-    store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON).result()
+    store.write(Restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON)).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, len(batch.links)) == ([rows[1]], 1)
 
@@ -132,7 +133,7 @@ def test_a_row_deleted_for_good_is_not_among_those_whose_links_are_replaced(stor
     added(store, "a", [numbered(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
-    store.delete(AGENT, uid(2)).result()
+    store.write(Delete(AGENT, uid(2))).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.removed, batch.linked, batch.links) == ([rows[2]], [], [])
 
@@ -159,5 +160,5 @@ def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
     rows = rows_of(store)
     assert row_of(store, AGENT, uid(2), now=NOON) == rows[2]
     assert row_of(store, AGENT, uid(1), now=NOON) is None
-    store.soft_delete(AGENT, uid(2), NOON).result()
+    store.write(SoftDelete(AGENT, uid(2), NOON)).result()
     assert row_of(store, AGENT, uid(2), now=NOON) is None

@@ -6,7 +6,17 @@ import pytest
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope
 from mnemic.model.filter import Criteria, parse_filter
-from mnemic.store.operations import LinksOf
+from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
+    LinksOf,
+    Purge,
+    Restore,
+    SoftDelete,
+    SoftDeleteAll,
+    Unlink,
+    UpdateAll,
+)
 from tests.store.contract import (
     ALICE,
     BOB,
@@ -72,16 +82,20 @@ CHANGES = {
     "supersede": lambda store: added(store, "a", [alices(9, supersedes=uid(1))]),
     "update": lambda store: changed(store, 1, scope=ALICE, importance=0.9),
     "update for all users": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: store.soft_delete(ALICE, uid(1), NOON).result(),
-    "restore": lambda store: store.restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON).result(),
-    "delete": lambda store: store.delete(ALICE, uid(1)).result(),
-    "forget all": lambda store: store.soft_delete_all(ALICE, NOON).result(),
-    "delete all": lambda store: store.delete_all(ALICE).result(),
-    "delete many": lambda store: store.delete_all(EVERYONE, FIRST_THREE).result(),
-    "update many": lambda store: store.update_all(EVERYONE, FIRST_THREE, raised, now=NOON).result(),
-    "purge": lambda store: store.purge(EVERYONE, NOON + HOUR).result(),
+    "forget": lambda store: store.write(SoftDelete(ALICE, uid(1), NOON)).result(),
+    "restore": lambda store: store.write(
+        Restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON)
+    ).result(),
+    "delete": lambda store: store.write(Delete(ALICE, uid(1))).result(),
+    "forget all": lambda store: store.write(SoftDeleteAll(ALICE, NOON)).result(),
+    "delete all": lambda store: store.write(DeleteAll(ALICE)).result(),
+    "delete many": lambda store: store.write(DeleteAll(EVERYONE, FIRST_THREE)).result(),
+    "update many": lambda store: store.write(
+        UpdateAll(EVERYONE, FIRST_THREE, change=raised, now=NOON)
+    ).result(),
+    "purge": lambda store: store.write(Purge(EVERYONE, NOON + HOUR)).result(),
     "link": lambda store: linked(store, 1, 3, scope=ALICE),
-    "unlink": lambda store: store.unlink(ALICE, uid(3), uid(1), None).result(),
+    "unlink": lambda store: store.write(Unlink(ALICE, uid(3), uid(1), None)).result(),
     "import a link": lambda store: links_added(store, link_of(1, 3), user_id="alice"),
     "embed": lambda store: store.add_embeddings(
         "a", "m", {1: "memory 1"}, [np.ones((1, 2), np.float32)]
@@ -92,7 +106,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_kind_of_change_raises_its_own_scopes_revision(change, store):
     added(store, "a", [alices(1), alices(2), alices(3), numbered(4, user_id="bob"), numbered(5)])
-    store.soft_delete(ALICE, uid(2), NOON).result()
+    store.write(SoftDelete(ALICE, uid(2), NOON)).result()
     linked(store, 3, 1, scope=ALICE)
     alice, bob, nobody = revisions(store)
     CHANGES[change](store)
@@ -103,7 +117,7 @@ def test_every_kind_of_change_raises_its_own_scopes_revision(change, store):
 @pytest.mark.usefixtures("few_changes_are_kept")
 def test_a_revision_is_kept_when_the_last_entry_goes_and_when_changes_are_pruned(store):
     added(store, "a", [alices(1)])
-    store.delete_all(ALICE).result()
+    store.write(DeleteAll(ALICE)).result()
     for number in range(2, 22):
         added(store, "a", [numbered(number, user_id="bob", type=MemoryType.EVENT)])
     assert revisions(store) == (2, 20, 0)
@@ -131,10 +145,10 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
     changed(store, 1, scope=ALICE, content="new")
     linked(store, 2, 1, scope=ALICE)
     added(store, "a", [alices(3, supersedes=uid(2))])
-    store.soft_delete(ALICE, uid(1), NOON).result()
-    store.restore(ALICE, uid(1), oldest=NOON, now=NOON).result()
-    store.unlink(ALICE, uid(1), uid(2), None).result()
-    assert numbers(store.delete(ALICE, uid(1)).result()) == [1]
+    store.write(SoftDelete(ALICE, uid(1), NOON)).result()
+    store.write(Restore(ALICE, uid(1), oldest=NOON, now=NOON)).result()
+    store.write(Unlink(ALICE, uid(1), uid(2), None)).result()
+    assert numbers(store.write(Delete(ALICE, uid(1))).result()) == [1]
     bobs = entries_by_id(store, BOB, [uid(1), uid(2)], now=NOON)
     assert [entry.content for entry in bobs.values()] == ["memory 1", "memory 2"]
     links = store.read(LinksOf(BOB, uid(1), "both", None, now=NOON))
@@ -149,12 +163,12 @@ AMBIGUOUS = {
     "get forgotten": lambda store: one(store, EVERYONE, 1, include_deleted=True),
     "row": lambda store: row_of(store, EVERYONE, uid(1), now=NOON),
     "update": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: store.soft_delete(EVERYONE, uid(1), NOON).result(),
-    "restore": lambda store: store.restore(EVERYONE, uid(3), oldest=NOON, now=NOON).result(),
-    "delete": lambda store: store.delete(EVERYONE, uid(1)).result(),
+    "forget": lambda store: store.write(SoftDelete(EVERYONE, uid(1), NOON)).result(),
+    "restore": lambda store: store.write(Restore(EVERYONE, uid(3), oldest=NOON, now=NOON)).result(),
+    "delete": lambda store: store.write(Delete(EVERYONE, uid(1))).result(),
     "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),
     "link to": lambda store: linked(store, 2, 1, scope=EVERYONE),
-    "unlink": lambda store: store.unlink(EVERYONE, uid(2), uid(1), None).result(),
+    "unlink": lambda store: store.write(Unlink(EVERYONE, uid(2), uid(1), None)).result(),
     "links": lambda store: store.read(LinksOf(EVERYONE, uid(1), "both", None, now=NOON)),
 }
 

@@ -9,7 +9,18 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryStatus, Scope, UserUsage
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.operations import Users
+from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
+    Purge,
+    Restore,
+    SoftDelete,
+    SoftDeleteAll,
+    Update,
+    UpdateAll,
+    Users,
+)
+from mnemic.store.quota import Quotas
 from tests.store.contract import (
     ALICE,
     BOB,
@@ -51,17 +62,19 @@ def test_each_write_counts_for_its_own_user(store):
     added(store, "b", [of_size(1, 100, agent_id="b")])
     assert used(store) == {"alice": 30, "bob": 5, None: 7}
     changed(store, 1, ALICE, content="ø" * 10)
-    store.soft_delete(ALICE, uid(2), NOON).result()
+    store.write(SoftDelete(ALICE, uid(2), NOON)).result()
     assert used(store) == {"alice": 40, "bob": 5, None: 7}
-    store.delete(ALICE, uid(2)).result()
-    store.delete_all(BOB).result()
+    store.write(Delete(ALICE, uid(2))).result()
+    store.write(DeleteAll(BOB)).result()
     added(store, "a", [of_size(5, 7, None)], on_duplicate="merge")
     assert used(store) == {"alice": 20, "bob": 0, None: 7}
-    store.update_all(
-        EVERYONE,
-        Criteria(),
-        lambda old: MemoryEntryUpdate(content="x").applied_to(old, NOON),
-        now=NOON,
+    store.write(
+        UpdateAll(
+            EVERYONE,
+            Criteria(),
+            change=lambda old: MemoryEntryUpdate(content="x").applied_to(old, NOON),
+            now=NOON,
+        )
     ).result()
     assert used(store) == {"alice": 1, "bob": 0, None: 1}
     assert used_bytes(store, "a") == 2
@@ -119,16 +132,28 @@ def test_a_change_may_grow_to_the_quota_and_always_shrink(store):
     update = MemoryEntryUpdate(content="y" * 11)
 
     def write(limit):
-        return store.update(
-            ALICE, uid(1), lambda old: update.applied_to(old, NOON), now=NOON, user_quota=limit
+        return store.write(
+            Update(
+                ALICE,
+                uid(1),
+                change=lambda old: update.applied_to(old, NOON),
+                now=NOON,
+                quotas=Quotas(user=limit),
+            )
         ).result()
 
     with pytest.raises(StorageQuotaExceededError):
         write(20)
     assert write(21) is not None
     with pytest.raises(StorageQuotaExceededError):
-        store.update_all(
-            ALICE, Criteria(), lambda old: update.applied_to(old, NOON), now=NOON, user_quota=21
+        store.write(
+            UpdateAll(
+                ALICE,
+                Criteria(),
+                change=lambda old: update.applied_to(old, NOON),
+                now=NOON,
+                quotas=Quotas(user=21),
+            )
         ).result()
     update = MemoryEntryUpdate(content="y")
     assert write(5) is not None
@@ -179,8 +204,8 @@ def test_users_come_in_order_with_what_is_active_and_what_is_stored(store):
     assert listed(store, limit=2) == everybody[:2]
     assert listed(store, limit=2, offset=1) == everybody[1:3]
     assert listed(store, offset=9) == []
-    store.soft_delete_all(BOB, NOON).result()
-    store.delete_all(ALICE).result()
+    store.write(SoftDeleteAll(BOB, NOON)).result()
+    store.write(DeleteAll(ALICE)).result()
     assert listed(store) == [(None, 1, 8), ("Zoe", 1, 2), ("bob", 0, 7)]
 
 
@@ -281,7 +306,9 @@ class Usage(RuleBasedStateMachine):
             return update.applied_to(old, NOON)
 
         self.attempt(
-            lambda: self.store.update(scope, uid(number), change, now=NOON, user_quota=limit),
+            lambda: self.store.write(
+                Update(scope, uid(number), change=change, now=NOON, quotas=Quotas(user=limit))
+            ),
             sizes,
             limit,
         )
@@ -297,8 +324,14 @@ class Usage(RuleBasedStateMachine):
             return update.applied_to(old, NOON)
 
         self.attempt(
-            lambda: self.store.update_all(
-                EVERYONE, Criteria(None, where), change, now=NOON, user_quota=limit
+            lambda: self.store.write(
+                UpdateAll(
+                    EVERYONE,
+                    Criteria(None, where),
+                    change=change,
+                    now=NOON,
+                    quotas=Quotas(user=limit),
+                )
             ),
             sizes,
             limit,
@@ -306,22 +339,22 @@ class Usage(RuleBasedStateMachine):
 
     @rule(user=NAMES, number=NUMBERS)
     def forget(self, user, number):
-        self.store.soft_delete(Scope("a", user), uid(number), NOON).result()
+        self.store.write(SoftDelete(Scope("a", user), uid(number), NOON)).result()
 
     @rule(user=NAMES, number=NUMBERS)
     def restore(self, user, number):
         scope = Scope("a", user)
-        self.store.restore(scope, uid(number), oldest=NOON - HOUR, now=NOON).result()
+        self.store.write(Restore(scope, uid(number), oldest=NOON - HOUR, now=NOON)).result()
 
     @rule(user=NAMES, number=NUMBERS)
     def delete(self, user, number):
-        self.store.delete(Scope("a", user), uid(number)).result()
+        self.store.write(Delete(Scope("a", user), uid(number))).result()
         self.sizes.pop((user, number), None)
 
     @rule(user=NAMES, numbers=st.lists(NUMBERS, max_size=3))
     def delete_many(self, user, numbers):
         scope = Scope("a", user)
-        self.store.delete_all(scope, Criteria([uid(number) for number in numbers])).result()
+        self.store.write(DeleteAll(scope, Criteria([uid(number) for number in numbers]))).result()
         for number in numbers:
             self.sizes.pop((user, number), None)
 
@@ -332,7 +365,7 @@ class Usage(RuleBasedStateMachine):
             for stored in exported(self.store, Scope("a", user))
             if stored.entry.forgotten_at is not None
         ]
-        self.store.purge(Scope("a", user), NOON + HOUR).result()
+        self.store.write(Purge(Scope("a", user), NOON + HOUR)).result()
         for entry in gone:
             del self.sizes[user, entry.id.int]
 

@@ -12,6 +12,15 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import MemoryStatus, MemoryType, Scope
+from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
+    Purge,
+    Restore,
+    SoftDelete,
+    SoftDeleteAll,
+    Update,
+)
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -56,7 +65,7 @@ def test_an_update_returns_nothing_that_it_did_not_keep(store):
         return msgspec.structs.replace(old, role="user", importance=0.9)
 
     added(store, "a", [numbered(1)])
-    returned = store.update(AGENT, uid(1), change, now=NOON).result()
+    returned = store.write(Update(AGENT, uid(1), change=change, now=NOON)).result()
     assert returned == one(store, AGENT, 1)
 
 
@@ -66,7 +75,7 @@ def test_an_update_changes_no_other_field(store):
         return msgspec.structs.replace(old, **other, importance=0.9)
 
     added(store, "a", [numbered(1)])
-    store.update(AGENT, uid(1), change, now=NOON).result()
+    store.write(Update(AGENT, uid(1), change=change, now=NOON)).result()
     read = one(store, AGENT, 1)
     assert (read.role, read.created_at, read.version) == (None, NOON, 2)
     assert read.importance == 0.9
@@ -166,9 +175,9 @@ def test_forgetting_again_is_false_and_changes_nothing(store):
     added(store, "a", [numbered(1)])
     forgotten(store, 1)
     before = state_of(store)
-    assert store.soft_delete(AGENT, uid(1), NOON + HOUR).result() is False
+    assert store.write(SoftDelete(AGENT, uid(1), NOON + HOUR)).result() is False
     assert state_of(store) == before
-    assert store.soft_delete(AGENT, uid(2), NOON).result() is None
+    assert store.write(SoftDelete(AGENT, uid(2), NOON)).result() is None
 
 
 def test_restoring_brings_back_the_entry_as_it_was(store):
@@ -176,7 +185,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
     linked(store, 1, 2)
     before = state_of(store)[:4]
     forgotten(store, 1)
-    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result() is True
+    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result() is True
     assert state_of(store)[:4] == before
 
 
@@ -184,7 +193,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
 def test_restoring_brings_back_the_old_status(store):
     added(store, "a", [numbered(1, status=MemoryStatus.ARCHIVED)])
     forgotten(store, 1)
-    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result() is True
+    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result() is True
     assert counted(store, AGENT) == 0
     assert one(store, AGENT, 1, include_deleted=True).status is MemoryStatus.ARCHIVED
 
@@ -193,32 +202,34 @@ def test_what_was_forgotten_too_long_ago_or_never_is_not_restored(store):
     added(store, "a", [numbered(1, forgotten_at=NOON), numbered(2)])
     before = state_of(store)
     for number in (1, 2, 3):
-        restoring = store.restore(AGENT, uid(number), oldest=NOON + MICROSECOND, now=NOON + HOUR)
+        restoring = store.write(
+            Restore(AGENT, uid(number), oldest=NOON + MICROSECOND, now=NOON + HOUR)
+        )
         assert restoring.result() is False
     assert state_of(store) == before
 
 
 def test_what_has_expired_is_not_restored(store):
     added(store, "a", [numbered(1, forgotten_at=NOON, expires_at=NOON + HOUR)])
-    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR).result() is False
+    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR)).result() is False
     moment_before = NOON + HOUR - MICROSECOND
-    assert store.restore(AGENT, uid(1), oldest=NOON, now=moment_before).result() is True
+    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=moment_before)).result() is True
 
 
 def test_deleting_takes_an_entry_away_with_its_vector_and_links(store):
     added(store, "a", [embedded(1), embedded(2, (3, 4)), numbered(3)])
     linked(store, 1, 2)
     linked(store, 3, 1)
-    assert store.delete(AGENT, uid(1)).result() == [uid(1)]
+    assert store.write(Delete(AGENT, uid(1))).result() == [uid(1)]
     assert list(rows_of(store)) == [2, 3]
     assert rows_since(store, None).vectors.tolist() == [[3, 4]]
     assert state_of(store)[3] == []
-    assert store.delete(AGENT, uid(1)).result() == []
+    assert store.write(Delete(AGENT, uid(1))).result() == []
 
 
 def test_a_forgotten_or_expired_entry_can_be_deleted(store):
     added(store, "a", [numbered(1, forgotten_at=NOON), numbered(2, expires_at=NOON)])
-    assert [store.delete(AGENT, uid(at)).result() for at in (1, 2)] == [[uid(1)], [uid(2)]]
+    assert [store.write(Delete(AGENT, uid(at))).result() for at in (1, 2)] == [[uid(1)], [uid(2)]]
 
 
 def owned(store):
@@ -242,12 +253,12 @@ def owned(store):
 def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, found):
     owned(store)
     seq = seq_of(store)
-    assert sorted(numbers(store.soft_delete_all(scope, NOON).result())) == found
+    assert sorted(numbers(store.write(SoftDeleteAll(scope, NOON)).result())) == found
     times = {stored.entry.id.int: stored.entry.forgotten_at for stored in exported(store)}
     assert {at for at, time in times.items() if time == NOON} == set(found)
     assert times[1] == NOON - HOUR
     assert seq_of(store) == seq + len(found)
-    assert store.soft_delete_all(scope, NOON + HOUR).result() == []
+    assert store.write(SoftDeleteAll(scope, NOON + HOUR)).result() == []
     assert seq_of(store) == seq + len(found)
 
 
@@ -264,9 +275,9 @@ def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, 
 )
 def test_deleting_all_returns_the_ids_of_all_forgotten_or_not(store, scope, found):
     owned(store)
-    assert sorted(numbers(store.delete_all(scope).result())) == found
+    assert sorted(numbers(store.write(DeleteAll(scope)).result())) == found
     assert set(rows_of(store)) == {1, 2, 3, 4, 5} - set(found)
-    assert store.delete_all(scope).result() == []
+    assert store.write(DeleteAll(scope)).result() == []
 
 
 def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
@@ -283,10 +294,10 @@ def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
     }
     added(store, "a", [numbered(at, **state) for at, state in states.items()])
     seq = seq_of(store)
-    assert sorted(numbers(store.purge(EVERYONE, NOON).result())) == [1, 2, 3, 4]
+    assert sorted(numbers(store.write(Purge(EVERYONE, NOON)).result())) == [1, 2, 3, 4]
     assert list(rows_of(store)) == [5, 6, 7, 8]
     assert seq_of(store) == seq + 4
-    assert store.purge(EVERYONE, NOON).result() == []
+    assert store.write(Purge(EVERYONE, NOON)).result() == []
 
 
 # Accesses

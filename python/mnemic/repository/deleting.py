@@ -9,6 +9,15 @@ from mnemic.model.validation import duration, flag
 from mnemic.observability.table import EMPTIED, FORGOTTEN, PURGED
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.retention import earliest_kept
+from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
+    ForgetAgent,
+    Purge,
+    Restore,
+    SoftDelete,
+    SoftDeleteAll,
+)
 from mnemic.threads.sync_bridge import arrived
 
 
@@ -30,10 +39,10 @@ class Deleter(Part):
         self._limits.require_storing()
         is_new: bool | None
         if flag("permanent", permanent):
-            deleted = await arrived(self._store.delete(scope, entry_id))
+            deleted = await arrived(self._store.write(Delete(scope, entry_id)))
             is_new = True if deleted else None
         else:
-            is_new = await arrived(self._store.soft_delete(scope, entry_id, self._now()))
+            is_new = await arrived(self._store.write(SoftDelete(scope, entry_id, self._now())))
         await self._indexes.active.refresh()
         if is_new:
             await self._telemetry.emit(FORGOTTEN, entry_id=entry_id, permanent=permanent)
@@ -58,9 +67,9 @@ class Deleter(Part):
         self._limits.require_storing()
         await self._accesses.write_for(criteria)
         if flag("permanent", permanent):
-            ids = await arrived(self._store.delete_all(scope, criteria))
+            ids = await arrived(self._store.write(DeleteAll(scope, criteria)))
         else:
-            ids = await arrived(self._store.soft_delete_all(scope, self._now(), criteria))
+            ids = await arrived(self._store.write(SoftDeleteAll(scope, self._now(), criteria)))
         await self._indexes.active.refresh()
         await self._telemetry.deleted(EMPTIED, ids, permanent=permanent, scope=scope)
         hint = None if ids else await self._user_hints.of("delete_all", scope)
@@ -70,11 +79,8 @@ class Deleter(Part):
         """Restore a deleted memory of a scope; return False if there is none to restore."""
         self._limits.require_storing()
         now = self._now()
-        restored = await arrived(
-            self._store.restore(
-                scope, entry_id, oldest=earliest_kept(now, self._retention), now=now
-            )
-        )
+        oldest = earliest_kept(now, self._retention)
+        restored = await arrived(self._store.write(Restore(scope, entry_id, oldest, now)))
         await self._indexes.active.refresh()
         return restored
 
@@ -93,7 +99,7 @@ class Deleter(Part):
         kept = self._retention if older_than is None else duration("older_than", older_than)
         until = now if flag("expired", expired) else None
         oldest = earliest_kept(now, kept)
-        ids = await arrived(self._store.purge(scope, oldest, until))
+        ids = await arrived(self._store.write(Purge(scope, oldest, until)))
         await self._indexes.active.refresh()
         await self._telemetry.deleted(PURGED, ids, permanent=True)
         hint = None if ids else await self._user_hints.of("purge", scope)
@@ -102,7 +108,7 @@ class Deleter(Part):
     async def forget_agent(self) -> DeleteResult:
         """Destroy the agent's keys, and delete all its memories permanently."""
         self._limits.require_storing()
-        ids = await arrived(self._store.forget_agent(self._everyone.agent_id))
+        ids = await arrived(self._store.write(ForgetAgent(self._everyone.agent_id)))
         await self._indexes.active.refresh()
         await self._telemetry.deleted(EMPTIED, ids, permanent=True, scope=self._everyone)
         return await self._result(len(ids), permanent=True)

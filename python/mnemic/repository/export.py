@@ -43,7 +43,7 @@ from mnemic.repository.export_format import (
     parse_record,
 )
 from mnemic.store import Store
-from mnemic.store.operations import EntriesById, LinksWithin, StoredEntries
+from mnemic.store.operations import AddLinks, EntriesById, LinksWithin, StoredEntries
 from mnemic.store.row_codec import check_size
 from mnemic.store.values import StoredEntry, StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
@@ -558,5 +558,5 @@ class Importer:
         )
         stored = 0
         while batch := await run_blocking(lambda: list(islice(links, BATCH)), self._store):
-            stored += await arrived(self._store.add_links(scope, batch))
+            stored += await arrived(self._store.write(AddLinks(scope, batch)))
         return stored

@@ -6,6 +6,7 @@ from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import InvalidArgumentError, SealBrokenError
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part, Shared
+from mnemic.store.operations import EndRotation, Reseal
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 RESEALED_AT_ONCE: Final = 1000
@@ -34,7 +35,7 @@ class KeyRotation(Part):
         await run_blocking(lambda: self._store.begin_rotation(self._agent_id, rotated), self._store)
         self._encryption = rotated
         number = await self._resealed(report)
-        while not await arrived(self._store.end_rotation(self._agent_id)):
+        while not await arrived(self._store.write(EndRotation(self._agent_id))):
             again = await self._resealed(silent)  # those that other processes sealed meanwhile
             if not again:
                 raise await self._unfinished()
@@ -47,7 +48,7 @@ class KeyRotation(Part):
         report(done, total)
         while True:
             sealed, last = await arrived(
-                self._store.reseal(self._agent_id, after, RESEALED_AT_ONCE)
+                self._store.write(Reseal(self._agent_id, after, RESEALED_AT_ONCE))
             )
             if not last:
                 return done

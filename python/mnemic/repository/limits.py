@@ -19,6 +19,7 @@ from mnemic.store.operations import StoredCount, UsedBytes
 from mnemic.store.quota import (
     NO_ENTRY_LIMITS,
     EntryLimits,
+    Quotas,
     check_entries,
     check_quota,
     check_user_quota,
@@ -125,6 +126,11 @@ class Limits:
     def _check_entries(self, scope: Scope, limit: int | None, number: int) -> None:
         if limit is not None and number:
             check_entries(limit, scope, self._store.read(StoredCount(scope)), number)
+
+    @property
+    def quotas(self) -> Quotas:
+        """All that a write is checked against."""
+        return Quotas(self.quota, self.user_quota, self.entry_limits)
 
     def usage(self, scope: Scope) -> Usage | None:
         """Return the bytes that a quota limits, as a caller of this scope may see them.

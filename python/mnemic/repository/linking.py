@@ -9,7 +9,7 @@ from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic.model.link import Direction
 from mnemic.model.validation import items, word
 from mnemic.repository.parts import Part
-from mnemic.store.operations import LinksOf
+from mnemic.store.operations import AddLinks, Link, LinksOf, Unlink
 from mnemic.store.values import StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
@@ -25,7 +25,7 @@ class Linker(Part):
         """Write a link between two memories of a scope; return its new state."""
         self._limits.require_storing()
         link = MemoryLink(from_id, to_id, _own_type(kind), strength, self._now())
-        written = await arrived(self._store.link(scope, link, now=link.created_at))
+        written = await arrived(self._store.write(Link(scope, link, link.created_at)))
         await self._indexes.active.refresh()
         return written
 
@@ -38,7 +38,7 @@ class Linker(Part):
         if not links:
             return 0
         new = [StoredLink(link, scope.user_id) for link in links]
-        written = await arrived(self._store.add_links(scope, new))
+        written = await arrived(self._store.write(AddLinks(scope, new)))
         await self._indexes.active.refresh()
         return written
 
@@ -48,7 +48,7 @@ class Linker(Part):
         """Delete links from one memory of a scope to another; return their number."""
         self._limits.require_storing()
         own_type = None if kind is None else _own_type(kind)
-        deleted = await arrived(self._store.unlink(scope, from_id, to_id, own_type))
+        deleted = await arrived(self._store.write(Unlink(scope, from_id, to_id, own_type)))
         await self._indexes.active.refresh()
         return deleted
 

@@ -23,7 +23,7 @@ from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
-from mnemic.store.operations import EntriesById
+from mnemic.store.operations import EntriesById, SetExpiry, Update, UpdateAll
 from mnemic.store.values import UpdatedEntries
 from mnemic.threads.sync_bridge import arrived
 
@@ -81,24 +81,24 @@ class Updater(Part):
             embedded = await self._embedded_for(scope, entry_id, update, own, on_embed_error)
             is_pending = embedded is None
             return await sealing.erasure.arrived(
-                self._store.update(
-                    scope,
-                    entry_id,
-                    lambda stored: sealing.marked(
-                        stored,
-                        update.applied_to(
-                            _of_version(stored, if_version),
-                            now,
-                            has_vectors=own.embedding is not None,
+                self._store.write(
+                    Update(
+                        scope,
+                        entry_id,
+                        replace_vectors=own.are_given,
+                        change=lambda stored: sealing.marked(
+                            stored,
+                            update.applied_to(
+                                _of_version(stored, if_version),
+                                now,
+                                has_vectors=own.embedding is not None,
+                            ),
                         ),
-                    ),
-                    embedded,
-                    now=now,
-                    quota=self._limits.quota,
-                    user_quota=self._limits.user_quota,
-                    entry_limits=self._limits.entry_limits,
-                    include_archived=update.status is not None,
-                    replace_vectors=own.are_given,
+                        now=now,
+                        embedded=embedded,
+                        quotas=self._limits.quotas,
+                        include_archived=update.status is not None,
+                    )
                 )
             )
 
@@ -117,7 +117,7 @@ class Updater(Part):
             update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
             return update.applied_to(stored, now)
 
-        entry = await arrived(self._store.update(scope, entry_id, raised, now=now))
+        entry = await arrived(self._store.write(Update(scope, entry_id, change=raised, now=now)))
         await self._follow(entry, content_changed=False)
         return entry
 
@@ -126,7 +126,7 @@ class Updater(Part):
     ) -> None:
         """Set the expiry of the memories with these ids in a scope, in one write."""
         expires_at = expiry if isinstance(expiry, datetime) else None
-        written = self._store.set_expiry(scope, ids, expires_at, now=self._now())
+        written = self._store.write(SetExpiry(scope, ids, expires_at, self._now()))
         if await arrived(written):
             await self._indexes.active.refresh()
 
@@ -199,16 +199,18 @@ class Updater(Part):
             embedded = await self._embedded(scope, update.content, on_embed_error)
             is_pending = embedded is None
             return await sealing.erasure.arrived(
-                self._store.update_all(
-                    scope,
-                    criteria,
-                    lambda stored: sealing.marked(stored, update.applied_to(stored, now)),
-                    embedded,
-                    now=now,
-                    quota=self._limits.quota,
-                    user_quota=self._limits.user_quota,
-                    entry_limits=self._limits.entry_limits,
-                    include_archived=update.status is not None or tests_status,
+                self._store.write(
+                    UpdateAll(
+                        scope,
+                        criteria,
+                        change=lambda stored: sealing.marked(
+                            stored, update.applied_to(stored, now)
+                        ),
+                        now=now,
+                        embedded=embedded,
+                        quotas=self._limits.quotas,
+                        include_archived=update.status is not None or tests_status,
+                    )
                 )
             )
 

@@ -1,31 +1,26 @@
 """The contract of every store."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import Protocol, TypeVar
-from uuid import UUID
 
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.crypto import Encryption
 from mnemic.licensing import Quota
 from mnemic.model import (
-    LinkType,
     MemoryEntry,
-    MemoryLink,
     OnConflict,
     OnDuplicate,
-    Scope,
     VerifyReport,
 )
-from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Record, RowBatch, State
 from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.change_listeners import ChangeListener
-from mnemic.store.operations import Read
+from mnemic.store.operations import Read, Write
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.values import (
@@ -34,8 +29,6 @@ from mnemic.store.values import (
     Model,
     ReembeddingProgress,
     Selection,
-    StoredLink,
-    UpdatedEntries,
     WriteResult,
 )
 from mnemic.store.vector_search import VectorSearch
@@ -86,40 +79,6 @@ class Sealing(Protocol):
 
     def sealed_under_other_keys(self, agent_id: str) -> int:
         """Return the number of entries, in any state, that are not sealed under the newest key."""
-        ...
-
-    def reseal(self, agent_id: str, after: int, limit: int) -> Future[tuple[int, int]]:
-        """Seal entries under the newest key that are sealed under others, in the order of rows.
-
-        Nothing else of them changes, and no change is logged.
-
-        Args:
-            agent_id: The agent.
-            after: Row of the last entry of the call before; 0 for the first call.
-            limit: Maximum number of entries.
-
-        Returns:
-            The number of entries, and the row of the last one; zeros if there was none.
-
-        Raises:
-            SealBrokenError: If an entry cannot be opened.
-        """
-        ...
-
-    def end_rotation(self, agent_id: str) -> Future[bool]:
-        """Destroy the keys of an agent but the newest, unless entries are sealed under them.
-
-        Returns:
-            Whether they were destroyed.
-        """
-        ...
-
-    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
-        """Destroy the keys of an agent, and delete its entries; return their ids.
-
-        What copies of the store made before have sealed stays readable with them and the master
-        key.
-        """
         ...
 
 
@@ -204,83 +163,6 @@ class Reembedding(Protocol):
 
         Raises:
             StoreCorruptError: If a vector is damaged.
-        """
-        ...
-
-
-class BulkWrites(Protocol):
-    """Writes over many entries of a scope, each in one transaction; see `Store` for the promises.
-
-    A filter is decided inside the transaction, by the entries as they are stored then. Unknown ids
-    are skipped.
-    """
-
-    def soft_delete_all(
-        self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
-    ) -> Future[list[UUID]]:
-        """Mark the selected entries of a scope as deleted; return the ids of those marked now.
-
-        A filter is decided inside the transaction, by the entries as they are stored then; each
-        entry of any status is decided, expired ones too. Unknown ids are skipped.
-
-        Args:
-            scope: The scope.
-            now: The time.
-            criteria: The entries; all of the scope unless given.
-
-        Raises:
-            AmbiguousIdError: If the scope is of all users, and several have one of the ids.
-        """
-        ...
-
-    def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
-        """Delete the selected entries of a scope permanently, marked as deleted or not.
-
-        Otherwise like `soft_delete_all`. On a full disk a store may delete them in several
-        transactions, as it may in `purge`.
-
-        Returns:
-            Ids of the deleted entries.
-        """
-        ...
-
-    def purge(
-        self, scope: Scope, oldest: datetime, expired: datetime | None = None
-    ) -> Future[list[UUID]]:
-        """Delete permanently what was deleted or expired before `oldest`; return the ids.
-
-        Args:
-            scope: The scope.
-            oldest: The time.
-            expired: Also delete what expired at this time or before.
-        """
-        ...
-
-    def update_all(
-        self,
-        scope: Scope,
-        criteria: Criteria,
-        change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, Float32Array] | None = None,
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        include_archived: bool = False,
-    ) -> Future[UpdatedEntries]:
-        """Change the selected entries of a scope, all or none; otherwise like `update`.
-
-        A filter is decided inside the transaction, by the entries as they are stored then. Unknown
-        ids are skipped.
-
-        Returns:
-            The changed entries, in ascending order of their rows.
-
-        Raises:
-            AmbiguousIdError: If the scope is of all users, and several have one of the ids.
-            EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would exceed a quota.
         """
         ...
 
@@ -399,7 +281,6 @@ class BatchSink(Protocol):
 
 class Store(
     Additions,
-    BulkWrites,
     Reembedding,
     Sealing,
     VectorSearch,
@@ -477,6 +358,10 @@ class Store(
         """Carry out a read."""
         ...
 
+    def write(self, wanted: Write[Result]) -> Future[Result]:
+        """Hand in a write."""
+        ...
+
     is_remote: bool
     """Whether each read is a round trip to a server, and rows are held here for searches."""
 
@@ -515,84 +400,6 @@ class Store(
         """
         ...
 
-    def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
-        """Mark an entry as deleted; it can be restored.
-
-        Returns:
-            True if the entry was marked now, False if it was marked before and nothing changed,
-            None if the scope has no entry with this id.
-        """
-        ...
-
-    def restore(
-        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
-    ) -> Future[bool]:
-        """Restore a deleted entry that has not expired.
-
-        Returns:
-            False if there is no entry that was deleted at `oldest` or later.
-        """
-        ...
-
-    def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
-        """Delete an entry permanently, marked as deleted or not, with its vectors and links.
-
-        Returns:
-            Its id, or an empty list if the scope has no entry with this id.
-        """
-        ...
-
-    def update(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, Float32Array] | None = None,
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        include_archived: bool = False,
-        replace_vectors: bool = False,
-    ) -> Future[MemoryEntry | None]:
-        """Change an entry that is neither deleted nor expired.
-
-        Args:
-            scope: Scope of the entry.
-            entry_id: Id of the entry.
-            change: Computes the new state from the state stored at the time of the write. Its
-                content, importance, type, tags, metadata, status, expiry and `updated_at` are
-                stored; `version` grows by one. If it raises, nothing changes, and the Future
-                raises the same.
-            embedded: Model and vectors of the chunks of the new content, shape (chunks, dim), if
-                the content changes.
-            now: Entries expired by now do not exist.
-            quota: Checked as in `add` if the content grows, as `user_quota` and `entry_limits` are.
-            include_archived: Also change an archived entry.
-            replace_vectors: Store the vectors in place of the old ones if the content stays, too.
-
-        Returns:
-            The entry after the change, or None if the scope has no entry with this id.
-
-        Raises:
-            EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would exceed a quota.
-        """
-        ...
-
-    def set_expiry(
-        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
-    ) -> Future[int]:
-        """Set the expiry of the active entries with these ids; None is never.
-
-        Versions and `updated_at` stay. Ids that the scope does not have are skipped.
-
-        Returns:
-            Number of entries that had another expiry.
-        """
-        ...
-
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows. They are written later, and are not changes."""
         ...
@@ -607,37 +414,6 @@ class Store(
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
-        ...
-
-    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
-        """Write a link between two entries of a scope that are neither deleted nor expired.
-
-        Returns:
-            The link. An existing link of the same type gets the new strength and keeps its time.
-
-        Raises:
-            EntryNotFoundError: If one of the entries does not exist.
-            LinkAcrossUsersError: If they are of different users, or one is of none. Links of this
-                kind that earlier versions wrote are followed in scopes of all users alone.
-        """
-        ...
-
-    def unlink(
-        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
-    ) -> Future[int]:
-        """Delete the links of one type, or of all types but SUPERSEDES, from one entry to another.
-
-        Returns:
-            Number of deleted links.
-        """
-        ...
-
-    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
-        """Write links of any type between entries of a scope; return the number of new links.
-
-        A link of type SUPERSEDES must agree with the entry's field `supersedes`. Existing links are
-        skipped, and so are links with an end outside the scope or of another user.
-        """
         ...
 
     def stored_agent_id(self, agent_id: str) -> str:

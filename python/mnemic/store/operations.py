@@ -3,7 +3,7 @@
 Each has the promises of `Store`, and those that it states itself.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final, Generic, TypeVar
 from uuid import UUID
@@ -22,8 +22,10 @@ from mnemic.model import (
     UserUsage,
 )
 from mnemic.model.distinct import DistinctQuery, DistinctValue
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.link import Direction
 from mnemic.model.results import PageCursor
+from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.values import (
     AccessedRows,
     EntryRow,
@@ -34,6 +36,7 @@ from mnemic.store.values import (
     StoredAgent,
     StoredEntry,
     StoredLink,
+    UpdatedEntries,
 )
 
 Result = TypeVar("Result")
@@ -64,6 +67,37 @@ class ScopeRead(Read[Result], frozen=True):
 
 class AgentRead(Read[Result], frozen=True):
     """A read of an agent's entries, whoever's they are."""
+
+    agent_id: str  # pyright: ignore[reportIncompatibleMethodOverride] - a field serves as well
+
+
+class Write(Struct, Generic[Result], frozen=True):
+    """A write; the type of the result of its Future stands in the brackets of its base."""
+
+    @property
+    def agent_id(self) -> str:
+        """The agent whose entries are written."""
+        raise NotImplementedError
+
+    @property
+    def runs_after_accesses(self) -> bool:
+        """Whether it must see all accesses recorded before it."""
+        return False
+
+
+class ScopeWrite(Write[Result], frozen=True):
+    """A write within a scope: what lies outside does not exist for it."""
+
+    scope: Scope
+
+    @property
+    def agent_id(self) -> str:
+        """The agent of the scope."""
+        return self.scope.agent_id
+
+
+class AgentWrite(Write[Result], frozen=True):
+    """A write of an agent's entries, whoever's they are."""
 
     agent_id: str  # pyright: ignore[reportIncompatibleMethodOverride] - a field serves as well
 
@@ -290,3 +324,211 @@ class AccessesSince(AgentRead[AccessedRows], frozen=True):
     """
 
     accesses: int
+
+
+class SoftDelete(ScopeWrite[bool | None], frozen=True):
+    """Marks an entry as deleted; it can be restored.
+
+    The result is True if the entry was marked now, False if it was marked before and nothing
+    changed, None if the scope has no entry with this id.
+    """
+
+    entry_id: UUID
+    now: datetime
+
+
+class SoftDeleteAll(ScopeWrite[list[UUID]], frozen=True):
+    """Marks the selected entries of a scope as deleted; the result is the ids of those marked now.
+
+    They are selected inside the transaction, as they are stored then; each entry of any status is
+    decided, expired ones too. Unknown ids are skipped.
+
+    Attributes:
+        now: The time.
+        criteria: The entries; all of the scope unless given.
+
+    Raises:
+        AmbiguousIdError: If the scope is of all users, and several have one of the ids.
+    """
+
+    now: datetime
+    criteria: Criteria = EVERY_ENTRY
+
+
+class Restore(ScopeWrite[bool], frozen=True):
+    """Restores a deleted entry that has not expired.
+
+    The result is False if there is no entry that was deleted at `oldest` or later.
+    """
+
+    entry_id: UUID
+    oldest: datetime
+    now: datetime
+
+
+class Delete(ScopeWrite[list[UUID]], frozen=True):
+    """Deletes an entry permanently, marked as deleted or not, with its vectors and links.
+
+    The result is its id, or an empty list if the scope has no entry with this id.
+    """
+
+    entry_id: UUID
+
+
+class DeleteAll(ScopeWrite[list[UUID]], frozen=True):
+    """Deletes the selected entries of a scope permanently; otherwise like `SoftDeleteAll`.
+
+    On a full disk a store may delete them in several transactions. The result is the ids of the
+    deleted entries.
+    """
+
+    criteria: Criteria = EVERY_ENTRY
+
+
+class Purge(ScopeWrite[list[UUID]], frozen=True):
+    """Deletes permanently what was deleted or expired before a time, as `DeleteAll` does.
+
+    Attributes:
+        oldest: The time.
+        expired: Also delete what expired at this time or before.
+    """
+
+    oldest: datetime
+    expired: datetime | None = None
+
+
+class ForgetAgent(AgentWrite[list[UUID]], frozen=True):
+    """Destroys the keys of an agent, and deletes its entries, as `DeleteAll` does.
+
+    What copies of the store made before have sealed stays readable with them and the master key.
+    """
+
+
+class _EntryChange(ScopeWrite[Result], frozen=True, kw_only=True):
+    """What is common to both updates.
+
+    Attributes:
+        change: Computes the new state from the state stored at the time of the write. Its content,
+            importance, type, tags, metadata, status, expiry and `updated_at` are stored; `version`
+            grows by one. If it raises, nothing changes, and the Future raises the same.
+        now: Entries expired by now do not exist.
+        embedded: Model and vectors of the chunks of the new content, shape (chunks, dim), if the
+            content changes.
+        quotas: Checked as in `Add` if the content grows.
+        include_archived: Also change an archived entry.
+
+    Raises:
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        StorageQuotaExceededError: If the contents would exceed a quota.
+    """
+
+    change: Callable[[MemoryEntry], MemoryEntry]
+    now: datetime
+    embedded: tuple[str, Float32Array] | None = None
+    quotas: Quotas = NO_QUOTAS
+    include_archived: bool = False
+
+    @property
+    def runs_after_accesses(self) -> bool:
+        """Whether entries may be deleted to make space: accesses decide which."""
+        return self.quotas.entry_limits.evicts
+
+
+class Update(_EntryChange[MemoryEntry | None], frozen=True):
+    """Changes an entry that is neither deleted nor expired.
+
+    The result is the entry after the change, or None if the scope has no entry with this id.
+
+    Attributes:
+        replace_vectors: Store the vectors in place of the old ones if the content stays, too.
+    """
+
+    entry_id: UUID
+    replace_vectors: bool = False
+
+
+class UpdateAll(_EntryChange[UpdatedEntries], frozen=True):
+    """Changes the selected entries of a scope, all or none; otherwise like `Update`.
+
+    They are selected inside the transaction, as they are stored then. Unknown ids are skipped. The
+    result is the changed entries, in ascending order of their rows.
+
+    Raises:
+        AmbiguousIdError: If the scope is of all users, and several have one of the ids.
+    """
+
+    criteria: Criteria
+
+
+class SetExpiry(ScopeWrite[int], frozen=True):
+    """Sets the expiry of the active entries with these ids; None is never.
+
+    Versions and `updated_at` stay. Ids that the scope does not have are skipped. The result is the
+    number of entries that had another expiry.
+    """
+
+    ids: Sequence[UUID]
+    expires_at: datetime | None
+    now: datetime
+
+
+class Link(ScopeWrite[MemoryLink], frozen=True):
+    """Writes a link between two entries of a scope that are neither deleted nor expired.
+
+    The result is the link. An existing link of the same type gets the new strength and keeps its
+    time.
+
+    Raises:
+        EntryNotFoundError: If one of the entries does not exist.
+        LinkAcrossUsersError: If they are of different users, or one is of none. Links of this kind
+            that earlier versions wrote are followed in scopes of all users alone.
+    """
+
+    link: MemoryLink
+    now: datetime
+
+
+class Unlink(ScopeWrite[int], frozen=True):
+    """Deletes the links of one type, or of all types but SUPERSEDES, from one entry to another.
+
+    The result is the number of deleted links.
+    """
+
+    from_id: UUID
+    to_id: UUID
+    kind: LinkType | None = None
+
+
+class AddLinks(ScopeWrite[int], frozen=True):
+    """Writes links of any type between entries of a scope; the result is the number of new links.
+
+    A link of type SUPERSEDES must agree with the entry's field `supersedes`. Existing links are
+    skipped, and so are links with an end outside the scope or of another user.
+    """
+
+    links: Sequence[StoredLink]
+
+
+class Reseal(AgentWrite[tuple[int, int]], frozen=True):
+    """Seals entries under the newest key that are sealed under others, in the order of rows.
+
+    Nothing else of them changes, and no change is logged. The result is the number of entries, and
+    the row of the last one; zeros if there was none.
+
+    Attributes:
+        after: Row of the last entry of the call before; 0 for the first call.
+        limit: Maximum number of entries.
+
+    Raises:
+        SealBrokenError: If an entry cannot be opened.
+    """
+
+    after: int
+    limit: int
+
+
+class EndRotation(AgentWrite[bool], frozen=True):
+    """Destroys the keys of an agent but the newest, unless entries are sealed under them.
+
+    The result is whether they were destroyed.
+    """

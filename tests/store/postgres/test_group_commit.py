@@ -21,6 +21,7 @@ from mnemic.errors import (
 )
 from mnemic.model import Scope
 from mnemic.store import open_store
+from mnemic.store.operations import SoftDelete, Update
 from mnemic.store.postgres import connections
 from tests.store.contract import added, adding, entries_by_id, exported
 from tests.support.clock import NOON
@@ -75,7 +76,7 @@ def gathering(store, agent="a"):
         return entry
 
     def hold():
-        store.update(Scope(agent), uid(900), change, now=NOON).result(PATIENCE)
+        store.write(Update(Scope(agent), uid(900), change=change, now=NOON)).result(PATIENCE)
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -123,7 +124,7 @@ def test_a_write_that_fails_is_undone_alone(store, witness):
         raise ZeroDivisionError
 
     def update(change):
-        return lambda: store.update(Scope("a"), uid(900), change, now=NOON)
+        return lambda: store.write(Update(Scope("a"), uid(900), change=change, now=NOON))
 
     outcomes = gathered(
         store,
@@ -131,7 +132,7 @@ def test_a_write_that_fails_is_undone_alone(store, witness):
             lambda: adding(store, "a", [numbered(1)]),
             lambda: adding(store, "a", [numbered(2), numbered(1)]),
             update(fails),
-            lambda: store.soft_delete(Scope("a"), uid(900), NOON),
+            lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
             lambda: adding(store, "a", [numbered(3)]),
         ],
     )
@@ -205,8 +206,8 @@ def test_a_group_whose_commit_got_no_answer_is_recognised_by_a_memory_that_it_st
         store,
         [
             lambda: adding(store, "a", [numbered(1)]),
-            lambda: store.update(Scope("a"), uid(900), change, now=NOON),
-            lambda: store.soft_delete(Scope("a"), uid(900), NOON),
+            lambda: store.write(Update(Scope("a"), uid(900), change=change, now=NOON)),
+            lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
         ],
     )
     assert stored.is_new == [True]
@@ -220,8 +221,8 @@ def test_the_outcome_of_a_group_that_stored_no_memory_is_unknown_to_each(cutting
     outcomes = gathered(
         store,
         [
-            lambda: store.update(Scope("a"), uid(900), change, now=NOON),
-            lambda: store.soft_delete(Scope("a"), uid(900), NOON),
+            lambda: store.write(Update(Scope("a"), uid(900), change=change, now=NOON)),
+            lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
         ],
     )
     assert [type(outcome) for outcome in outcomes] == [OutcomeUnknownError] * 2
@@ -235,7 +236,7 @@ def test_a_write_that_ends_its_thread_takes_no_other_one_along(store):
         store,
         [
             lambda: adding(store, "a", [numbered(1)]),
-            lambda: store.update(Scope("a"), uid(900), leave, now=NOON),
+            lambda: store.write(Update(Scope("a"), uid(900), change=leave, now=NOON)),
             lambda: adding(store, "a", [numbered(2)]),
         ],
     )
@@ -276,7 +277,9 @@ def test_accesses_that_are_being_written_are_waited_for(store):
     with gathering(store):
         store.touch("a", [row], NOON)
         first = store.write_accesses()  # shares its transaction with the update
-        threads, _ = handed_in([lambda: store.update(Scope("a"), uid(1), change, now=NOON)])
+        threads, _ = handed_in(
+            [lambda: store.write(Update(Scope("a"), uid(1), change=change, now=NOON))]
+        )
     assert begun.wait(PATIENCE)
     second = store.write_accesses()
     time.sleep(0.1)
@@ -344,6 +347,7 @@ def test_a_write_waits_for_an_agents_lock_no_longer_than_for_a_while(
 STOPPED = """
 import os, signal, sys
 from mnemic.store import open_store
+from mnemic.store.operations import Update
 from mnemic.store.postgres import connections
 from mnemic.model import Scope
 from tests.store.contract import added
@@ -356,7 +360,8 @@ def stop(entry):
     print("stopping", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
     return entry
-print(store.update(Scope("a"), uid(1), stop, now=NOON).result().id == uid(1), flush=True)
+wanted = Update(Scope("a"), uid(1), change=stop, now=NOON)
+print(store.write(wanted).result().id == uid(1), flush=True)
 """
 
 

@@ -26,10 +26,18 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
 from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
+    EndRotation,
     EntriesByRow,
     EntryPage,
+    ForgetAgent,
+    Reseal,
     ScopeStatistics,
+    SetExpiry,
     StoredEntries,
+    Update,
+    UpdateAll,
     VectorsById,
     VectorsOfRow,
 )
@@ -56,6 +64,7 @@ from tests.store.contract import (
     row_of,
     rows_of,
     rows_since,
+    used_bytes,
 )
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -166,7 +175,7 @@ def update(store, number, scope=AGENT, **fields):
     def changed(old):
         return store.marked(changes.applied_to(old, NOON))
 
-    return store.update(scope, uid(number), changed, now=NOON).result()
+    return store.write(Update(scope, uid(number), change=changed, now=NOON)).result()
 
 
 def nearest(store, filters=None, *, is_exact=True):
@@ -215,8 +224,13 @@ def test_a_memory_that_becomes_sensitive_leaves_nothing_in_the_tables(opening, w
         assert update(store, 1, content="now sealed").is_encrypted
     elif way == "all":
         add_tag = MemoryEntryUpdate(add_tags=["sealed"])
-        found = store.update_all(
-            AGENT, given(1), lambda old: store.marked(add_tag.applied_to(old, NOON)), now=NOON
+        found = store.write(
+            UpdateAll(
+                AGENT,
+                given(1),
+                change=lambda old: store.marked(add_tag.applied_to(old, NOON)),
+                now=NOON,
+            )
         )
         assert len(found.result()) == 1
     else:
@@ -433,14 +447,15 @@ def test_without_a_key_sealed_memories_are_not_there(two, opening):
 def test_without_a_key_sealed_memories_change_only_by_being_deleted(two, opening):
     plain = opening(None)
     assert update(plain, 1, importance=0.75) is None
-    assert plain.set_expiry(AGENT, [uid(1)], NOON, now=NOON).result() == 0
+    assert plain.write(SetExpiry(AGENT, [uid(1)], NOON, now=NOON)).result() == 0
     tagged = parse_filter({"importance": {"gte": 0}})
     assert (
-        len(plain.delete_all(AGENT, given(3)._replace(ids=None, expression=tagged)).result()) == 1
+        len(plain.write(DeleteAll(AGENT, given(3)._replace(ids=None, expression=tagged))).result())
+        == 1
     )
     assert counted(two, EVERYONE) == 2
-    assert plain.delete(AGENT, uid(1)).result() == [uid(1)]
-    assert len(plain.delete_all(AGENT).result()) == 1
+    assert plain.write(Delete(AGENT, uid(1))).result() == [uid(1)]
+    assert len(plain.write(DeleteAll(AGENT)).result()) == 1
     assert run(opening.url, "SELECT * FROM mnemic.agent_memory_sealed_vectors") == [0]
 
 
@@ -611,7 +626,7 @@ def rotated(store, limit=2):
     """Seal everything under the newest key; return how many entries that was."""
     number = after = 0
     while True:
-        sealed, last = store.reseal("a", after, limit).result()
+        sealed, last = store.write(Reseal("a", after, limit)).result()
         if not last:
             return number
         number, after = number + sealed, last
@@ -629,15 +644,15 @@ def five(store, opening):
 
 
 def test_rotation_seals_everything_anew_and_changes_nothing_else(five, opening):
-    before, seq, used = shown_of(five), five.position("a").seq, five.used_bytes("a")
+    before, seq, used = shown_of(five), five.position("a").seq, used_bytes(five, "a")
     five.begin_rotation("a", both_keys())
     assert five.sealed_under_other_keys("a") == 4
-    assert not five.end_rotation("a").result()
+    assert not five.write(EndRotation("a")).result()
     assert shown_of(five) == before
     assert rotated(five) == 4
     assert five.sealed_under_other_keys("a") == 0
-    assert five.end_rotation("a").result()
-    assert (shown_of(five), five.position("a").seq, five.used_bytes("a")) == (before, seq, used)
+    assert five.write(EndRotation("a")).result()
+    assert (shown_of(five), five.position("a").seq, used_bytes(five, "a")) == (before, seq, used)
     assert five.verify().ok
     newer = opening(OTHER_KEY)
     newer.check_key("a")
@@ -673,7 +688,7 @@ def test_processes_with_both_keys_go_on_while_one_rotates(five, opening):
     added(other, "a", [secret(6)])
     update(other, 1, importance=0.75)
     assert rotated(five) == 4  # of the one that was updated, the vectors
-    assert five.end_rotation("a").result()
+    assert five.write(EndRotation("a")).result()
     added(other, "a", [secret(7)])
     update(other, 2, importance=0.75)
     assert len(other.read(EntriesByRow(EVERYONE, list(rows.values()), now=NOON))) == 5
@@ -687,7 +702,7 @@ def test_rows_that_are_held_sealed_under_a_former_key_are_read_again(five, caplo
     rows = list(rows_of(five).values())
     five.begin_rotation("a", both_keys())
     rotated(five)
-    assert five.end_rotation("a").result()
+    assert five.write(EndRotation("a")).result()
     five._codec.keyring.refreshed("a")
     with caplog.at_level(logging.ERROR):
         for _ in range(2):
@@ -703,7 +718,7 @@ def test_a_process_without_the_new_key_is_told_so(five, opening):
     other.check_key("a")
     five.begin_rotation("a", both_keys())
     rotated(five)
-    assert five.end_rotation("a").result()
+    assert five.write(EndRotation("a")).result()
     for refused in (
         lambda: added(other, "a", [secret(6)]),
         lambda: update(other, 1, importance=0.75),
@@ -720,10 +735,10 @@ def test_an_entry_that_does_not_open_keeps_the_former_key(five, opening, caplog)
     with caplog.at_level(logging.ERROR):
         assert rotated(five) == 3
     assert f"Failed to decrypt memory entry {uid(1)}" in caplog.text
-    assert not five.end_rotation("a").result()
+    assert not five.write(EndRotation("a")).result()
     assert five.sealed_under_other_keys("a") == 1
-    assert five.delete(AGENT, uid(1)).result() == [uid(1)]
-    assert five.end_rotation("a").result()
+    assert five.write(Delete(AGENT, uid(1))).result() == [uid(1)]
+    assert five.write(EndRotation("a")).result()
 
 
 def test_a_vector_under_a_former_key_counts_and_is_sealed_anew(five, opening):
@@ -739,10 +754,10 @@ def test_a_vector_under_a_former_key_counts_and_is_sealed_anew(five, opening):
             (blob, row),
         )
     assert five.sealed_under_other_keys("a") == 1
-    assert not five.end_rotation("a").result()
+    assert not five.write(EndRotation("a")).result()
     assert rotated(five) == 1
-    assert five.end_rotation("a").result()
-    assert five.vectors("a", row, "m")[0].tolist() == pytest.approx(VECTOR)
+    assert five.write(EndRotation("a")).result()
+    assert five.read(VectorsOfRow("a", row, "m"))[0].tolist() == pytest.approx(VECTOR)
 
 
 def test_a_memory_rotates_its_key_during_writes(opening):
@@ -796,7 +811,7 @@ def test_another_process_seals_under_a_new_key_after_a_forgotten_agent(opening):
 def test_what_is_forgotten_of_an_agent_opens_never_again(five, opening):
     added(opening(None), "b", [numbered(1, agent_id="b")])
     before = run_all(opening.url, "SELECT * FROM mnemic.agent_memory_keys")
-    assert len(five.forget_agent("a").result()) == 5
+    assert len(five.write(ForgetAgent("a")).result()) == 5
     added(five, "a", [secret(1)])
     after = run_all(opening.url, "SELECT * FROM mnemic.agent_memory_keys")
     assert len(before) == len(after) == 1
@@ -815,8 +830,8 @@ def test_a_rotation_needs_encryption(opening):
     for call in (
         lambda store: store.begin_rotation("a", Encryption(KEY)),
         lambda store: store.sealed_under_other_keys("a"),
-        lambda store: store.reseal("a", 0, 10),
-        lambda store: store.end_rotation("a"),
+        lambda store: store.write(Reseal("a", 0, 10)),
+        lambda store: store.write(EndRotation("a")),
     ):
         with pytest.raises(InvalidArgumentError, match="without encryption"):
             call(opening(None))

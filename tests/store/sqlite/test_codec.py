@@ -9,7 +9,7 @@ from mnemic._core import matches
 from mnemic.errors import StorageQuotaExceededError, StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model.filter import parse_filter
-from mnemic.store.operations import ScopeStatistics
+from mnemic.store.operations import Delete, ScopeStatistics
 from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
@@ -94,7 +94,7 @@ def filled(store):
     changed(store, 2, content="zqsecret rain", add_tags=["tea"], metadata={"a": ["zqitem"]})
     added(store, "a", [numbered(4, content="ZQSECRET  tea", tags=["new"])], on_duplicate="merge")
     added(store, "a", [numbered(5, content="zqsecret gone")], keys=["zqname"])
-    store.delete(AGENT, uid(5)).result()
+    store.write(Delete(AGENT, uid(5))).result()
     store.add_embeddings(
         "a", "m", {rows_of(store)[2]: "zqsecret rain"}, [np.ones((1, 2), np.float32)]
     ).result()
@@ -170,7 +170,7 @@ def test_a_quota_counts_what_the_codec_says(stores):
             added(store, "a", [numbered(2, content="123456")], quota=quota)
         changed(store, 1, content="1234567", quota=quota)
         assert used_bytes(store, "a") == 7
-        store.delete(AGENT, uid(1)).result()
+        store.write(Delete(AGENT, uid(1))).result()
         assert used_bytes(store, "a") == 0
         added(store, "a", [numbered(3, content="1234567890")], quota=quota)
 

@@ -5,7 +5,7 @@ import pytest
 from mnemic.errors import DeadlineExceededError
 from mnemic.model import MemoryFilter, deadline
 from mnemic.store import changes
-from mnemic.store.operations import EntriesByRow, ScopeStatistics, StoredEntries
+from mnemic.store.operations import EntriesByRow, ScopeStatistics, SoftDeleteAll, StoredEntries
 from mnemic.store.sqlite import hardening
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import AGENT, EVERYTHING, MODEL, added, changed, count_of, matching
@@ -87,4 +87,4 @@ def test_a_full_load_is_never_cut_short(store, clock, monkeypatch):
 def test_a_write_has_no_deadline_after_a_read_with_one(store):
     with pytest.raises(DeadlineExceededError):
         store.read(ScopeStatistics(AGENT, now=NOON), deadline=3)
-    assert len(store.soft_delete_all(AGENT, NOON).result()) == SOME
+    assert len(store.write(SoftDeleteAll(AGENT, NOON)).result()) == SOME

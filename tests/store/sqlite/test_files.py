@@ -18,8 +18,10 @@ from mnemic.errors import (
 )
 from mnemic.memory import Memory
 from mnemic.model import Scope
+from mnemic.store.operations import EntryCount
 from mnemic.store.sqlite import opening
 from mnemic.store.sqlite.store import SqliteStore
+from tests.support.clock import NOON
 from tests.support.paths import names_in
 
 
@@ -114,7 +116,7 @@ def test_a_damaged_file_is_reported_with_what_to_do(tmp_path):
     data[4096:] = b"\xaa" * (len(data) - 4096)
     path.write_bytes(data)
     with pytest.raises(StoreCorruptError, match="damaged; keep it, and restore a backup"):
-        SqliteStore(path).count(Scope("a"))
+        SqliteStore(path).read(EntryCount(Scope("a"), NOON))
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,18 @@ from mnemic.model import MemoryEntryUpdate, MemoryFilter, Scope, distinct
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
     DistinctValues,
     EntriesByRow,
     LinksOf,
+    Purge,
     ScopeStatistics,
+    SetExpiry,
+    SoftDelete,
     Successors,
+    Update,
+    UpdateAll,
     Users,
     VectorsById,
     VectorsOfRow,
@@ -220,7 +227,7 @@ def test_a_retry_finds_the_entry_that_was_sealed_meanwhile(opening, path):
     assert exported(store)[0].key == "k"
     changed(store, 1, content="new")
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
-    store.delete(AGENT, uid(1)).result()
+    store.write(Delete(AGENT, uid(1))).result()
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(2)]
 
 
@@ -271,8 +278,13 @@ def test_a_replacement_that_is_not_sensitive_leaves_nothing_of_the_sealed_one(st
 def sealed_by_update(store, number, scope=AGENT, **fields):
     """Make an entry sensitive, as the repository does."""
     update = MemoryEntryUpdate(metadata={"sensitive": True}, **fields)
-    return store.update(
-        scope, uid(number), lambda old: store.marked(update.applied_to(old, NOON)), now=NOON
+    return store.write(
+        Update(
+            scope,
+            uid(number),
+            change=lambda old: store.marked(update.applied_to(old, NOON)),
+            now=NOON,
+        )
     ).result()
 
 
@@ -321,7 +333,7 @@ def test_a_sealed_entry_is_updated_like_another(store, content, path):
     batch = rows_since(store, since, model=MODEL)
     assert (living_numbers(batch), embedded_numbers(batch)) == ({1}, {1})
     assert batch.vectors.tolist() == [[6, 7]]
-    store.set_expiry(AGENT, [uid(1)], NOON + HOUR, now=NOON).result()
+    store.write(SetExpiry(AGENT, [uid(1)], NOON + HOUR, now=NOON)).result()
     store.touch("a", [rows_of(store)[1]], NOON)
     store.write_accesses().result()
     assert one(store, AGENT, 1).access_count == 1
@@ -372,7 +384,10 @@ def test_without_a_key_sealed_entries_are_invisible_and_counted(opening):
     }
     stats = blind.read(ScopeStatistics(EVERYONE, now=NOON))
     assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (2, 2, 2)
-    assert stats.storage_bytes_used == opening().stats(EVERYONE, now=NOON).storage_bytes_used
+    assert (
+        stats.storage_bytes_used
+        == opening().read(ScopeStatistics(EVERYONE, now=NOON)).storage_bytes_used
+    )
     assert [user.active_entries for user in users_of(blind)] == [
         user.active_entries for user in users_of(opening())
     ]
@@ -390,12 +405,14 @@ def test_without_a_key_sealed_entries_are_not_changed(opening, path):
     blind = opening(None)
     assert changed(blind, 1, importance=1.0) is None
     assert changed(blind, 1, content="other") is None
-    assert blind.set_expiry(AGENT, [uid(1)], NOON, now=NOON).result() == 0
-    touched = blind.update_all(
-        EVERYONE,
-        Criteria([uid(1), uid(3)]),
-        lambda old: MemoryEntryUpdate(importance=1).applied_to(old, NOON),
-        now=NOON,
+    assert blind.write(SetExpiry(AGENT, [uid(1)], NOON, now=NOON)).result() == 0
+    touched = blind.write(
+        UpdateAll(
+            EVERYONE,
+            Criteria([uid(1), uid(3)]),
+            change=lambda old: MemoryEntryUpdate(importance=1).applied_to(old, NOON),
+            now=NOON,
+        )
     )
     assert touched.result() == []
     rows = rows_of(store)
@@ -426,19 +443,19 @@ def test_without_a_key_sealed_entries_can_be_deleted(opening, way):
     filled(store)
     blind = opening(None)
     if way == "delete":
-        assert blind.delete(AGENT, uid(1)).result() == [uid(1)]
+        assert blind.write(Delete(AGENT, uid(1))).result() == [uid(1)]
     elif way == "delete_all by ids":
-        found = blind.delete_all(EVERYONE, Criteria([uid(1), uid(3)])).result()
+        found = blind.write(DeleteAll(EVERYONE, Criteria([uid(1), uid(3)]))).result()
         assert sorted(found) == [uid(1), uid(3)]
     elif way == "delete_all":
-        assert len(blind.delete_all(EVERYONE).result()) == 4
+        assert len(blind.write(DeleteAll(EVERYONE)).result()) == 4
     elif way == "delete_all of alice":
-        assert len(blind.delete_all(ALICE).result()) == 2
+        assert len(blind.write(DeleteAll(ALICE)).result()) == 2
     else:
-        assert blind.soft_delete(AGENT, uid(1), NOON).result() is True
+        assert blind.write(SoftDelete(AGENT, uid(1), NOON)).result() is True
         assert one(store, AGENT, 1) is None
         if way == "purge":
-            assert blind.purge(EVERYONE, NOON + HOUR).result() == [uid(1)]
+            assert blind.write(Purge(EVERYONE, NOON + HOUR)).result() == [uid(1)]
     left = {"delete": [2, 3, 4], "delete_all by ids": [2, 4], "delete_all": []}
     left |= {"delete_all of alice": [1, 2]}
     assert paged(store) == left.get(way, [2, 3, 4])
@@ -845,7 +862,7 @@ def test_broken_entries_can_be_deleted(path, opening):
     sealed_file(path)
     TAMPERINGS["a bit of the text"](path)
     store = opening()
-    assert store.delete(AGENT, uid(1)).result() == [uid(1)]
+    assert store.write(Delete(AGENT, uid(1))).result() == [uid(1)]
     assert store.verify().ok
     assert paged(store) == [2, 3, 4]
 
@@ -861,12 +878,17 @@ def test_a_write_to_a_broken_entry_is_an_error_or_leaves_it_as_it_is(path, openi
     calls = {
         "update": lambda: changed(store, 1, importance=0.9),
         "replace": lambda: added(store, "a", [secret(1, content="new")], on_conflict="replace"),
-        "update_all": lambda: store.update_all(
-            EVERYONE, Criteria([uid(1), uid(2)]), lambda old: update.applied_to(old, NOON), now=NOON
+        "update_all": lambda: store.write(
+            UpdateAll(
+                EVERYONE,
+                Criteria([uid(1), uid(2)]),
+                change=lambda old: update.applied_to(old, NOON),
+                now=NOON,
+            )
         ).result(),
         "merge": lambda: added(store, "a", [same], on_duplicate="merge"),
-        "expiry": lambda: store.set_expiry(AGENT, [uid(1)], NOON + HOUR, now=NOON).result(),
-        "soft": lambda: store.soft_delete(AGENT, uid(1), NOON).result(),
+        "expiry": lambda: store.write(SetExpiry(AGENT, [uid(1)], NOON + HOUR, now=NOON)).result(),
+        "soft": lambda: store.write(SoftDelete(AGENT, uid(1), NOON)).result(),
     }
     with suppress(SealBrokenError):
         calls[way]()

@@ -15,7 +15,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import Delete, DeleteAll, EntriesByRow, Purge, SoftDelete, Update
 from mnemic.store.sqlite.shadow_vectors import shadow_vectors
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
@@ -174,18 +174,18 @@ def test_nothing_of_the_vectors_of_what_is_deleted_or_changed_is_left(tmp_path, 
     assert left(tmp_path, range(1, 61)) == list(range(1, 61))
     for number in gone:
         if way == "delete":
-            store.delete(EVERYONE, uid(number)).result()
+            store.write(Delete(EVERYONE, uid(number))).result()
         elif way == "delete_all":
-            store.delete_all(EVERYONE, Criteria([uid(number)])).result()
+            store.write(DeleteAll(EVERYONE, Criteria([uid(number)]))).result()
         elif way == "purge":
-            store.soft_delete(EVERYONE, uid(number), NOON).result()
+            store.write(SoftDelete(EVERYONE, uid(number), NOON)).result()
         elif way == "update":
-            store.update(EVERYONE, uid(number), with_new_content, now=NOON).result()
+            store.write(Update(EVERYONE, uid(number), change=with_new_content, now=NOON)).result()
         else:
             new = NewEntry(numbered(number, content="new"))
             store.add("a", [new], now=NOON, on_conflict="replace").result()
     if way == "purge":
-        store.purge(EVERYONE, NOON.replace(year=2100)).result()
+        store.write(Purge(EVERYONE, NOON.replace(year=2100))).result()
     assert store.erase().result()
     assert left(tmp_path, gone) == []
     assert left(tmp_path, range(1, 61)) == [*range(1, 10), *range(30, 61)]

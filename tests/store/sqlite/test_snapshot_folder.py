@@ -16,6 +16,7 @@ from mnemic.errors import StoreBusyError, StoreFileError, StoreReplacedError
 from mnemic.memory import Memory
 from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import Delete
 from mnemic.store.sqlite import snapshot_folder
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import count_of
@@ -149,7 +150,7 @@ def test_erasing_removes_every_file_of_all_agents_and_parts_of_killed_processes(
     save(store, "another agent")
     save(store, ".hidden.part")
     add(store, 1)
-    store.delete(EVERYONE, uid(1)).result()
+    store.write(Delete(EVERYONE, uid(1))).result()
     assert len(saved(store)) == 3
     assert store.erase().result()
     assert saved(store) == []
@@ -199,7 +200,7 @@ def test_the_deletion_is_committed_before_the_files_are_removed(path, store, mon
         return real(folder)
 
     monkeypatch.setattr(snapshot_folder, "_emptied", emptied)
-    store.delete(EVERYONE, uid(1)).result()
+    store.write(Delete(EVERYONE, uid(1))).result()
     assert store.erase().result()
     assert seen == [0]
     other.close()

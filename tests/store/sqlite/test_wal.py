@@ -18,6 +18,7 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import Delete, DeleteAll, Purge, Update, UpdateAll
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import count_of
@@ -66,11 +67,13 @@ def changing(number, size):
 
 
 def update(store, entry_id, number, size):
-    return store.update(EVERYONE, entry_id, *changing(number, size), now=NOW)
+    change, embedded = changing(number, size)
+    return store.write(Update(EVERYONE, entry_id, change=change, now=NOW, embedded=embedded))
 
 
 def update_all(store, criteria, number, size):
-    return store.update_all(EVERYONE, criteria, *changing(number, size), now=NOW)
+    change, embedded = changing(number, size)
+    return store.write(UpdateAll(EVERYONE, criteria, change=change, now=NOW, embedded=embedded))
 
 
 def left(folder, numbers, kinds=WORDS):
@@ -103,15 +106,15 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     chosen = Criteria([gone.id], parse_filter({"content": {"contains": "content"}}))
     assert len(left(tmp_path, [1, 2])) == 12
     if way == "delete":
-        assert store.delete(EVERYONE, gone.id).result()
+        assert store.write(Delete(EVERYONE, gone.id)).result()
     elif way == "delete_all":
-        assert store.delete_all(Scope("a", user_id="u")).result() == [gone.id]
+        assert store.write(DeleteAll(Scope("a", user_id="u"))).result() == [gone.id]
     elif way == "delete_all by ids and filter":
-        assert store.delete_all(EVERYONE, chosen).result() == [gone.id]
+        assert store.write(DeleteAll(EVERYONE, chosen)).result() == [gone.id]
     elif way == "update_all":
         assert len(update_all(store, chosen, 4, size).result()) == 1
     elif way == "purge":
-        assert store.purge(EVERYONE, NOW + timedelta(days=1)).result() == [gone.id]
+        assert store.write(Purge(EVERYONE, NOW + timedelta(days=1))).result() == [gone.id]
     elif way == "replace":
         new = NewEntry(entry(4, size, id=gone.id, user_id="u"))
         store.add("a", [new], now=NOW, on_conflict="replace").result()
@@ -166,7 +169,7 @@ def test_one_who_reads_keeps_the_bytes_until_a_later_write(store, tmp_path, monk
     add(store, [entry(1), entry(2)])
     reader = apsw.Connection(str(tmp_path / "a.db"))
     reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
-    store.delete_all(EVERYONE).result()
+    store.write(DeleteAll(EVERYONE)).result()
     assert not store.erase().result()
     assert left(tmp_path, [1, 2]) != []
     add(store, [entry(3)])
@@ -184,7 +187,7 @@ def test_whoever_closes_last_takes_the_bytes_away(store, tmp_path):
     add(store, [entry(1)])
     with other._connections.reading() as connection:
         connection.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
-        store.delete_all(EVERYONE).result()
+        store.write(DeleteAll(EVERYONE)).result()
         assert not store.erase().result()
         store.close()
         assert left(tmp_path, [1]) != []
@@ -210,7 +213,7 @@ def test_one_who_reads_does_not_hold_up_the_writer_for_long(store, tmp_path):
 def test_a_memory_without_a_file_is_always_erased():
     store = SqliteStore(":memory:")
     add(store, [entry(1)])
-    store.delete_all(EVERYONE).result()
+    store.write(DeleteAll(EVERYONE)).result()
     assert store.erase().result()
     store.close()
 
@@ -279,7 +282,7 @@ def test_the_log_is_on_disk_without_what_was_erased_when_erasing_returns(tmp_pat
         monkeypatch.setattr(wal._Log, name, recorded)
     store = SqliteStore(tmp_path / "a.db")
     add(store, [entry(1)])
-    store.delete_all(EVERYONE).result()
+    store.write(DeleteAll(EVERYONE)).result()
     calls.clear()
     assert store.erase().result()
     assert calls[-2:] == ["xTruncate", "xSync"]

@@ -47,11 +47,8 @@ from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.sql.change_log import position, rows_since
-from mnemic.store.sql.deletes import SqlDeletes
-from mnemic.store.sql.links import SqlLinks
-from mnemic.store.sql.operations import READS
+from mnemic.store.sql.operations import READS, WRITES
 from mnemic.store.sql.sealing import SqlSealing
-from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.values import (
     AccessCount,
     Model,
@@ -69,9 +66,6 @@ _UNKNOWN: bool | None = None
 
 
 class PostgresStore(
-    SqlLinks,
-    SqlUpdates,
-    SqlDeletes,
     PostgresVectorSearch,
     PostgresReembedding,
     SqlSealing,
@@ -103,6 +97,7 @@ class PostgresStore(
 
     is_remote = True
     _reads = READS
+    _writes = WRITES
 
     def __init__(
         self,

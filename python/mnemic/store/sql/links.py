@@ -1,9 +1,6 @@
 """The links of the stores in SQL."""
 
-from abc import ABC
 from collections.abc import Collection, Sequence
-from concurrent.futures import Future
-from datetime import datetime
 from operator import attrgetter
 from typing import Final
 from uuid import UUID
@@ -14,12 +11,19 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.links import LinkedEntry, ReadLink, ends_of
-from mnemic.store.operations import LinkEnds, LinksOf, LinksWithin, Successors
+from mnemic.store.operations import (
+    AddLinks,
+    Link,
+    LinkEnds,
+    LinksOf,
+    LinksWithin,
+    Successors,
+    Unlink,
+)
 from mnemic.store.row_codec import RowCodec, next_version
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
 from mnemic.store.sql.dialect import Dialect
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.reads import entries_of_rows
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import LinkEnd, StoredLink
@@ -39,75 +43,56 @@ _END_SUPERSESSION: Final = (
 )
 
 
-class SqlLinks(OpenedSql, ABC):
-    """Reads and writes links; see `Store`."""
+def link(on: SqlSession, codec: RowCodec, wanted: Link) -> MemoryLink:
+    """Write a link between two entries of a scope; return its new state."""
+    new, agent_id, time = wanted.link, wanted.agent_id, to_microseconds(wanted.now)
+    source, target = (
+        _present_end(on, codec, wanted.scope, entry_id, time)
+        for entry_id in (new.from_id, new.to_id)
+    )
+    check_one_user(source.user_id, target.user_id)
+    place = agent_id, source.row, target.row, int(new.type)
+    with on.dialect.reading_stored("a link"):
+        stored_at = _put_link(on, (*place, new.strength, to_microseconds(new.created_at)))
+        created_at = from_microseconds(stored_at)
+    log_changes(on, agent_id, [Change(source.row, new.from_id.bytes, "link", source.user_id)])
+    return MemoryLink(new.from_id, new.to_id, new.type, new.strength, created_at)
 
-    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
-        """Write a link between two entries of a scope; return its new state."""
-        time, made_at = to_microseconds(now), to_microseconds(wanted.created_at)
 
-        def work(on: SqlSession) -> MemoryLink:
-            source, target = (
-                _present_end(on, self._codec, scope, entry_id, time)
-                for entry_id in (wanted.from_id, wanted.to_id)
-            )
-            check_one_user(source.user_id, target.user_id)
-            place = scope.agent_id, source.row, target.row, int(wanted.type)
-            with on.dialect.reading_stored("a link"):
-                stored_at = _put_link(on, (*place, wanted.strength, made_at))
-                created_at = from_microseconds(stored_at)
-            changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
-            log_changes(on, scope.agent_id, [changed])
-            return MemoryLink(
-                wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at
-            )
+def unlink(on: SqlSession, codec: RowCodec, wanted: Unlink) -> int:
+    """Delete the links from one entry of a scope to another; return their number."""
+    ends = wanted.from_id, wanted.to_id
+    source, target = (_end(on, codec, wanted.scope, one) for one in ends)
+    if source is None or target is None:
+        return 0
+    types, bound = _among_types(on.dialect, None if wanted.kind is None else [wanted.kind])
+    is_owned, owner = on.dialect.owned("l", wanted.agent_id)
+    sql = (
+        f"DELETE FROM {LINKS} AS l WHERE {is_owned} AND from_row = ? AND to_row = ? "
+        f"AND type <> ? {types}"
+    )
+    between = source.row, target.row, int(LinkType.SUPERSEDES)
+    deleted = on.run(sql, (*owner, *between, *bound))
+    if deleted:
+        changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
+        log_changes(on, wanted.agent_id, [changed])
+    return deleted
 
-        return self._write(scope.agent_id, work)
 
-    def unlink(
-        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
-    ) -> Future[int]:
-        """Delete the links from one entry of a scope to another; return their number."""
-        types, bound = _among_types(self._dialect, None if kind is None else [kind])
-        is_owned, owner = self._dialect.owned("l", scope.agent_id)
-        sql = (
-            f"DELETE FROM {LINKS} AS l WHERE {is_owned} AND from_row = ? AND to_row = ? "
-            f"AND type <> ? {types}"
+def add_links(on: SqlSession, codec: RowCodec, wanted: AddLinks) -> int:
+    """Write links of any type between entries of a scope; return how many are new."""
+    scope = wanted.scope
+    changes = [
+        change
+        for new, user_id in wanted.links
+        if scope.all_users or scope.user_id == user_id
+        for change in _add_link(
+            on, codec, Scope(scope.agent_id, user_id, scope.project_id, scope.session_id), new
         )
-
-        def work(on: SqlSession) -> int:
-            source, target = (_end(on, self._codec, scope, one) for one in (from_id, to_id))
-            if source is None or target is None:
-                return 0
-            between = source.row, target.row, int(LinkType.SUPERSEDES)
-            deleted = on.run(sql, (*owner, *between, *bound))
-            if deleted:
-                changed = Change(source.row, from_id.bytes, "link", source.user_id)
-                log_changes(on, scope.agent_id, [changed])
-            return deleted
-
-        return self._write(scope.agent_id, work)
-
-    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
-        """Write links of any type between entries of a scope; return how many are new."""
-
-        def work(on: SqlSession) -> int:
-            changes = [
-                change
-                for wanted, user_id in new
-                if scope.all_users or scope.user_id == user_id
-                for change in _add_link(
-                    on,
-                    self._codec,
-                    Scope(scope.agent_id, user_id, scope.project_id, scope.session_id),
-                    wanted,
-                )
-            ]
-            if changes:
-                log_changes(on, scope.agent_id, changes)
-            return len(changes)
-
-        return self._write(scope.agent_id, work)
+    ]
+    if changes:
+        log_changes(on, scope.agent_id, changes)
+    return len(changes)
 
 
 def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[MemoryLink]:

@@ -5,28 +5,53 @@ from typing import Final
 
 from mnemic.store.operations import (
     AccessesSince,
+    AddLinks,
     AgentFacts,
     ChangedRows,
+    Delete,
+    DeleteAll,
     DistinctValues,
+    EndRotation,
     EntriesById,
     EntriesByRow,
     EntryCount,
     EntryPage,
+    ForgetAgent,
+    Link,
     LinkEnds,
     LinksOf,
     LinksWithin,
     PositionAndRevision,
+    Purge,
+    Reseal,
+    Restore,
     ScopeStatistics,
+    SetExpiry,
+    SoftDelete,
+    SoftDeleteAll,
     StoredCount,
     StoredEntries,
     Successors,
+    Unlink,
+    Update,
+    UpdateAll,
     UsedBytes,
     Users,
     VectorsById,
     VectorsOfRow,
 )
-from mnemic.store.sql import accesses, change_log, links, lists, reads, usage
-from mnemic.store.sql.opened import Reading
+from mnemic.store.sql import (
+    accesses,
+    change_log,
+    deletes,
+    links,
+    lists,
+    reads,
+    sealing,
+    updates,
+    usage,
+)
+from mnemic.store.sql.opened import Reading, Writing
 
 READS: Final[Mapping[type, Reading]] = {
     AccessesSince: Reading(accesses.accesses_since, one_moment=True),
@@ -49,4 +74,22 @@ READS: Final[Mapping[type, Reading]] = {
     Users: Reading(usage.users),
     VectorsById: Reading(reads.vectors_by_id, one_moment=True),
     VectorsOfRow: Reading(reads.vectors_of_row),
+}
+
+WRITES: Final[Mapping[type, Writing]] = {
+    AddLinks: Writing(links.add_links),
+    Delete: Writing(deletes.delete),
+    DeleteAll: Writing(deletes.delete_selected, in_parts=True),
+    EndRotation: Writing(sealing.end_rotation),
+    ForgetAgent: Writing(deletes.forget_agent, in_parts=True, finish=sealing.forgotten),
+    Link: Writing(links.link),
+    Purge: Writing(deletes.purge, in_parts=True),
+    Reseal: Writing(sealing.reseal),
+    Restore: Writing(deletes.restore),
+    SetExpiry: Writing(updates.set_expiry),
+    SoftDelete: Writing(deletes.soft_delete),
+    SoftDeleteAll: Writing(deletes.soft_delete_all),
+    Unlink: Writing(links.unlink),
+    Update: Writing(updates.update, may_seal=True),
+    UpdateAll: Writing(updates.update_all, may_seal=True),
 }

@@ -2,7 +2,6 @@
 
 from abc import ABC
 from collections.abc import Sequence
-from concurrent.futures import Future
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -11,6 +10,7 @@ from mnemic.crypto import Encryption
 from mnemic.errors import KeyUnavailableError, SealBrokenError
 from mnemic.model import MemoryEntry
 from mnemic.store.agent_keys import Keyring, stored_key
+from mnemic.store.operations import EndRotation, Reseal
 from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec, log_broken, sealing_codec_of
 from mnemic.store.sql.conditions import ENTRIES
@@ -86,34 +86,34 @@ class SqlSealing(OpenedSql, ABC):
         sql = f"SELECT count(*) FROM ({others}) AS others"
         return int(self._read(agent_id, lambda on: on.value(sql, values)))
 
-    def reseal(self, agent_id: str, after: int, limit: int) -> Future[tuple[int, int]]:
-        """Seal entries under the newest key that are sealed under others."""
-        codec = sealing_codec_of(self._codec)
 
-        def work(on: SqlSession) -> tuple[int, int]:
-            newest = _newest_key(on, codec, agent_id)
-            others, values = on.dialect.under_other_keys(agent_id, newest.key_id, after)
-            found = on.fetch(f"{others} ORDER BY row LIMIT ?", (*values, limit))
-            if not found:
-                return 0, 0
-            rows = [row for (row,) in found]
-            return _reseal(on, codec, agent_id, rows), rows[-1]
+def reseal(on: SqlSession, codec: RowCodec, wanted: Reseal) -> tuple[int, int]:
+    """Seal entries under the newest key that are sealed under others."""
+    seals, agent_id = sealing_codec_of(codec), wanted.agent_id
+    newest = _newest_key(on, seals, agent_id)
+    others, values = on.dialect.under_other_keys(agent_id, newest.key_id, wanted.after)
+    found = on.fetch(f"{others} ORDER BY row LIMIT ?", (*values, wanted.limit))
+    if not found:
+        return 0, 0
+    rows = [row for (row,) in found]
+    return _reseal(on, seals, agent_id, rows), rows[-1]
 
-        return self._write(agent_id, work)
 
-    def end_rotation(self, agent_id: str) -> Future[bool]:
-        """Destroy the keys of an agent but the newest, unless entries are sealed under them."""
-        codec = sealing_codec_of(self._codec)
+def end_rotation(on: SqlSession, codec: RowCodec, wanted: EndRotation) -> bool:
+    """Destroy the keys of an agent but the newest, unless entries are sealed under them."""
+    agent_id = wanted.agent_id
+    newest = _newest_key(on, sealing_codec_of(codec), agent_id)
+    others, values = on.dialect.under_other_keys(agent_id, newest.key_id)
+    if on.value(f"SELECT EXISTS ({others})", values):
+        return False
+    on.run(f"{_DELETE} AND key_id <> ?", (agent_id, newest.key_id))
+    return True
 
-        def work(on: SqlSession) -> bool:
-            newest = _newest_key(on, codec, agent_id)
-            others, values = on.dialect.under_other_keys(agent_id, newest.key_id)
-            if on.value(f"SELECT EXISTS ({others})", values):
-                return False
-            on.run(f"{_DELETE} AND key_id <> ?", (agent_id, newest.key_id))
-            return True
 
-        return self._write(agent_id, work)
+def forgotten(codec: RowCodec, agent_id: str) -> None:
+    """Forget the keys of an agent, which were destroyed."""
+    if isinstance(codec, SealingRowCodec):
+        codec.keyring.forget(agent_id)
 
 
 def stored_keys(on: SqlSession, agent_id: str) -> list[StoredKey]:

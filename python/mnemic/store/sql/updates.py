@@ -1,22 +1,16 @@
 """The changes of entries in the stores in SQL."""
 
-from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from mnemic.arrays import Float32Array
-from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
-from mnemic.model.filter import Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.written import written
-from mnemic.protocols import UserLimit
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import check_unambiguous, single
-from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
+from mnemic.store.operations import SetExpiry, Update, UpdateAll
 from mnemic.store.row_codec import (
     CHANGED_NAMES,
     COLUMN_NAMES,
@@ -36,7 +30,6 @@ from mnemic.store.sql.conditions import (
 )
 from mnemic.store.sql.deletes import ids_of
 from mnemic.store.sql.eviction import Write, evict_entries
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.selected_rows import numbers_of, of_rows, selected
 from mnemic.store.sql.session import Columns, SqlSession
@@ -66,113 +59,67 @@ _CHANGE, _SEAL = (
 )
 
 
-class SqlUpdates(OpenedSql, ABC):
-    """Changes entries; see `Store` and `BulkWrites`."""
+def update(on: SqlSession, codec: RowCodec, wanted: Update) -> MemoryEntry | None:
+    """Change an entry; return its new state, or None if the scope has no such entry."""
+    scope, time = wanted.scope, to_microseconds(wanted.now)
+    where, values = with_id(on.dialect, scope, wanted.entry_id)
+    is_there = IS_NOT_SUPERSEDED if wanted.include_archived else IS_ACTIVE
+    where = f"{where} AND {visible(codec)} AND {is_there}"
+    sql = f"SELECT {on.dialect.keyed_row} FROM {ENTRIES} WHERE {where}"
+    found = single(on.fetch_checked(sql, (*values, time)), scope, wanted.entry_id)
+    if found is None:
+        return None
+    (changed,) = _changed(on, codec, scope, [found], wanted.change)
+    done = _write_update(
+        on, codec, changed, wanted.embedded, replace_vectors=wanted.replace_vectors
+    )
+    write = Write(scope.agent_id, [done.change], wanted.quotas, time)
+    return written(done.entry, _logged(on, codec, write, done.model))
 
-    def update(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, Float32Array] | None = None,
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        include_archived: bool = False,
-        replace_vectors: bool = False,
-    ) -> Future[MemoryEntry | None]:
-        """Change an entry; return its new state, or None if the scope has no such entry."""
-        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
-        quotas = Quotas(quota, user_quota, entry_limits)
-        where, values = with_id(self._dialect, scope, entry_id)
-        is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-        where = f"{where} AND {visible(codec)} AND {is_there}"
-        sql = f"SELECT {self._dialect.keyed_row} FROM {ENTRIES} WHERE {where}"
 
-        def work(on: SqlSession) -> MemoryEntry | None:
-            found = single(on.fetch_checked(sql, (*values, time)), scope, entry_id)
-            if found is None:
-                return None
-            (changed,) = _changed(on, codec, scope, [found], change)
-            done = _write_update(on, codec, changed, embedded, replace_vectors=replace_vectors)
-            evicted = _logged(on, codec, Write(agent_id, [done.change], quotas, time), done.model)
-            return written(done.entry, evicted)
+def update_all(on: SqlSession, codec: RowCodec, wanted: UpdateAll) -> UpdatedEntries:
+    """Change the selected entries of a scope, all or none; return those changed."""
+    scope, agent_id, time = wanted.scope, wanted.agent_id, to_microseconds(wanted.now)
+    state = IS_NOT_SUPERSEDED if wanted.include_archived else IS_ACTIVE
+    is_there = f"{visible(codec)} AND {state}", [time]
+    rows = numbers_of(on, selected(on, codec, scope, wanted.criteria, is_there))
+    changes: list[Change] = []
+    updated: list[UpdatedEntry] = []
+    model = None
+    for found in _in_parts(on, agent_id, rows):
+        for each in _changed(on, codec, scope, found, wanted.change):
+            done = _write_update(on, codec, each, wanted.embedded)
+            changes.append(done.change)
+            updated.append(UpdatedEntry(done.entry.id, done.entry.type))
+            model = done.model or model
+    if not changes:
+        return UpdatedEntries([])
+    evicted = _logged(on, codec, Write(agent_id, changes, wanted.quotas, time), model)
+    return UpdatedEntries(updated, evicted)
 
-        self._check_writable()
-        codec.prepare(agent_id)
-        return self._write(agent_id, work, after_accesses=entry_limits.evicts)
 
-    def update_all(
-        self,
-        scope: Scope,
-        criteria: Criteria,
-        change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, Float32Array] | None = None,
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        include_archived: bool = False,
-    ) -> Future[UpdatedEntries]:
-        """Change the selected entries of a scope, all or none; return those changed."""
-        codec, agent_id, time = self._codec, scope.agent_id, to_microseconds(now)
-        quotas = Quotas(quota, user_quota, entry_limits)
-        state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-        is_there = f"{visible(codec)} AND {state}", [time]
-
-        def work(on: SqlSession) -> UpdatedEntries:
-            rows = numbers_of(on, selected(on, codec, scope, criteria, is_there))
-            changes: list[Change] = []
-            updated: list[UpdatedEntry] = []
-            model = None
-            for found in _in_parts(on, agent_id, rows):
-                for each in _changed(on, codec, scope, found, change):
-                    done = _write_update(on, codec, each, embedded)
-                    changes.append(done.change)
-                    updated.append(UpdatedEntry(done.entry.id, done.entry.type))
-                    model = done.model or model
-            if not changes:
-                return UpdatedEntries([])
-            evicted = _logged(on, codec, Write(agent_id, changes, quotas, time), model)
-            return UpdatedEntries(updated, evicted)
-
-        self._check_writable()
-        codec.prepare(agent_id)
-        return self._write(agent_id, work, after_accesses=entry_limits.evicts)
-
-    def set_expiry(
-        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
-    ) -> Future[int]:
-        """Set the expiry of the active entries with these ids; return the number of changes."""
-        expiry = None if expires_at is None else to_microseconds(expires_at)
-        dialect, agent_id = self._dialect, scope.agent_id
-        where, values = with_ids(dialect, scope, ids)
-        sql = (
-            f"SELECT row, id, user_id, expires_at FROM {ENTRIES} {dialect.by_index('id')} "
-            f"WHERE {where} AND {visible(self._codec)} AND {IS_ACTIVE}"
-        )
-        bound = (*values, to_microseconds(now))
-
-        def work(on: SqlSession) -> int:
-            found = sorted(on.fetch(sql, bound))
-            check_unambiguous(scope, [entry_id for _, entry_id, *_ in found])
-            changes = [
-                Change(row, entry_id, "update", user_id)
-                for row, entry_id, user_id, own in found
-                if own != expiry
-            ]
-            if changes:
-                rows = [change.row for change in changes]
-                is_changed, values, hint = of_rows(dialect, agent_id, rows)
-                set_expiry = f"UPDATE {ENTRIES} {hint} SET expires_at = ? WHERE {is_changed}"
-                on.run(set_expiry, (expiry, *values))
-                log_changes(on, agent_id, changes)
-            return len(changes)
-
-        return self._write(agent_id, work)
+def set_expiry(on: SqlSession, codec: RowCodec, wanted: SetExpiry) -> int:
+    """Set the expiry of the active entries with these ids; return the number of changes."""
+    expiry = None if wanted.expires_at is None else to_microseconds(wanted.expires_at)
+    dialect, scope, agent_id = on.dialect, wanted.scope, wanted.agent_id
+    where, values = with_ids(dialect, scope, wanted.ids)
+    sql = (
+        f"SELECT row, id, user_id, expires_at FROM {ENTRIES} {dialect.by_index('id')} "
+        f"WHERE {where} AND {visible(codec)} AND {IS_ACTIVE}"
+    )
+    found = sorted(on.fetch(sql, (*values, to_microseconds(wanted.now))))
+    check_unambiguous(scope, [entry_id for _, entry_id, *_ in found])
+    changes = [
+        Change(row, entry_id, "update", user_id)
+        for row, entry_id, user_id, own in found
+        if own != expiry
+    ]
+    if changes:
+        rows = of_rows(dialect, agent_id, [change.row for change in changes])
+        expire = f"UPDATE {ENTRIES} {rows.hint} SET expires_at = ? WHERE {rows.where}"
+        on.run(expire, (expiry, *rows.values))
+        log_changes(on, agent_id, changes)
+    return len(changes)
 
 
 def _in_parts(on: SqlSession, agent_id: str, rows: Sequence[int]) -> Iterator[list[Columns]]:

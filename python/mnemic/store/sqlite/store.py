@@ -35,11 +35,8 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import AccessFlush, write_accesses
 from mnemic.store.sql.change_log import position, rows_since
-from mnemic.store.sql.deletes import SqlDeletes
-from mnemic.store.sql.links import SqlLinks
-from mnemic.store.sql.operations import READS
+from mnemic.store.sql.operations import READS, WRITES
 from mnemic.store.sql.sealing import SqlSealing
-from mnemic.store.sql.updates import SqlUpdates
 from mnemic.store.sqlite import (
     change_log,
     replacements,
@@ -69,9 +66,6 @@ if TYPE_CHECKING:
 
 
 class SqliteStore(
-    SqlLinks,
-    SqlUpdates,
-    SqlDeletes,
     SqliteReembedding,
     SqlSealing,
     NoVectorSearch,
@@ -99,6 +93,7 @@ class SqliteStore(
 
     is_remote = False
     _reads = READS
+    _writes = WRITES
 
     def __init__(
         self,
