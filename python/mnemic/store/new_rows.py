@@ -1,14 +1,23 @@
 """What storing entries takes and gives: encoded rows, options, results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from mnemic.arrays import Float32Array
-from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
+from mnemic.arrays import Float32Array, np
+from mnemic.model import MemoryEntry, MemoryStatus, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
+from mnemic.model.rows import Record, RowBatch
+from mnemic.store.changes import Change
 from mnemic.store.quota import NO_QUOTAS, Quotas
-from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey
-from mnemic.store.values import Model, ReplacedEntry, Selection, StoredKey
+from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey, uuid_of
+from mnemic.store.values import (
+    Model,
+    OwnedId,
+    ReplacedEntry,
+    Selection,
+    StoredKey,
+    WriteResult,
+)
 
 _CONTENT: Final = COLUMN_NAMES.index("content")
 _ACCESSES: Final = frozenset({"last_accessed_at", "access_count"})
@@ -43,6 +52,11 @@ class NewRow(NamedTuple):
     plain: Columns = ()
 
     @property
+    def owned_id(self) -> OwnedId:
+        """Its user and id."""
+        return self.entry.user_id, self.entry.id
+
+    @property
     def given(self) -> NewEntry:
         """The entry with its key, as it was given."""
         return NewEntry(self.entry, None if self.more[1] is None else self.given_key)
@@ -51,6 +65,19 @@ class NewRow(NamedTuple):
     def shown_key(self) -> str | None:
         """The given key for a message; None for an entry whose texts are hidden."""
         return None if self.entry.hides_content else self.given_key
+
+
+def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
+    """Return vectors in their stored type; an entry's own never change, so none is copied."""
+    first = new.entry.embedding
+    if first is None:
+        return ()
+    return [vector.astype("<f4", copy=False) for vector in (first, *new.more)]
+
+
+def vector_blobs(parts: Float32Array) -> list[bytes]:
+    """Return vectors as they are stored."""
+    return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
 
 
 def encoded(
@@ -70,7 +97,7 @@ def encoded(
             row.columns,
             row.more,
             parts,
-            _sealed(codec, new.entry, model, parts),
+            _stored_parts(codec, new.entry, model, parts),
             given_key=new.key or "",
             other_keys=() if new.key is None else codec.other_keys(new.entry, new.key),
             plain=row.plain,
@@ -79,12 +106,30 @@ def encoded(
     ]
 
 
-def _sealed(
+def as_stored(
+    codec: RowCodec, entry: MemoryEntry, model: str, parts: Iterable[Float32Array]
+) -> list[Float32Array | bytes]:
+    """Return the vectors of an entry's chunks as they are stored."""
+    return [
+        codec.seal_vector(entry, model, part, np.ascontiguousarray(each, dtype="<f4"))
+        for part, each in enumerate(parts)
+    ]
+
+
+def _stored_parts(
     codec: RowCodec, entry: MemoryEntry, model: str | None, parts: Sequence[Float32Array]
 ) -> Sequence[Float32Array | bytes]:
     if model is None or not entry.is_encrypted:
         return parts
-    return [codec.seal_vector(entry, model, part, each) for part, each in enumerate(parts)]
+    return as_stored(codec, entry, model, parts)
+
+
+class NewVectors(NamedTuple):
+    """The vectors of a row's chunks, sealed or not, and when they were stored."""
+
+    row: int
+    time: int
+    vectors: Sequence[Float32Array | bytes]
 
 
 class AddOptions(NamedTuple):
@@ -181,3 +226,111 @@ class AddedRows(NamedTuple):
     changed: list[int]
     evicted: Sequence[bytes] = ()
     removed: Sequence[bytes] = ()
+
+
+class WrittenRows(NamedTuple):
+    """What a part of storing entries wrote.
+
+    Attributes:
+        outcomes: One for each entry.
+        changes: For the change log.
+    """
+
+    outcomes: list[Outcome]
+    changes: list[Change]
+
+    @classmethod
+    def joined(cls, parts: Iterable["WrittenRows"]) -> "WrittenRows":
+        """Return what all parts wrote, in their order."""
+        outcomes: list[Outcome] = []
+        changes: list[Change] = []
+        for part in parts:
+            outcomes += part.outcomes
+            changes += part.changes
+        return cls(outcomes, changes)
+
+    @property
+    def others(self) -> list[int]:
+        """The rows that changed because others were stored."""
+        if all(change.kind == "add" for change in self.changes):
+            return []
+        replaced = {outcome.row for outcome in self.outcomes if outcome.replacement}
+        return [
+            change.row
+            for change in self.changes
+            if change.kind == "supersede" or (change.kind != "add" and change.row not in replaced)
+        ]
+
+
+def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> WriteResult:
+    """Return what an addition stored: its outcomes, and the change for an index."""
+    return WriteResult(
+        ids=[
+            new.entry.id if outcome.is_new else uuid_of(outcome.entry_id)
+            for new, outcome in zip(rows, added.outcomes, strict=True)
+        ],
+        rows=[outcome.row for outcome in added.outcomes],
+        is_new=[outcome.is_new for outcome in added.outcomes],
+        changed=added.changed,
+        batch=_batch(codec, added, rows),
+        replaced={
+            at: outcome.replacement.shown
+            for at, outcome in enumerate(added.outcomes)
+            if outcome.replacement is not None
+        },
+        evicted=tuple(map(uuid_of, added.evicted)),
+        removed=tuple(map(uuid_of, added.removed)),
+    )
+
+
+def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
+    """Return the change for an index; None if it needs more than the stored entries."""
+    stored = [pair for pair in zip(added.outcomes, rows, strict=True) if pair[0].is_stored]
+    if not _are_all_changes(added, [outcome for outcome, _ in stored]):
+        return None
+    records: list[Record] = []
+    embedded: list[int] = []
+    vectors: list[Float32Array] = []
+    removed: list[int] = []
+    linked: list[int] = []
+    for outcome, new in stored:
+        row, replacement = outcome.row, outcome.replacement
+        is_active, own = _is_active(new.entry), [(row, *new.plain)]
+        if replacement is not None:
+            linked.append(row)
+            removed += [row] if new.vectors or not is_active else []
+            own = codec.records([(row, *replacement.columns)])
+        if is_active:
+            records += own
+            embedded += [row] * len(new.vectors)
+            vectors += new.vectors
+    return RowBatch(
+        since=added.seq - added.steps,
+        seq=added.seq,
+        records=records,
+        embedded=embedded,
+        vectors=_stacked(vectors),
+        removed=removed,
+        linked=linked,
+    )
+
+
+def _are_all_changes(added: AddedRows, stored: Sequence[Outcome]) -> bool:
+    """Return whether the change log got nothing but stored entries, of a row each."""
+    if not added.steps or added.steps != len(stored):
+        return False
+    replacements = [outcome.replacement for outcome in stored if outcome.replacement is not None]
+    if not replacements:
+        return True
+    has_repeated = len({outcome.row for outcome in stored}) < len(stored)
+    return not has_repeated and not any(one.clears_index for one in replacements)
+
+
+def _is_active(entry: MemoryEntry) -> bool:
+    return entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
+
+
+def _stacked(vectors: list[Float32Array]) -> Float32Array | None:
+    if len(vectors) == 1:
+        return vectors[0][np.newaxis]  # np.stack takes 10 µs
+    return np.stack(vectors) if vectors else None

@@ -13,11 +13,10 @@ from mnemic.store.futures import Workers, succeeded
 from mnemic.store.group_commit import Writer
 from mnemic.store.postgres.cached_rows import CachedAgents
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
-from mnemic.store.postgres.jobs import AccessJob, TurnJob
 from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
-from mnemic.store.postgres.transactions import ServerTransactions
+from mnemic.store.postgres.transactions import AccessJob, ServerTransactions, TurnJob
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
 from mnemic.store.sql.accesses import AccessFlush, PendingAccesses
 from mnemic.store.sql.change_log import position

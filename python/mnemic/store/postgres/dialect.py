@@ -6,14 +6,20 @@ from typing import Any, Final, cast
 
 from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.new_rows import NewVectors, as_stored, encoded
 from mnemic.store.postgres.change_log import StoredRows, advance, has_vectors, write_changes
+from mnemic.store.postgres.new_rows import (
+    adding,
+    fetch_numbered,
+    insert_entries,
+    overwrite_vectors,
+)
 from mnemic.store.postgres.session import Session
-from mnemic.store.postgres.sql import ROW, USER_KEY, bound
-from mnemic.store.postgres.stored import CHANGED, entries_of, reading_stored
+from mnemic.store.postgres.sql import HAS_NO_VECTOR, ROW, USER_KEY, bound
+from mnemic.store.postgres.stored import CHANGED, entries_of, reading_stored, records_of
 from mnemic.store.postgres.vectors import (
-    NewVectors,
-    as_stored,
     delete_own_vectors,
     delete_shadow_vectors,
     opened_vectors,
@@ -28,7 +34,7 @@ from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import OwnedId
+from mnemic.store.values import Model, OwnedId
 
 
 class PostgresDialect:
@@ -50,6 +56,8 @@ class PostgresDialect:
     )
     keyed_row = f"{ROW}, fingerprint, idempotency_key, key_fingerprint"
     damaged = CHANGED
+    refuses_ids = False  # an error would end the transaction
+    update = "UPDATE"
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -174,6 +182,25 @@ class PostgresDialect:
         """Return stored integers, which are of their column's type."""
         return list(values)
 
+    def records(self, codec: RowCodec, rows: list[Columns]) -> list[Record]:
+        """Return rows in plain text."""
+        return records_of(codec, rows)
+
+    def lacks_vector(self, agent_id: str, model: str) -> Condition:
+        """Return the condition of rows without any vector of a model."""
+        return HAS_NO_VECTOR, [agent_id, model, agent_id, model]
+
+    def insert_vectors(
+        self, session: SqlSession, agent_id: str, model: Model, rows: Sequence[NewVectors]
+    ) -> None:
+        """Insert the vectors of rows that have none of the model."""
+        upsert_vectors(_own(session), agent_id, model, rows)
+
+    new_rows = staticmethod(encoded)
+    adding = staticmethod(adding)
+    fetch_numbered = staticmethod(fetch_numbered)
+    insert_entries = staticmethod(insert_entries)
+    overwrite_vectors = staticmethod(overwrite_vectors)
     advance = staticmethod(advance)
     write_changes = staticmethod(write_changes)
     has_vectors = staticmethod(has_vectors)

@@ -12,9 +12,9 @@ from mnemic.errors import StoreClosedError
 from mnemic.store.group_commit import Finish, Job, unchanged
 from mnemic.store.postgres.database import SHARED, Database
 from mnemic.store.postgres.dialect import POSTGRES
-from mnemic.store.postgres.jobs import AgentJob
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
+from mnemic.store.postgres.transactions import AgentJob
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.opened import Deletion, OpenedSql
 from mnemic.store.values import LogPosition
@@ -111,7 +111,6 @@ class OpenedDatabase(OpenedSql):
     def _submit(
         self, agent_id: str, job: Job, finish: Finish = unchanged, *, after_accesses: bool = False
     ) -> Future[Any]:
-        """Hand in a job of an agent; turn its result into that of the future, after the commit."""
         database = self._writable()
         if after_accesses and database.accesses.is_pending():
             database.write_accesses_of(agent_id)

@@ -9,11 +9,12 @@ from mnemic.arrays import Float32Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.new_rows import NewVectors, as_stored
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Session, Vector
 from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS, lacks
-from mnemic.store.postgres.vectors import NewVectors, as_stored, upsert_vectors
+from mnemic.store.postgres.vectors import upsert_vectors
 from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.reembedding import SqlReembedding
 from mnemic.store.sql.session import Condition

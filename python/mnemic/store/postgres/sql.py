@@ -40,7 +40,7 @@ def lacks(rows: str) -> str:
     return f"(SELECT true {rows} LIMIT 1) IS NULL"
 
 
-_VECTOR: Final = "AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s AND part = 0"
+_VECTOR: Final = "AS v WHERE v.agent_id = ? AND entry_row = row AND model = ? AND part = 0"
 
 HAS_NO_VECTOR: Final = " AND ".join(
     [

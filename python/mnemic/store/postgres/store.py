@@ -7,53 +7,38 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError, SealBrokenError
-from mnemic.licensing import Quota
+from mnemic.errors import SealBrokenError
 from mnemic.model import (
-    MemoryEntry,
-    OnConflict,
-    OnDuplicate,
     VerifyReport,
 )
-from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
-from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.added import stored_of, stored_vectors
 from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
-from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import succeeded
-from mnemic.store.new_rows import AddOptions, encoded
 from mnemic.store.operations import EntriesByRow, PositionAndRevision, Read
 from mnemic.store.postgres import (
     verification,
-    writes,
 )
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
-from mnemic.store.postgres.jobs import AgentAddJob
 from mnemic.store.postgres.nearest import PostgresVectorSearch
 from mnemic.store.postgres.reembedding import PostgresReembedding
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.target import target_of
-from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.snapshots import NoSnapshots
+from mnemic.store.sql.adding import SqlAdditions
 from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.operations import READS, WRITES
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.values import (
     AccessCount,
     Model,
-    Selection,
-    WriteResult,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +51,7 @@ _UNKNOWN: bool | None = None
 
 
 class PostgresStore(
+    SqlAdditions,
     PostgresVectorSearch,
     PostgresReembedding,
     SqlSealing,
@@ -238,71 +224,6 @@ class PostgresStore(
         """Hold an agent's rows no longer, until `rows_since` gives them all again."""
         self._database.cached.release(agent_id)
 
-    def add(
-        self,
-        agent_id: str,
-        entries: Sequence[NewEntry],
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        on_conflict: OnConflict = "raise",
-        on_duplicate: OnDuplicate = "keep",
-        is_import: bool = False,
-        time_zone: str | None = None,
-        instead_of: Selection | None = None,
-    ) -> Future[WriteResult]:
-        """Store entries of this agent, all or none, with the embeddings they carry."""
-        for new in entries:
-            if new.entry.agent_id != agent_id:
-                raise InvalidEntryError(
-                    f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
-                )
-        model = model_of(new.entry for new in entries)
-        codec = self._codec
-        self._writable()
-        key = codec.prepare(agent_id)
-        rows = encoded(codec, entries, list(map(stored_vectors, entries)), model and model[0])
-        quotas = Quotas(quota, user_quota, entry_limits)
-        rules = AddOptions(
-            codec,
-            to_microseconds(now),
-            model,
-            quotas,
-            on_duplicate,
-            is_import,
-            on_conflict,
-            key,
-            time_zone,
-            instead_of,
-        )
-        job = AgentAddJob(agent_id, rows, rules)
-        return self._submit(
-            agent_id,
-            job,
-            lambda added: stored_of(codec, added, job.rows),
-            # They are those of an entry that is replaced, or decide which entries go first.
-            after_accesses=on_conflict == "replace" or entry_limits.evicts,
-        )
-
-    def add_embeddings(
-        self,
-        agent_id: str,
-        model: str,
-        contents: Mapping[int, str],
-        vectors: Sequence[NDArray[np.float32]],
-    ) -> Future[None]:
-        """Give rows the vectors of their contents; those that changed are passed over."""
-        given = {
-            row: (content, parts)
-            for (row, content), parts in zip(contents.items(), vectors, strict=True)
-        }
-        known = model, vectors[0].shape[1] if vectors else 0
-        return self._write(
-            agent_id, lambda on: writes.add_embeddings(on, self._codec, agent_id, given, known)
-        )
-
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together."""
         self._writable().touch(agent_id, list(rows), to_microseconds(now))
@@ -356,19 +277,3 @@ class PostgresStore(
         self._usable()
         place = target_of(os.fsdecode(target))
         self._read(None, lambda on: backup_to(on, place, report), one_moment=True)
-
-    def need_vectors(
-        self,
-        agent_id: str,
-        entries: Sequence[MemoryEntry],
-        model: str,
-        on_conflict: OnConflict,
-    ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
-        return self._read(
-            agent_id,
-            lambda on: writes.need_vectors(
-                on, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
-            ),
-            one_moment=True,
-        )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mnemic.crypto.envelope import header
 from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry
+from mnemic.store.new_rows import NewVectors, as_stored
 from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS
@@ -50,14 +51,6 @@ COPIED: Final = 32
 
 Vectors = tuple[NDArray[np.float32], ...]
 """The vectors of a row's chunks."""
-
-
-class NewVectors(NamedTuple):
-    """The vectors of a row's chunks, sealed or not, and when they were stored."""
-
-    row: int
-    time: int
-    vectors: Sequence[NDArray[np.float32] | bytes]
 
 
 def upsert_vectors(
@@ -115,16 +108,6 @@ def _check_vector(vector: NDArray[np.float32]) -> None:
             f"PostgreSQL compares vectors whose length is 0 or from {MIN_LENGTH:g} to "
             f"{MAX_LENGTH:g}; this one's is {length:.3g}: scale it, or use a store in a file"
         )
-
-
-def as_stored(
-    codec: RowCodec, entry: MemoryEntry, model: str, vectors: Iterable[NDArray[np.float32]]
-) -> list[NDArray[np.float32] | bytes]:
-    """Return the vectors of an entry's chunks as they are stored."""
-    return [
-        codec.seal_vector(entry, model, part, vector.astype("<f4", copy=False))
-        for part, vector in enumerate(vectors)
-    ]
 
 
 def delete_own_vectors(session: Session, agent_id: str, row: int, *, is_sealed: bool) -> None:

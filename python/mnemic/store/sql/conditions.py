@@ -5,7 +5,7 @@ constants of this package are concatenated.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from mnemic.store.sql.session import Condition
 
 ENTRIES: Final = "mnemic.agent_memory_entries"
 LINKS: Final = "mnemic.agent_memory_links"
+EMBEDDINGS: Final = "mnemic.agent_memory_embeddings"
 
 HAS_ACTIVE_STATUS: Final = "forgotten_at IS NULL AND status = 0"
 """Condition of entries that an index of active ones has, expired ones included."""
@@ -85,3 +86,9 @@ def _with_id(
 def cut(limit: int, offset: int) -> tuple[int, int]:
     """Return a limit and an offset as they are bound: no table has more rows than they can say."""
     return min(limit, sys.maxsize), min(offset, sys.maxsize)
+
+
+def assigned(names: Iterable[str]) -> str:
+    """Return assignments of columns, of which a sealed content may be bytes."""
+    marks = {"content": "CAST(? AS text)"}
+    return ", ".join(f"{name} = {marks.get(name, '?')}" for name in names)

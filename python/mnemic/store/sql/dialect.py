@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
+from mnemic.store.new_rows import AddOptions, NewRow, NewVectors
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.session import Columns, Condition, SqlSession
@@ -17,6 +19,7 @@ PlainVector: TypeAlias = tuple[str, int, int, bytes]
 """A sealed row's vector in plain text: its model, chunk, row and bytes."""
 if TYPE_CHECKING:
     from mnemic.arrays import Int64Array
+    from mnemic.store.sql.replacing import Overwrite
 
 
 class Dialect(Protocol):
@@ -33,6 +36,8 @@ class Dialect(Protocol):
         sealed_content: The content of a sealed row, which is read for its codec.
         keyed_row: The columns of `row`, and behind those of the codec what it made of the keys.
         damaged: What an error for stored values that cannot be says beside what is wrong.
+        refuses_ids: Whether `insert_entries` finds an id in use; otherwise they are looked up.
+        update: UPDATE of many rows, none of which may meet a constraint.
     """
 
     row: str
@@ -44,6 +49,8 @@ class Dialect(Protocol):
     sealed_content: str
     keyed_row: str
     damaged: str
+    refuses_ids: bool
+    update: str
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -261,6 +268,86 @@ class Dialect(Protocol):
         self, session: SqlSession, codec: RowCodec, agent_id: str, model: Model | None
     ) -> "RowReader":
         """Return what reads rows of an agent, and vectors of a model unless that is None."""
+        ...
+
+    def records(self, codec: RowCodec, rows: list[Columns]) -> list[Record]:
+        """Return rows, each the columns of `keyed_row`, in plain text.
+
+        Those that the codec cannot open are left out.
+
+        Raises:
+            StoreCorruptError: If one is damaged.
+        """
+        ...
+
+    def lacks_vector(self, agent_id: str, model: str) -> Condition:
+        """Return the condition of rows of entries without any vector of a model."""
+        ...
+
+    def new_rows(
+        self,
+        codec: RowCodec,
+        entries: Sequence[NewEntry],
+        vectors: Sequence[Sequence[Float32Array]],
+        model: str | None,
+    ) -> list[NewRow]:
+        """Return entries as they are stored, with the vectors of each, which are of a model."""
+        ...
+
+    def adding(
+        self, session: SqlSession, rows: Sequence[NewRow], rules: AddOptions
+    ) -> AbstractContextManager[None]:
+        """Return what entries are stored within: a pipeline, if all of it can run in one."""
+        ...
+
+    def fetch_numbered(
+        self, session: SqlSession, select: Condition, number: int
+    ) -> tuple[list[Columns], Sequence[int]]:
+        """Return the rows of a statement, and numbers for new rows, ascending.
+
+        None where the database numbers rows as they are inserted.
+        """
+        ...
+
+    def insert_entries(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        rows: Sequence[NewRow],
+        model: Model | None,
+        numbers: Sequence[int],
+    ) -> Sequence[int]:
+        """Insert entries of an agent with their vectors; return the numbers of their rows.
+
+        Args:
+            session: In the transaction.
+            agent_id: The agent.
+            rows: The entries.
+            model: Model of the vectors.
+            numbers: Of `fetch_numbered`.
+
+        Raises:
+            DuplicateEntryError: If an id is in use, and `refuses_ids`.
+        """
+        ...
+
+    def overwrite_vectors(
+        self,
+        session: SqlSession,
+        agent_id: str,
+        model: Model | None,
+        overwrites: "Sequence[Overwrite]",
+    ) -> None:
+        """Write the vectors of entries over those of the rows whose places they take.
+
+        Shadow vectors go with the content, or with what may be seen of it.
+        """
+        ...
+
+    def insert_vectors(
+        self, session: SqlSession, agent_id: str, model: Model, rows: Sequence[NewVectors]
+    ) -> None:
+        """Insert the vectors of rows that have none of the model."""
         ...
 
 

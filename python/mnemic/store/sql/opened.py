@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from mnemic.model.agent_id import canonical, stored_spelling
-from mnemic.store.group_commit import unchanged
+from mnemic.store.group_commit import Finish, Job, unchanged
 from mnemic.store.operations import Read, Write
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.dialect import Dialect
@@ -145,6 +145,12 @@ class OpenedSql(ABC):
             is_idempotent: Whether doing it twice is as good as once.
             after_accesses: Whether it must see all accesses recorded before it.
         """
+
+    @abstractmethod
+    def _submit(
+        self, agent_id: str, job: Job, finish: Finish = unchanged, *, after_accesses: bool = False
+    ) -> Future[Any]:
+        """Hand in a job of an agent; turn its result into that of the future, after the commit."""
 
     @abstractmethod
     def _write_in_parts(

@@ -24,12 +24,14 @@ from mnemic.store.sql.conditions import (
     ENTRIES,
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
+    assigned,
     visible,
     with_id,
     with_ids,
 )
 from mnemic.store.sql.deletes import ids_of
 from mnemic.store.sql.eviction import Write, evict_entries
+from mnemic.store.sql.replacing import WRITTEN
 from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.selected_rows import numbers_of, of_rows, selected
 from mnemic.store.sql.session import Columns, SqlSession
@@ -41,21 +43,10 @@ _AT_ONCE: Final = 256
 _MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
 _CONTENT: Final = COLUMN_NAMES.index("content")
 
-_KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
-"""Columns that no update changes."""
-
-
-def _assigned(names: Sequence[str]) -> str:
-    """Return assignments of columns, of which a sealed content may be bytes."""
-    marks = {"content": "CAST(? AS text)"}
-    return ", ".join(f"{name} = {marks.get(name, '?')}" for name in names)
-
-
 _CHANGED: Final = (*CHANGED_NAMES, "fingerprint")
-_SEALED: Final = tuple(name for name in (*COLUMN_NAMES, *_MORE) if name not in _KEPT)
 _CHANGE, _SEAL = (
-    f"UPDATE {ENTRIES} SET {_assigned(names)} WHERE agent_id = ? AND row = ?"
-    for names in (_CHANGED, _SEALED)
+    f"UPDATE {ENTRIES} SET {assigned(names)} WHERE agent_id = ? AND row = ?"
+    for names in (_CHANGED, WRITTEN)
 )
 
 
@@ -214,7 +205,7 @@ def _write_changed(on: SqlSession, codec: RowCodec, row: Columns, entry: MemoryE
     if entry.is_encrypted:  # what an update leaves as it is was in plain text, or is sealed too
         named = dict(zip(COLUMN_NAMES, dialect.bound(new.columns, COLUMN_NAMES), strict=True))
         named.update(zip(_MORE, new.more, strict=True))
-        sql, values = _SEAL, tuple(named[name] for name in _SEALED)
+        sql, values = _SEAL, tuple(named[name] for name in WRITTEN)
     else:
         columns = dialect.bound(changed_columns(new.columns), CHANGED_NAMES)
         sql, values = _CHANGE, (*columns, new.more[0])

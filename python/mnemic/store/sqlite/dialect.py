@@ -1,20 +1,22 @@
 """What SQLite writes in statements that PostgreSQL writes differently."""
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, cast
 
 from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.added import vector_blobs
+from mnemic.model.rows import Record
+from mnemic.store.new_rows import AddOptions, NewRow, vector_blobs
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sqlite.change_log import CheckedRows, advance, has_vectors, write_changes
-from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check_links_of, entries_of
-from mnemic.store.sqlite.damage import DAMAGED, reading_stored
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check, check_links_of, entries_of
+from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
+from mnemic.store.sqlite.new_rows import insert_entries, insert_vectors, new_rows, overwrite_vectors
 from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, among, integers
@@ -43,6 +45,9 @@ class SqliteDialect:
     )
     keyed_row = CHECKED_COLUMNS
     damaged = DAMAGED
+    refuses_ids = True
+    # Where a constraint fails, the write ends: SQLite need not be able to undo one row alone.
+    update = "UPDATE OR FAIL"
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -110,8 +115,9 @@ class SqliteDialect:
 
     def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
         """Return rows of users and ids; the planner would read all rows of an agent first."""
-        rows = "SELECT value ->> 0 AS wanted_user, unhex(value ->> 1, '-') AS wanted_id"
-        named = [[user_id or "", entry_id] for user_id, entry_id in wanted]
+        # Texts of both: to read arrays within an array takes as long again as the rows.
+        rows = "SELECT substr(value, 33) AS wanted_user, unhex(substr(value, 1, 32)) AS wanted_id"
+        named = [f"{entry_id.hex}{user_id or ''}" for user_id, entry_id in wanted]
         return f"({rows} FROM json_each(?)) CROSS JOIN", [named]
 
     def vectors(
@@ -169,6 +175,38 @@ class SqliteDialect:
         """Return the condition that a flag is set, as partial indexes have it."""
         return f"{column} <> 0"
 
+    def records(self, codec: RowCodec, rows: list[Columns]) -> list[Record]:
+        """Return rows in plain text, compared with their checksums."""
+        check(rows)
+        return plain_records(codec, rows)
+
+    def lacks_vector(self, agent_id: str, model: str) -> Condition:
+        """Return the condition of rows without any vector of a model."""
+        del agent_id
+        lacks = (
+            "NOT EXISTS (SELECT 1 FROM agent_memory_embeddings AS v "
+            "WHERE v.entry_row = row AND v.model = ? AND v.part = 0)"
+        )
+        return lacks, [model]
+
+    def fetch_numbered(
+        self, session: SqlSession, select: Condition, number: int
+    ) -> tuple[list[Columns], Sequence[int]]:
+        """Return the rows of a statement; new rows are numbered as they are inserted."""
+        del number
+        return session.fetch_checked(*select), ()
+
+    def adding(
+        self, session: SqlSession, rows: Sequence[NewRow], rules: AddOptions
+    ) -> AbstractContextManager[None]:
+        """Do nothing: no statement crosses a network."""
+        del session, rows, rules
+        return nullcontext()
+
+    new_rows = staticmethod(new_rows)
+    insert_entries = staticmethod(insert_entries)
+    overwrite_vectors = staticmethod(overwrite_vectors)
+    insert_vectors = staticmethod(insert_vectors)
     integers = staticmethod(integers)
     advance = staticmethod(advance)
     write_changes = staticmethod(write_changes)

@@ -83,18 +83,22 @@ class SqliteFile(OpenedSql):
 
     def _write(
         self,
-        agent_id: str | None,  # noqa: ARG002 - all share a file
+        agent_id: str | None,
         job: Callable[[GuardedConnection], Result],
         *,
         is_idempotent: bool = False,  # noqa: ARG002 - no connection is lost
         after_accesses: bool = False,
     ) -> Future[Result]:
-        return self._submit(job, after_accesses=after_accesses)
+        return self._submit(agent_id, job, after_accesses=after_accesses)
 
     def _submit(
-        self, job: Job, finish: Finish = unchanged, *, after_accesses: bool = False
+        self,
+        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        job: Job,
+        finish: Finish = unchanged,
+        *,
+        after_accesses: bool = False,
     ) -> Future[Any]:
-        """Hand in a job; turn its result into that of the future, after the commit."""
         self._connections.check_writable()
         if after_accesses and self._accesses.is_pending():
             return self._write_after_accesses(job, finish)
@@ -118,7 +122,7 @@ class SqliteFile(OpenedSql):
         deletion: _Deletion,
         finish: Callable[[list[UUID]], list[UUID]] = unchanged,
     ) -> Future[list[UUID]]:
-        whole = self._submit(partial(deletion, None))
+        whole = self._submit(None, partial(deletion, None))
         return self._workers.run(lambda: finish(self._deleted(deletion, whole)))
 
     def _deleted(self, deletion: _Deletion, whole: Future[list[UUID]]) -> list[UUID]:
@@ -129,7 +133,7 @@ class SqliteFile(OpenedSql):
         limit = PART
         while True:
             try:
-                part = self._submit(partial(deletion, limit)).result()
+                part = self._submit(None, partial(deletion, limit)).result()
             except StoreFullError as error:
                 if limit == 1 and not deleted:
                     raise

@@ -1,17 +1,22 @@
-"""What storing entries in SQLite takes and gives: checksums, vectors, and what was written."""
+"""What SQLite does otherwise in storing entries: checksums, vectors in their places."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import cast
+
+import apsw
 
 from mnemic._core import row_sums, vector_sums
 from mnemic.arrays import Float32Array
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.changes import Change
-from mnemic.store.new_rows import NewRow, Outcome, encoded
+from mnemic.store.duplicates import id_in_use
+from mnemic.store.new_rows import NewRow, NewVectors, encoded
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
+from mnemic.store.sql.replacing import Overwrite
+from mnemic.store.sql.session import SqlSession
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.sql import COLUMNS, INSERT_VECTOR, Columns, execute_all, fetch, mark_of
+from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
+from mnemic.store.sqlite.sql import COLUMNS, INSERT_VECTOR, Columns, execute_all, mark_of
 from mnemic.store.values import Model
 
 
@@ -42,57 +47,94 @@ _INSERT_ENTRY = (
     f"idempotency_key, key_fingerprint, row_sum, vector_sum) "
     f"VALUES ({_PLACES})"
 )
-_STATUS, _FORGOTTEN_AT = map(COLUMN_NAMES.index, ("status", "forgotten_at"))
+_CREATED_AT, _STATUS, _FORGOTTEN_AT = map(
+    COLUMN_NAMES.index, ("created_at", "status", "forgotten_at")
+)
 
 
-def insert_rows(connection: GuardedConnection, agent_id: str, rows: Sequence[NewRow]) -> int:
-    """Insert entries of an agent, their vectors left out; return the first one's row.
-
-    Raises:
-        ConstraintError: If an id is in use; those before it are inserted.
-    """
-    execute_all(connection, _INSERT_ENTRY, [(*new.columns, *new.more, *new.sums) for new in rows])
-    first = connection.last_insert_rowid() - len(rows) + 1  # AUTOINCREMENT leaves no gaps
+def insert_entries(
+    session: SqlSession,
+    agent_id: str,
+    rows: Sequence[NewRow],
+    model: Model | None,
+    numbers: Sequence[int],
+) -> Sequence[int]:
+    """Insert entries of an agent with their vectors; return the numbers of their rows."""
+    del numbers  # AUTOINCREMENT numbers them, and leaves no gaps
+    on = cast("GuardedConnection", session)
+    before = on.total_changes()
+    try:
+        execute_all(on, _INSERT_ENTRY, [(*new.columns, *new.more, *new.sums) for new in rows])
+    except apsw.ConstraintError:
+        raise id_in_use(rows[on.total_changes() - before].entry, agent_id) from None
+    first = on.last_insert_rowid() - len(rows) + 1
+    numbered = list(enumerate(rows, start=first))
     summed = [
         (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
-        for row, new in enumerate(rows, start=first)
+        for row, new in numbered
     ]
-    connection.summed_rows.insert(agent_id, summed)
-    return first
+    on.summed_rows.insert(agent_id, summed)
+    if model is not None:
+        vectors = [(row, new.columns[_CREATED_AT], new.stored_vectors) for row, new in numbered]
+        execute_all(on, INSERT_VECTOR, _values(model[0], vectors))
+    return range(first, first + len(rows))
+
+
+def _values(model: str, rows: Iterable[tuple[int, int, Sequence[object]]]) -> list[Columns]:
+    return [
+        (row, model, part, time, vector)
+        for row, time, vectors in rows
+        for part, vector in enumerate(vectors)
+    ]
 
 
 _UPSERT_VECTOR = (
     f"{INSERT_VECTOR.replace('OR IGNORE ', '')} ON CONFLICT (entry_row, model, part) "
     "DO UPDATE SET created_at = excluded.created_at, embedding = excluded.embedding"
 )
+_DELETE_VECTORS = (
+    "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND (model <> ? OR part >= ?)"
+)
+_DELETE_OWN_VECTORS = f"{_DELETE_VECTORS} AND {IS_OWN}"
 
 
-def insert_vectors(
-    connection: GuardedConnection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
+def overwrite_vectors(
+    session: SqlSession, agent_id: str, model: Model | None, overwrites: Sequence[Overwrite]
 ) -> None:
-    """Insert the vectors of new entries, given with row and time, whose rows have their sum."""
-    if model is not None:
-        execute_all(connection, INSERT_VECTOR, _vectors(model[0], rows))
-
-
-def upsert_vectors(
-    connection: GuardedConnection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
-) -> None:
-    """Write the vectors of entries, given with row and time, over those of their rows.
+    """Write the vectors of entries over those of the rows whose places they take.
 
     They are written in their places: a deletion and an insertion write twice as many pages.
     """
-    if model is not None:
-        execute_all(connection, _UPSERT_VECTOR, _vectors(model[0], rows))
-        report_vectors(connection, {row: new.sums[1] for row, _, new in rows if new.vectors})
+    del agent_id
+    on = cast("GuardedConnection", session)
+    hidden = [(overwrite.old.row,) for overwrite in overwrites if overwrite.entry.hides_content]
+    if hidden:
+        execute_all(on, DELETE_OF_ROW, hidden)
+    outdated = [overwrite for overwrite in overwrites if not overwrite.keeps_vectors]
+    if not outdated:
+        return
+    name = "" if model is None else model[0]
+    for delete, is_of_new in ((_DELETE_VECTORS, True), (_DELETE_OWN_VECTORS, False)):
+        surplus = [
+            (overwrite.old.row, name, len(overwrite.new.vectors))
+            for overwrite in outdated
+            if overwrite.changes_content is is_of_new
+        ]
+        execute_all(on, delete, surplus)
+    if model is None:
+        return
+    rows = [(each.old.row, each.time, each.new.stored_vectors) for each in outdated]
+    execute_all(on, _UPSERT_VECTOR, _values(name, rows))
+    sums = {each.old.row: each.new.sums[1] for each in outdated if each.new.vectors}
+    report_vectors(on, sums)
 
 
-def _vectors(model: str, rows: Sequence[tuple[int, int, NewRow]]) -> list[Columns]:
-    return [
-        (row, model, part, time, vector)
-        for row, time, new in rows
-        for part, vector in enumerate(new.stored_vectors)
-    ]
+def insert_vectors(
+    session: SqlSession, agent_id: str, model: Model, rows: Sequence[NewVectors]
+) -> None:
+    """Insert the vectors of rows that have none of the model."""
+    del agent_id
+    write_vectors(cast("GuardedConnection", session), _values(model[0], rows))
 
 
 def write_vectors(connection: GuardedConnection, vectors: Sequence[Columns]) -> None:
@@ -109,33 +151,3 @@ def report_vectors(connection: GuardedConnection, sums: Mapping[int, int | None]
         sums: The sum of a row's vectors; None if it is not known.
     """
     connection.summed_rows.write_vectors(sums)
-
-
-def fetch_checked(
-    connection: GuardedConnection, sql: str, values: Sequence[object]
-) -> list[Columns]:
-    """Return rows that are compared with their sums, after the changes of this write."""
-    connection.summed_rows.settle_rows(connection)
-    return fetch(connection, sql, values)
-
-
-class WrittenRows(NamedTuple):
-    """What a part of storing entries wrote.
-
-    Attributes:
-        outcomes: One for each entry.
-        changes: For the change log.
-    """
-
-    outcomes: list[Outcome]
-    changes: list[Change]
-
-    @classmethod
-    def joined(cls, parts: Iterable["WrittenRows"]) -> "WrittenRows":
-        """Return what all parts wrote, in their order."""
-        outcomes: list[Outcome] = []
-        changes: list[Change] = []
-        for part in parts:
-            outcomes += part.outcomes
-            changes += part.changes
-        return cls(outcomes, changes)

@@ -12,14 +12,14 @@ from mnemic.arrays import Float32Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
-from mnemic.store.added import vector_blobs
+from mnemic.store.new_rows import vector_blobs
 from mnemic.store.sql.reembedding import SqlReembedding
 from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.checksums import check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.new_rows import fetch_checked, report_vectors, write_vectors
+from mnemic.store.sqlite.new_rows import report_vectors, write_vectors
 from mnemic.store.sqlite.shadow_vectors import (
     IS_OWN,
     MARK,
@@ -92,7 +92,7 @@ def _stored(model: Model) -> tuple[str, int, int]:
 
 def _pages(connection: GuardedConnection, agent_id: str) -> Iterator[list[Columns]]:
     after = 0
-    while page := fetch_checked(connection, _ROWS, (agent_id, after, _PAGE)):
+    while page := connection.fetch_checked(_ROWS, (agent_id, after, _PAGE)):
         yield page
         after = page[-1][0]
 

@@ -10,44 +10,30 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mnemic.arrays import Float32Array
-from mnemic.errors import InvalidEntryError, SealBrokenError, StoreFileError
-from mnemic.licensing import Quota
+from mnemic.errors import SealBrokenError, StoreFileError
 from mnemic.model import (
-    MemoryEntry,
-    OnConflict,
-    OnDuplicate,
     VerifyReport,
 )
-from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
-from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.add_job import AddJob
-from mnemic.store.added import stored_of, stored_vectors, vector_blobs
 from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
-from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import succeeded
-from mnemic.store.new_rows import AddOptions
-from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import AccessFlush, write_accesses
+from mnemic.store.sql.adding import SqlAdditions
 from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.operations import READS, WRITES
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sqlite import (
     change_log,
-    replacements,
     shadow_vectors,
     verification,
-    writes,
 )
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.later_erasure import LaterErasure
-from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.url import path_of
@@ -56,8 +42,6 @@ from mnemic.store.values import (
     ChangeMark,
     LogPosition,
     Model,
-    Selection,
-    WriteResult,
 )
 from mnemic.store.vector_search import NoVectorSearch
 
@@ -66,6 +50,7 @@ if TYPE_CHECKING:
 
 
 class SqliteStore(
+    SqlAdditions,
     SqliteReembedding,
     SqlSealing,
     NoVectorSearch,
@@ -135,84 +120,6 @@ class SqliteStore(
         self._connections.check_usable()
         return self._workers.executor
 
-    def add(
-        self,
-        agent_id: str,
-        entries: Sequence[NewEntry],
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        on_conflict: OnConflict = "raise",
-        on_duplicate: OnDuplicate = "keep",
-        is_import: bool = False,
-        time_zone: str | None = None,
-        instead_of: Selection | None = None,
-    ) -> Future[WriteResult]:
-        """Store entries of this agent, all or none, with the embeddings they carry."""
-        for new in entries:
-            if new.entry.agent_id != agent_id:
-                raise InvalidEntryError(
-                    f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
-                )
-        self._connections.check_writable()
-        key = self._codec.prepare(agent_id)
-        model = model_of(new.entry for new in entries)
-        codec, vectors = self._codec, list(map(stored_vectors, entries))
-        rows = new_rows(codec, entries, vectors, model and model[0])
-        quotas = Quotas(quota, user_quota, entry_limits)
-        rules = AddOptions(
-            codec,
-            to_microseconds(now),
-            model,
-            quotas,
-            on_duplicate,
-            is_import,
-            on_conflict,
-            key,
-            time_zone,
-            instead_of,
-        )
-        job = AddJob(writes.add, agent_id, rows, rules)
-        return self._submit(
-            job,
-            lambda added: stored_of(codec, added, rows),
-            # They are those of an entry that is replaced, or decide which entries go first.
-            after_accesses=on_conflict == "replace" or entry_limits.evicts,
-        )
-
-    def need_vectors(
-        self,
-        agent_id: str,
-        entries: Sequence[MemoryEntry],
-        model: str,
-        on_conflict: OnConflict,
-    ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
-        with self._reading() as connection, one_moment(connection):
-            return replacements.need_vectors(
-                connection, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
-            )
-
-    def add_embeddings(
-        self,
-        agent_id: str,
-        model: str,
-        contents: Mapping[int, str],
-        vectors: Sequence[Float32Array],
-    ) -> Future[None]:
-        """Give rows the vectors of their contents; those that changed are passed over."""
-        blobs = {
-            row: (content, vector_blobs(parts))
-            for (row, content), parts in zip(contents.items(), vectors, strict=True)
-        }
-        known = model, vectors[0].shape[1] if vectors else 0
-        codec = self._codec
-        return self._write(
-            agent_id, lambda on: writes.add_embeddings(on, codec, agent_id, blobs, known)
-        )
-
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together with other writes."""
         self._connections.check_writable()
@@ -233,7 +140,7 @@ class SqliteStore(
         self._connections.check_writable()
         if not self._accesses.is_pending():
             return succeeded(None)
-        return self._submit(_nothing, after_accesses=True)
+        return self._submit(None, _nothing, after_accesses=True)
 
     def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
@@ -251,12 +158,12 @@ class SqliteStore(
         checksums_added = after = 0
         while rows := self._rows_without_sums(after):
             added = self._submit(
-                partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
+                None, partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
             )
             checksums_added += added.result()
             after = rows[-1]
-        self._submit(shadow_vectors.drop_damaged).result()
-        agents = self._submit(partial(verification.repair_agents, codec=self._codec)).result()
+        self._submit(None, shadow_vectors.drop_damaged).result()
+        agents = self._submit(None, partial(verification.repair_agents, codec=self._codec)).result()
         return msgspec.structs.replace(
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)
         )

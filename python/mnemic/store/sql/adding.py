@@ -1,0 +1,503 @@
+"""What stores entries, in the stores in SQL."""
+
+import sys
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from functools import cache
+
+from mnemic.arrays import Float32Array
+from mnemic.errors import InvalidEntryError
+from mnemic.licensing import Quota
+from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, Scope
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.protocols import UserLimit
+from mnemic.store.changes import Change
+from mnemic.store.duplicates import (
+    check_idempotency_key,
+    first_with_text,
+    id_in_use,
+    merged,
+    superseded_missing,
+)
+from mnemic.store.embedding_model import model_of
+from mnemic.store.new_rows import (
+    AddedRows,
+    AddOptions,
+    NewRow,
+    NewVectors,
+    Outcome,
+    WrittenRows,
+    as_stored,
+    stored_of,
+    stored_vectors,
+)
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    ENTRY_ID,
+    RowCodec,
+    encoded_row,
+    uuid_of,
+    with_changed,
+)
+from mnemic.store.sql.change_log import log_changes
+from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, in_scope, visible
+from mnemic.store.sql.eviction import Write, evict_entries, remove_others
+from mnemic.store.sql.links import end_supersession, supersede
+from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.replacing import (
+    Place,
+    StoredRow,
+    need_vectors,
+    opened_rows,
+    place_of,
+    replace,
+    stored_rows,
+    with_owned_ids,
+)
+from mnemic.store.sql.sealing import check_no_key, current_key
+from mnemic.store.sql.session import SqlSession
+from mnemic.store.sql.updates import write_merged
+from mnemic.store.values import Model, Selection, WriteResult
+
+_ID, _USER, _CREATED_AT = map(COLUMN_NAMES.index, ("id", "user_id", "created_at"))
+
+
+class SqlAdditions(OpenedSql, ABC):
+    """Stores entries; see `Store`."""
+
+    def add(
+        self,
+        agent_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        on_conflict: OnConflict = "raise",
+        on_duplicate: OnDuplicate = "keep",
+        is_import: bool = False,
+        time_zone: str | None = None,
+        instead_of: Selection | None = None,
+    ) -> Future[WriteResult]:
+        """Store entries of this agent, all or none, with the embeddings they carry."""
+        for new in entries:
+            if new.entry.agent_id != agent_id:
+                raise InvalidEntryError(
+                    f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
+                )
+        self._check_writable()
+        codec = self._codec
+        key = codec.prepare(agent_id)
+        model = model_of(new.entry for new in entries)
+        vectors = list(map(stored_vectors, entries))
+        rows = self._dialect.new_rows(codec, entries, vectors, model and model[0])
+        rules = AddOptions(
+            codec,
+            to_microseconds(now),
+            model,
+            Quotas(quota, user_quota, entry_limits),
+            on_duplicate,
+            is_import,
+            on_conflict,
+            key,
+            time_zone,
+            instead_of,
+        )
+        job = AddJob(agent_id, rows, rules)
+        return self._submit(
+            agent_id,
+            job,
+            lambda added: stored_of(codec, added, job.rows),
+            # They are those of an entry that is replaced, or decide which entries go first.
+            after_accesses=on_conflict == "replace" or entry_limits.evicts,
+        )
+
+    def need_vectors(
+        self,
+        agent_id: str,
+        entries: Sequence[MemoryEntry],
+        model: str,
+        on_conflict: OnConflict,
+    ) -> list[bool]:
+        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
+        return self._read(
+            agent_id,
+            lambda on: need_vectors(
+                on, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
+            ),
+            one_moment=True,
+        )
+
+    def add_embeddings(
+        self,
+        agent_id: str,
+        model: str,
+        contents: Mapping[int, str],
+        vectors: Sequence[Float32Array],
+    ) -> Future[None]:
+        """Give rows the vectors of their contents; those that changed are passed over."""
+        given = {
+            row: (content, parts)
+            for (row, content), parts in zip(contents.items(), vectors, strict=True)
+        }
+        known = model, vectors[0].shape[1] if vectors else 0
+        return self._write(
+            agent_id, lambda on: add_embeddings(on, self._codec, agent_id, given, known)
+        )
+
+
+class AddJob:
+    """The job of storing entries, all or none, with their vectors.
+
+    Attributes:
+        agents: The agent, alone.
+        rows: The entries.
+        rules: The options.
+        kind: Equal for jobs that `run_together` can join; None if the job must run alone.
+        stored: What its last run stored; None if it has not run.
+    """
+
+    __slots__ = ("agents", "kind", "rows", "rules", "stored")
+
+    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> None:
+        self.agents = (agent_id,)
+        self.rows = rows
+        self.rules = rules
+        self.stored: AddedRows | None = None
+        is_plain = rules.on_conflict == "raise" and are_independent(rows, rules)
+        # What a call deletes is its own.
+        is_plain = is_plain and not (rules.instead_of or rules.quotas.entry_limits.evicts)
+        self.kind = (agent_id, rules.model, rules.quotas, rules.key) if is_plain else None
+
+    def __call__(self, on: SqlSession) -> AddedRows:
+        """Store the entries."""
+        (added,) = self.run_together(on, [self])
+        return added
+
+    @staticmethod
+    def run_together(on: SqlSession, jobs: "Sequence[AddJob]") -> list[AddedRows]:
+        """Run jobs of one kind as one; half the work where each has one entry."""
+        for job in jobs:
+            job.stored = None
+        _check_keys(on, jobs)
+        first = jobs[0]
+        rows = first.rows if len(jobs) == 1 else [new for job in jobs for new in job.rows]
+        added = add(on, first.agents[0], rows, first.rules)
+        parts = [added] if len(jobs) == 1 else _split(added, [len(job.rows) for job in jobs])
+        for job, part in zip(jobs, parts, strict=True):
+            job.stored = part
+        return parts
+
+
+def _check_keys(on: SqlSession, jobs: Sequence[AddJob]) -> None:
+    """Check the keys of what jobs of one kind store; reseal it if the agent has another now.
+
+    Raises:
+        KeyUnavailableError: If sensitive entries are stored without a key beside sealed ones.
+        WrongKeyError: If the agent has other keys now.
+    """
+    (agent_id,), has_key = jobs[0].agents, jobs[0].rules.key is not None
+    if not has_key:
+        if any(new.entry.sensitive for job in jobs for new in job.rows):
+            check_no_key(on, agent_id)
+        return
+    if not any(new.entry.is_encrypted for job in jobs for new in job.rows):
+        return
+    codecs = dict.fromkeys(job.rules.codec for job in jobs)
+    keys = {codec: current_key(on, codec, agent_id) for codec in codecs}
+    for job in jobs:
+        key = keys[job.rules.codec]
+        if job.rules.key != key:
+            job.rules = job.rules._replace(key=key)
+            model = None if job.rules.model is None else job.rules.model[0]
+            given, vectors = [new.given for new in job.rows], [new.vectors for new in job.rows]
+            job.rows = on.dialect.new_rows(job.rules.codec, given, vectors, model)
+
+
+def _split(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
+    """Return the result of each call, if all entries were stored."""
+    parts: list[AddedRows] = []
+    end, before = 0, added.seq - added.steps
+    for size in sizes:
+        begin, end = end, end + size
+        parts.append(AddedRows(before + end, size, added.outcomes[begin:end], []))
+    return parts
+
+
+def are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
+    """Return whether storing these entries reads no other entry."""
+    return rules.on_duplicate == "keep" and all(map(_is_independent, rows))
+
+
+def _is_independent(new: NewRow) -> bool:
+    return new.more[1] is None and new.entry.supersedes is None
+
+
+def add(on: SqlSession, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
+    """Store entries with their vectors."""
+    with on.dialect.adding(on, rows, rules):
+        written = _store(on, agent_id, rows, rules)
+        outcomes, changes = written
+        has_vectors = any(
+            new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
+        )
+        model = rules.model if has_vectors else None
+        stored = [outcome.row for outcome in outcomes]
+        removed = list[Change]()
+        if rules.instead_of is not None:
+            removed = remove_others(on, rules.codec, rules.instead_of, set(stored))
+        changes = [*changes, *removed]
+        quotas, zone = rules.quotas, rules.time_zone
+        write = Write(agent_id, changes, quotas, rules.now, kept=stored)
+        evicted = evict_entries(on, rules.codec, write)
+        logged = [*changes, *evicted]
+        seq = log_changes(on, agent_id, logged, model, quotas, time_zone=zone) if logged else 0
+    gone, others = ([each.entry_id for each in some] for some in (evicted, removed))
+    return AddedRows(seq, len(logged), outcomes, written.others, gone, others)
+
+
+def _store(on: SqlSession, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> WrittenRows:
+    if are_independent(rows, rules):
+        if rules.on_conflict == "raise":
+            return _insert(on, agent_id, rows, rules)
+        written = _store_many(on, agent_id, rows, rules)
+        if written is not None:
+            return written
+    return WrittenRows.joined(_store_one(on, agent_id, new, rules) for new in rows)
+
+
+def _insert(
+    on: SqlSession,
+    agent_id: str,
+    rows: Sequence[NewRow],
+    rules: AddOptions,
+    numbers: Sequence[int] | None = None,
+) -> WrittenRows:
+    """Insert entries that depend on no other.
+
+    Args:
+        on: In the transaction.
+        agent_id: The agent.
+        rows: The entries.
+        rules: The options.
+        numbers: Numbers of new rows, if the ids are known to be free.
+
+    Raises:
+        DuplicateEntryError: If an id is in use.
+    """
+    dialect = on.dialect
+    if numbers is None and not dialect.refuses_ids:
+        wanted = with_owned_ids(dialect, agent_id, [new.owned_id for new in rows])
+        found, numbers = dialect.fetch_numbered(on, wanted, len(rows))
+        _check_free(agent_id, rows, {(row[1 + _USER] or "", row[ENTRY_ID]) for row in found})
+    numbers = dialect.insert_entries(on, agent_id, rows, rules.model, numbers or ())
+    numbered = list(zip(numbers, rows, strict=True))
+    return WrittenRows(
+        [Outcome(row, new.columns[_ID], is_new=True) for row, new in numbered],
+        [
+            Change(row, new.columns[_ID], "add", new.entry.user_id, new.size)
+            for row, new in numbered
+        ],
+    )
+
+
+def _check_free(agent_id: str, rows: Sequence[NewRow], used: set[Place]) -> None:
+    for new in rows:
+        place = place_of(new)
+        if place in used:
+            raise id_in_use(new.entry, agent_id)
+        used.add(place)
+
+
+def _store_many(
+    on: SqlSession, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+) -> WrittenRows | None:
+    """Store entries that depend on no other, and whose ids may be stored already.
+
+    Returns:
+        None if they must be stored one by one: an id is repeated, or superseded.
+    """
+    places = {place_of(new): new for new in rows}
+    if len(places) < len(rows):
+        return None
+    ids = [new.owned_id for new in rows]
+    wanted = with_owned_ids(on.dialect, agent_id, ids)
+    found, numbers = on.dialect.fetch_numbered(on, wanted, len(rows))
+    known = opened_rows(on.dialect, rules.codec, agent_id, ids, found)
+    if any(old.is_superseded for old in known.values()):
+        return None
+    fresh = [new for place, new in places.items() if place not in known]
+    if len(fresh) == len(rows):
+        return _insert(on, agent_id, rows, rules, numbers)
+    pairs = [(new, known[place]) for place, new in places.items() if place in known]
+    written = _replace_or_skip(on, pairs, rules)
+    if not fresh:
+        return written
+    inserted = _insert(on, agent_id, fresh, rules, numbers[: len(fresh)])
+    outcomes = iter(inserted.outcomes), iter(written.outcomes)
+    return WrittenRows(
+        [next(outcomes[place in known]) for place in places],
+        [*inserted.changes, *written.changes],
+    )
+
+
+def _replace_or_skip(
+    on: SqlSession, pairs: Sequence[tuple[NewRow, StoredRow]], rules: AddOptions
+) -> WrittenRows:
+    """Store entries over those with their ids, but over those that stay."""
+    changed = [(new, old) for new, old in pairs if not rules.keeps(new, old.plain)]
+    written = replace(on, rules.codec, changed, rules.now, rules.model)
+    replaced = {outcome.row: outcome for outcome in written.outcomes}
+    outcomes = [
+        replaced.get(old.row) or Outcome(old.row, new.columns[_ID], is_new=False)
+        for new, old in pairs
+    ]
+    return WrittenRows(outcomes, written.changes)
+
+
+def _store_one(on: SqlSession, agent_id: str, new: NewRow, rules: AddOptions) -> WrittenRows:
+    repeated = _found_by_key(on, rules.codec, agent_id, new)
+    if repeated is not None:
+        return repeated
+    if rules.on_conflict != "raise":
+        known = stored_rows(on, rules.codec, agent_id, [new.owned_id])
+        if known:
+            (old,) = known.values()
+            return _store_over(on, agent_id, new, old, rules)
+    repeated = _found_by_text(on, agent_id, new, rules)
+    if repeated is not None:
+        return repeated
+    written = _insert(on, agent_id, [new], rules)
+    return _superseding(on, written, new.entry, new.columns[_CREATED_AT], rules)
+
+
+def _store_over(
+    on: SqlSession, agent_id: str, new: NewRow, old: StoredRow, rules: AddOptions
+) -> WrittenRows:
+    ended = list[Change]()
+    if old.is_superseded and not rules.keeps(new, old.plain):
+        ended = end_supersession(on, agent_id, old.row, rules.now)
+    written = _replace_or_skip(on, [(new, old)], rules)
+    written = WrittenRows(written.outcomes, [*written.changes, *ended])
+    replacement = written.outcomes[0].replacement
+    if replacement is None:
+        return written
+    entry = replacement.shown.entry
+    return _superseding(on, written, entry, to_microseconds(entry.updated_at), rules)
+
+
+def _superseding(
+    on: SqlSession, written: WrittenRows, entry: MemoryEntry, at: int, rules: AddOptions
+) -> WrittenRows:
+    """Mark the entry that a written one supersedes."""
+    if entry.supersedes is None:
+        return written
+    superseded = supersede(on, rules.codec, entry, written.outcomes[0].row, at)
+    if superseded is not None:
+        return WrittenRows(written.outcomes, [*written.changes, superseded])
+    if rules.is_import:
+        return written
+    raise superseded_missing(entry, entry.agent_id)
+
+
+def _found_by_key(
+    on: SqlSession, codec: RowCodec, agent_id: str, new: NewRow
+) -> WrittenRows | None:
+    """Find the entry of an earlier call with the same idempotency key."""
+    _, key, _ = new.more
+    if key is None:
+        return None
+    dialect = on.dialect
+    sql = _of_key(dialect.keyed_row, dialect.user_key)
+    for stored_key in (key, *new.other_keys):
+        for row in on.fetch(sql, (agent_id, new.entry.user_id or "", stored_key)):
+            with dialect.reading_stored("a memory's key"):
+                existing, used = uuid_of(row[ENTRY_ID]), codec.used_key(encoded_row(row))
+            check_idempotency_key(new.shown_key, used, new.entry.content, existing)
+            return WrittenRows([Outcome(row[0], row[ENTRY_ID], is_new=False)], [])
+    return None
+
+
+@cache
+def _of_key(columns: str, user_key: str) -> str:
+    is_of_user = f"agent_id = ? AND {user_key} = ?"
+    return f"SELECT {columns} FROM {ENTRIES} WHERE {is_of_user} AND idempotency_key = ?"
+
+
+def _found_by_text(
+    on: SqlSession, agent_id: str, new: NewRow, rules: AddOptions
+) -> WrittenRows | None:
+    """Find an entry with the same text, and merge the new one into it if that is wanted."""
+    if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
+        return None
+    dialect, scope = on.dialect, Scope(agent_id, new.entry.user_id)
+    where, values = in_scope(scope)
+    sql = _of_text(dialect.keyed_row, dialect.by_index("fingerprint"), where)
+    bound = (*values, *rules.codec.lookup(new.entry), rules.now)
+    found = first_with_text(
+        new.entry.content,
+        lambda limit: on.fetch_checked(sql, (*bound, limit or sys.maxsize)),
+        lambda rows: dialect.entries(rules.codec, rows, scope),
+    )
+    if found is None:
+        return None
+    row, old = found
+    outcomes = [Outcome(row[0], old.id.bytes, is_new=False)]
+    if rules.on_duplicate != "merge":
+        return WrittenRows(outcomes, [])
+    changed = merged(old, new.entry, from_microseconds(rules.now))
+    if changed is None:
+        return WrittenRows(outcomes, [])
+    size = write_merged(on, rules.codec, row, with_changed(old, changed))
+    return WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)])
+
+
+@cache
+def _of_text(columns: str, hint: str, where: str) -> str:
+    return (
+        f"SELECT {columns} FROM {ENTRIES} {hint} "
+        f"WHERE {where} AND fingerprint IN (?, ?) AND {IS_ACTIVE} ORDER BY created_at, row LIMIT ?"
+    )
+
+
+def add_embeddings(
+    on: SqlSession,
+    codec: RowCodec,
+    agent_id: str,
+    vectors: Mapping[int, tuple[str, Float32Array]],
+    model: Model,
+) -> None:
+    """Insert the vectors of those of these rows without any and with the same content."""
+    dialect = on.dialect
+    lacks, of_model = dialect.lacks_vector(agent_id, model[0])
+    sql = (
+        f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? "
+        f"AND {dialect.among()} AND {visible(codec)} AND {lacks} ORDER BY row"
+    )
+    stored = on.fetch_checked(sql, (agent_id, list(vectors), *of_model))
+    entries = dialect.entries(codec, stored, Scope(agent_id, all_users=True))
+    found = [
+        (row, entry)
+        for (row, *_), entry in zip(stored, entries, strict=True)
+        if entry.content == vectors[row][0]
+    ]
+    if not found:
+        return
+    if any(entry.is_encrypted for _, entry in found):
+        current_key(on, codec, agent_id)
+    new = [
+        NewVectors(
+            row,
+            to_microseconds(entry.created_at),
+            as_stored(codec, entry, model[0], vectors[row][1]),
+        )
+        for row, entry in found
+    ]
+    dialect.insert_vectors(on, agent_id, model, new)
+    changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
+    log_changes(on, agent_id, changes, model)
