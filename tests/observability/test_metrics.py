@@ -344,12 +344,15 @@ def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
 def test_a_store_that_cannot_be_read_does_not_silence_the_others(tmp_path):
     scenario = """
 import logging
+from mnemic.store.operations import EntryCount
+from pytest import MonkeyPatch
+from tests.support.operations import replace_operation
 logging.basicConfig(format="%(name)s: %(message)s")
 bad, good = opened(agent_id="bad"), opened()
 good.add("x")
-def count(*_, **__):
+def count(*_):
     raise OSError("the disk is gone")
-bad._repository._store.count = count
+replace_operation(MonkeyPatch(), bad._repository._store, EntryCount, count)
 show(points(), points())
 """
     seen, logged = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
@@ -363,11 +366,14 @@ show(points(), points())
 
 def test_a_memory_that_is_closed_while_it_is_measured_is_no_failure():
     scenario = """
+from mnemic.store.operations import EntryCount
+from pytest import MonkeyPatch
+from tests.support.operations import replace_operation
 memory = opened()
-def count(*_, **__):
+def count(*_):
     memory.close()
     raise OSError("closed meanwhile")
-memory._repository._store.count = count
+replace_operation(MonkeyPatch(), memory._repository._store, EntryCount, count)
 show(points())
 """
     (measured,), logged = run(OTEL, "use_provider()", MNEMIC, scenario)

@@ -12,10 +12,12 @@ from mnemic import MemoryEntry
 from mnemic.errors import StoreCorruptError
 from mnemic.memory import Memory
 from mnemic.repository import entry_cache
+from mnemic.store.operations import EntriesById, EntriesByRow
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at
+from tests.support.operations import replace_operation
 
 
 def opened(path, **options):
@@ -25,21 +27,14 @@ def opened(path, **options):
 def reads_of(memory, call):
     """Return how many entries a call read from the store."""
     store, read = memory._repository._store, []
-    originals = store.located, store.get_rows
 
-    def located(scope, ids, **named):
-        read.extend(ids)
-        return originals[0](scope, ids, **named)
+    def noted(own, wanted, **named):
+        read.extend(wanted.ids if isinstance(wanted, EntriesById) else wanted.rows)
+        return own(wanted, **named)
 
-    def get_rows(scope, rows, **named):
-        read.extend(rows)
-        return originals[1](scope, rows, **named)
-
-    store.located, store.get_rows = located, get_rows
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        replace_operation(patch, store, (EntriesById, EntriesByRow), noted)
         call()
-    finally:
-        del store.located, store.get_rows
     return len(read)
 
 
@@ -159,19 +154,18 @@ def test_a_large_read_leaves_the_entries_that_are_read_often(path):
 def test_an_entry_read_before_a_change_is_not_kept_after_it(path):
     with opened(path) as memory:
         kept = memory.add("old")
-        store = memory._repository._store
-        located, overtaken = store.located, []
+        store, overtaken = memory._repository._store, []
 
-        def late(scope, ids, **named):
-            found = located(scope, ids, **named)
+        def late(read, wanted):
+            found = read(wanted)
             if not overtaken:
                 overtaken.append(memory.update(kept.id, content="new"))
                 memory.search("anything")  # another reader moves the cache on
             return found
 
-        store.located = late
-        assert memory.get(kept.id).content == "old"
-        store.located = located
+        with pytest.MonkeyPatch.context() as patch:
+            replace_operation(patch, store, EntriesById, late)
+            assert memory.get(kept.id).content == "old"
         assert memory.get(kept.id).content == "new"
 
 

@@ -20,10 +20,12 @@ from mnemic.errors import (
     WrongKeyError,
 )
 from mnemic.repository import key_rotation
+from mnemic.store.operations import Reseal
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
 from tests.support.keys import KEY, OTHER_KEY, SALT, shows, told
+from tests.support.operations import replace_operation
 from tests.support.processes import ENVIRONMENT
 from tests.support.sealing import column, make_sums_right, opened_field, put_field, run
 from tests.support.secret_forms import left_in, shown
@@ -106,16 +108,15 @@ def test_a_rotation_that_is_stopped_goes_on_with_both_keys(path, monkeypatch, st
     monkeypatch.setattr(key_rotation, "RESEALED_AT_ONCE", 3)
     with sealing(path) as memory:
         store, done = memory.repository._store, []
-        reseal = type(store).reseal
 
-        def stopping(self, *given):
+        def stopping(write, wanted):
             if len(done) == steps:
                 raise KeyboardInterrupt
-            done.append(given)
-            return reseal(self, *given)
+            done.append(wanted)
+            return write(wanted)
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(store), "reseal", stopping)
+            replace_operation(patch, store, Reseal, stopping)
             with pytest.raises(KeyboardInterrupt):
                 memory.rotate_key(OTHER_KEY)
         assert len(contents(memory)) == 7

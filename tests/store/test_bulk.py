@@ -12,7 +12,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.operations import DeleteAll, SoftDeleteAll, UpdateAll
+from mnemic.store.operations import DeleteAll, SoftDeleteAll, UpdateAll, VectorsOfRow
 from mnemic.store.quota import Quotas
 from tests.store.contract import (
     AGENT,
@@ -32,6 +32,7 @@ from tests.store.contract import (
     rows_of,
     rows_since,
     seq_of,
+    used_bytes,
 )
 from tests.support import filter_twin
 from tests.support.clock import HOUR, NOON
@@ -175,20 +176,20 @@ def test_the_links_and_vectors_of_deleted_entries_go_and_other_links_stay(filled
     row = rows_of(filled)[1]
     assert deleted(filled, ALICE, by(RED | {"status": "active"}, [1, 5, 6])) == [1, 5, 6]
     assert [(link.from_id.int, link.to_id.int) for link in all_links(filled)] == [(7, 2)]
-    assert filled.vectors("a", row, "m").shape == (0, 0)
+    assert filled.read(VectorsOfRow("a", row, "m")).shape == (0, 0)
     assert filled.verify().problems == ()
 
 
 @pytest.mark.plain_text("counts bytes of contents")
 def test_quota_and_index_follow(filled):
-    seq, used = seq_of(filled), filled.used_bytes("a")
+    seq, used = seq_of(filled), used_bytes(filled, "a")
     sizes = {number: len(entry.content.encode()) for number, entry in entries(filled).items()}
     forgotten(filled, EVERYONE, by(PROJECT))
-    assert filled.used_bytes("a") == used
+    assert used_bytes(filled, "a") == used
     batch = rows_since(filled, seq)
     assert (living_numbers(batch), len(batch.removed)) == (set(), 3)
     deleted(filled, EVERYONE, by(RED))
-    assert filled.used_bytes("a") == sizes[7]
+    assert used_bytes(filled, "a") == sizes[7]
     assert sorted(rows_since(filled, seq).removed) == [*range(1, 10)]
 
 
@@ -239,21 +240,21 @@ def test_many_entries_are_updated_in_the_order_of_their_rows(store):
 
 def test_one_content_for_many_brings_its_vectors_to_each(filled):
     vectors = np.array([[3, 4], [5, 6]], dtype=np.float32)
-    used, row = filled.used_bytes("a"), rows_of(filled)
+    used, row = used_bytes(filled, "a"), rows_of(filled)
     assert updated(filled, ALICE, by(RED), content="gone", vectors=("m", vectors)) == [1, 2]
     for number in (1, 2):
         assert one(filled, ALICE, number).content == "gone"
-        assert filled.vectors("a", row[number], "m").tolist() == vectors.tolist()
-    assert filled.vectors("a", row[8], "m").tolist() == [[1, 0]]
-    assert filled.used_bytes("a") < used
+        assert filled.read(VectorsOfRow("a", row[number], "m")).tolist() == vectors.tolist()
+    assert filled.read(VectorsOfRow("a", row[8], "m")).tolist() == [[1, 0]]
+    assert used_bytes(filled, "a") < used
     assert updated(filled, ALICE, by(RED), content="gone for good") == [1, 2]
-    assert filled.vectors("a", row[1], "m").shape == (0, 0)
+    assert filled.read(VectorsOfRow("a", row[1], "m")).shape == (0, 0)
     assert filled.verify().problems == ()
 
 
 def test_an_update_that_fails_changes_none(filled):
     before, seq = entries(filled), seq_of(filled)
-    quota = Quota(filled.used_bytes("a") + 5)
+    quota = Quota(used_bytes(filled, "a") + 5)
     with pytest.raises(StorageQuotaExceededError):
         updated(filled, ALICE, by(RED), content="much longer text than before", quota=quota)
     other = ("other", np.ones((1, 2), np.float32))
@@ -266,7 +267,7 @@ def test_an_update_that_fails_changes_none(filled):
         return MemoryEntryUpdate(importance=1.0).applied_to(entry, NOON)
 
     with pytest.raises(ZeroDivisionError):
-        filled.update_all(ALICE, by(RED), fails_at_the_second, now=NOON).result()
+        filled.write(UpdateAll(ALICE, by(RED), change=fails_at_the_second, now=NOON)).result()
     assert entries(filled) == before
     assert seq_of(filled) == seq
     assert filled.verify().problems == ()

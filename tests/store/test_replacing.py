@@ -388,7 +388,7 @@ def test_many_at_once_are_as_one_by_one(stores):
         for store, agent in ((many, "a"), (single, "b"))
     ]
     assert whole[0] == whole[1]
-    assert many.used_bytes("a") == many.used_bytes("b")
+    assert used_bytes(many, "a") == used_bytes(many, "b")
 
 
 @pytest.mark.parametrize("way", ["replace", "skip"])

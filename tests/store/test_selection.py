@@ -10,7 +10,7 @@ from mnemic.model import MemorySortOrder
 from mnemic.store.operations import SoftDeleteAll
 from mnemic.store.sql import lists
 from mnemic.store.sql.lists import FIRST_BATCH, MAX_BATCH, MAX_CHARACTERS, batches, selected
-from tests.store.contract import AGENT, added, matched, paged
+from tests.store.contract import AGENT, added, entries_by_id, matched, paged
 from tests.support.clock import MICROSECOND, NOON
 from tests.support.entries import numbered, uid
 
@@ -114,7 +114,7 @@ def test_an_error_of_the_decision_is_raised_and_the_store_goes_on(many, monkeypa
             matched(many, where=EVEN)
     assert matched(many, where=EVEN, limit=1) == [1498]
     added(many, "a", [numbered(5000)])
-    assert many.get(AGENT, [uid(5000)], now=NOON)
+    assert entries_by_id(many, AGENT, [uid(5000)], now=NOON)
 
 
 @pytest.mark.plain_text("lists of sealed entries are always decided")

@@ -11,6 +11,7 @@ from mnemic.model import Scope
 from mnemic.model.filter import All, parse_filter
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
+from mnemic.store.operations import SoftDelete
 from mnemic.store.vector_search import NearestRequest
 from tests.store.conftest import URLS, Places
 from tests.store.contract import ALICE, BOB, added
@@ -101,7 +102,7 @@ def test_filters_expiry_and_deletion_hold(searched):
             embedded(5, 1, 0.4, importance=0.9, expires_at=NOON + DAY),
         ],
     )
-    searched.soft_delete(ALICE, uid(4), NOON).result()
+    searched.write(SoftDelete(ALICE, uid(4), NOON)).result()
     assert found(searched, wanted(limit=9)) == {1, 2, 5}
     assert found(searched, wanted(limit=9, filters={"importance": {"gte": 0.5}})) == {2, 5}
 
@@ -160,7 +161,7 @@ def test_a_closed_store_says_so(searched):
 def test_rows_without_a_vector_of_a_model_are_named(searched):
     given = added(searched, "a", [embedded(1, 1, 0), numbered(2), numbered(3), numbered(4)])
     added(searched, "b", [numbered(5, agent_id="b")])
-    searched.soft_delete(EVERYBODY, uid(4), NOON).result()
+    searched.write(SoftDelete(EVERYBODY, uid(4), NOON)).result()
     first, *others, deleted = given.rows
     assert sorted(searched.rows_without_vectors("a", MODEL)) == others
     assert sorted(searched.rows_without_vectors("a", ("other", 2))) == [first, *others]

@@ -339,6 +339,6 @@ def test_a_moved_file_opens_without_its_folder(path, store, tmp_path):
     store.close()
     path.rename(tmp_path / "b.db")
     moved = SqliteStore(tmp_path / "b.db")
-    assert moved.count(EVERYONE, now=NOW) == 1
+    assert count_of(moved, EVERYONE, now=NOW) == 1
     assert saved(moved) == []
     moved.close()

@@ -145,7 +145,7 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
             dead.append(living.pop(entry_id))
             way = chosen.random()
             if way < 0.4:
-                calls.append(partial(store.delete, EVERYONE, entry_id))
+                calls.append(partial(store.write, Delete(EVERYONE, entry_id)))
             elif way < 0.7:
                 new = NewEntry(entry(number, chosen.choice(sizes), id=entry_id))
                 calls.append(partial(store.add, "a", [new], now=NOW, on_conflict="replace"))
