@@ -123,6 +123,7 @@ class StoredRows:
 
     def check_complete(self, state: State) -> None:
         """Do nothing: the server has checksums of its pages."""
+        del state
 
     def vectors(self, rows: Sequence[int]) -> tuple[list[int], NDArray[np.float32] | None]:
         """Return all vectors of rows that were given; zeros for a row with a broken one."""

@@ -93,7 +93,7 @@ class SqliteFile(OpenedSql):
 
     def _submit(
         self,
-        agent_id: str | None,  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - all share a file
+        agent_id: str | None,  # noqa: ARG002 - all share a file
         job: Job,
         finish: Finish = unchanged,
         *,
