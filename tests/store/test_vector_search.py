@@ -11,8 +11,7 @@ from mnemic.model import Scope
 from mnemic.model.filter import All, parse_filter
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
-from mnemic.store.operations import SoftDelete
-from mnemic.store.vector_search import NearestRequest
+from mnemic.store.operations import ActiveRows, Nearest, RowsWithoutVectors, SoftDelete
 from tests.store.conftest import URLS, Places
 from tests.store.contract import ALICE, BOB, added
 from tests.support.clock import DAY, NOON
@@ -46,7 +45,7 @@ def embedded(number, x, y, user_id="alice", **fields):
 
 
 def wanted(scope=ALICE, limit=2, filters=None, **options):
-    return NearestRequest(
+    return Nearest(
         scope=scope,
         filters=All(()) if filters is None else parse_filter(filters),
         vectors=vector(1, 0)[None],
@@ -59,7 +58,7 @@ def wanted(scope=ALICE, limit=2, filters=None, **options):
 
 def found(store, request=None):
     """Return the ids of the selected rows as whole numbers."""
-    selected = store.nearest(wanted() if request is None else request)
+    selected = store.read(wanted() if request is None else request)
     entries = selected.entries(EVERYBODY, [record[0] for record in selected.batch.records], NOON)
     assert set(selected.batch.embedded) == entries.keys()
     return {entry.id.int for entry in entries.values()}
@@ -69,8 +68,9 @@ def found(store, request=None):
 def test_a_store_that_does_not_search_says_so(store):
     added(store, "a", [embedded(1, 1, 0)])
     is_searching = store.searches_vectors
-    assert (store.nearest(wanted()) is not None) == is_searching
-    assert (store.active_rows(ALICE, MODEL) is not None) == is_searching
+    if is_searching:
+        assert store.read(wanted()) is not None
+        assert store.read(ActiveRows(ALICE, MODEL)) is not None
     assert store.create_vector_index("a") == is_searching
 
 
@@ -109,15 +109,15 @@ def test_filters_expiry_and_deletion_hold(searched):
 
 def test_what_the_store_cannot_tell_is_none(searched):
     added(searched, "a", [embedded(1, 1, 0)])
-    assert searched.nearest(wanted(filters={"content": {"contains": "memory"}})) is None
+    assert searched.read(wanted(filters={"content": {"contains": "memory"}})) is None
     added(searched, "a", [numbered(2, user_id="alice")])  # without a vector
-    assert searched.nearest(wanted()) is None
+    assert searched.read(wanted()) is None
 
 
 def test_all_active_rows_of_a_scope_come_with_their_vectors(searched):
     without = numbered(2, user_id="alice")
     added(searched, "a", [embedded(1, 1, 0), without, embedded(3, 0, 1, "bob")])
-    selected = searched.active_rows(ALICE, MODEL)
+    selected = searched.read(ActiveRows(ALICE, MODEL))
     rows = [record[0] for record in selected.batch.records]
     entries = selected.entries(ALICE, rows, NOON)
     assert [entry.id.int for entry in entries.values()] == [1, 2]
@@ -131,9 +131,9 @@ def test_an_approximate_index_is_built_once_and_used_beyond_the_exact_limit(sear
     added(searched, "a", [embedded(at, 1, at / 100) for at in range(1, 201)])
     assert searched.create_vector_index("a")
     assert searched.create_vector_index("a")
-    selected = searched.nearest(wanted(is_exact=False))
+    selected = searched.read(wanted(is_exact=False))
     assert selected.approximate
-    assert not searched.nearest(wanted()).approximate
+    assert not searched.read(wanted()).approximate
     added(searched, "a", [embedded(201, 1, 0)])
     assert 201 in found(searched, wanted(is_exact=False))
 
@@ -142,16 +142,16 @@ def test_a_deadline_holds(searched):
     added(searched, "a", [embedded(1, 1, 0)])
     past = time.monotonic() - 1
     with pytest.raises(DeadlineExceededError):
-        searched.nearest(wanted(), deadline=past)
+        searched.read(wanted(), deadline=past)
     with pytest.raises(DeadlineExceededError):
-        searched.active_rows(ALICE, MODEL, deadline=past)
+        searched.read(ActiveRows(ALICE, MODEL), deadline=past)
 
 
 def test_a_closed_store_says_so(searched):
     searched.close()
     for call in (
-        lambda: searched.nearest(wanted()),
-        lambda: searched.active_rows(ALICE, MODEL),
+        lambda: searched.read(wanted()),
+        lambda: searched.read(ActiveRows(ALICE, MODEL)),
         lambda: searched.create_vector_index("a"),
     ):
         with pytest.raises(StoreClosedError):
@@ -163,8 +163,8 @@ def test_rows_without_a_vector_of_a_model_are_named(searched):
     added(searched, "b", [numbered(5, agent_id="b")])
     searched.write(SoftDelete(EVERYBODY, uid(4), NOON)).result()
     first, *others, deleted = given.rows
-    assert sorted(searched.rows_without_vectors("a", MODEL)) == others
-    assert sorted(searched.rows_without_vectors("a", ("other", 2))) == [first, *others]
-    assert searched.rows_without_vectors("a", MODEL, [first, others[1], deleted]) == [others[1]]
+    assert sorted(searched.read(RowsWithoutVectors("a", MODEL))) == others
+    assert sorted(searched.read(RowsWithoutVectors("a", ("other", 2)))) == [first, *others]
+    assert searched.read(RowsWithoutVectors("a", MODEL, [first, others[1], deleted])) == [others[1]]
     with pytest.raises(DeadlineExceededError):
-        searched.rows_without_vectors("a", MODEL, deadline=time.monotonic() - 1)
+        searched.read(RowsWithoutVectors("a", MODEL), deadline=time.monotonic() - 1)

@@ -360,7 +360,7 @@ class NativeIndex:
     ) -> list[tuple[Any, int]]:
         """Return the distinct values of a field in the rows of a list, with their numbers of rows.
 
-        Limit and offset are those of the values; see `mnemic.store.base.Lists.distinct`.
+        Limit and offset are those of the values; see `mnemic.store.operations.DistinctValues`.
 
         Args:
             wanted: The list.

@@ -16,9 +16,15 @@ from mnemic.model.search import Search
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
-from mnemic.store.operations import BEFORE_EXPIRY, ChangedRows, EntryCount
-from mnemic.store.values import Model
-from mnemic.store.vector_search import NearestRequest, SelectedRows
+from mnemic.store.operations import (
+    BEFORE_EXPIRY,
+    ActiveRows,
+    ChangedRows,
+    EntryCount,
+    Nearest,
+    RowsWithoutVectors,
+)
+from mnemic.store.values import Model, SelectedRows
 from mnemic.threads.locks import InnerLock
 
 SMALL_AGENT: Final = 2_000
@@ -142,7 +148,7 @@ class DatabaseSearch(Part):
         is_exact = self._counts.of(scope, self._exact_limit) <= self._exact_limit
         if not is_exact and self._pending.has_any(model, search.deadline):
             return None  # no index of vectors has them
-        wanted = NearestRequest(
+        wanted = Nearest(
             scope=scope,
             filters=search.filters,
             vectors=vectors,
@@ -151,7 +157,7 @@ class DatabaseSearch(Part):
             now=now,
             is_exact=is_exact,
         )
-        found = self._store.nearest(wanted, deadline=search.deadline)
+        found = self._store.read(wanted, deadline=search.deadline)
         return None if found is None else self._indexed(found)
 
     def load_user(self, scope: Scope, search: Search) -> Selection | None:
@@ -160,11 +166,8 @@ class DatabaseSearch(Part):
             return None
         if search.uses_accesses:
             self._active.write_accesses()
-        rows = self._store.active_rows(
-            _user_scope(scope), self._active.model, deadline=search.deadline
-        )
-        if rows is None:
-            return None
+        wanted = ActiveRows(_user_scope(scope), self._active.model)
+        rows = self._store.read(wanted, deadline=search.deadline)
         selection = self._indexed(rows)
         return None if self._active.embeds and selection.ranked.unembedded() else selection
 
@@ -250,9 +253,8 @@ class _PendingRows:
         seq = self._store.known_position(self._agent_id).seq
         with self._lock:
             if self._known is None or self._known[0] != seq:
-                rows = self._store.rows_without_vectors(
-                    self._agent_id, model, self._suspects(), deadline=deadline
-                )
+                wanted = RowsWithoutVectors(self._agent_id, model, self._suspects())
+                rows = self._store.read(wanted, deadline=deadline)
                 self._known = seq, rows
             return bool(self._known[1])
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds
-from mnemic.store.base import Store
+from mnemic.store.contract import Store
 from mnemic.store.operations import AccessesSince, ChangedRows, EntriesById, EntriesByRow
 from mnemic.store.values import EntryRow, LogPosition
 from mnemic.threads.locks import InnerLock

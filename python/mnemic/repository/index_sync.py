@@ -28,7 +28,7 @@ from mnemic.repository.load_progress import LoadProgress, WatchedSink
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
-from mnemic.store.base import BatchSink
+from mnemic.store.contract import BatchSink
 from mnemic.store.operations import AccessesSince
 from mnemic.store.values import Model
 from mnemic.threads.background import Background

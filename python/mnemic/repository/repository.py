@@ -600,7 +600,7 @@ class Repository:
         await run_blocking(self._store.close)
 
     async def create_vector_index(self) -> bool:
-        """Build the approximate index of the store; see `VectorSearch.create_vector_index`."""
+        """Build the approximate index of the store; see `Store.create_vector_index`."""
         self.limits.require_storing()
         return await run_blocking(
             lambda: self._store.create_vector_index(self.agent_id), self._store

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.model.rows import Link, Record, RowBatch
-from mnemic.store.base import BatchSink
+from mnemic.store.contract import BatchSink
 
 MAX_CHANGES = 100_000
 """Number of last changes of an agent that a store keeps, at least."""

@@ -11,7 +11,7 @@ from mnemic.store.url import path_of
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
     from mnemic.model.results import SchemaVersions
-    from mnemic.store.base import Store
+    from mnemic.store.contract import Store
 
 _POSTGRES = ("postgresql://", "postgres://")
 

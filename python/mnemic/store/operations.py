@@ -32,7 +32,9 @@ from mnemic.store.values import (
     EntryVectors,
     LinkEnd,
     LogPosition,
+    Model,
     OwnedId,
+    SelectedRows,
     StoredAgent,
     StoredEntry,
     StoredLink,
@@ -46,7 +48,27 @@ BEFORE_EXPIRY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Read(Struct, Generic[Result], frozen=True):
-    """A read; the type of its result stands in the brackets of its base."""
+    """A read of one committed state; the type of its result stands in the brackets of its base.
+
+    Scopes:
+        An entry outside the scope does not exist for the operation. Deleted, expired, archived and
+        superseded entries are not found unless it says otherwise.
+
+    Ids:
+        Ids are unique within agent and user. A row is a positive integer that names one entry of
+        the store and is never used again. A lookup by id with a scope of all users raises
+        AmbiguousIdError if several users have the id.
+
+    Order:
+        Lists have a total order, given by each operation.
+
+    Expiry:
+        Time is an argument. An entry expires without a change being written.
+
+    Deadlines:
+        A read with a `deadline`, in seconds of `time.monotonic()`, raises DeadlineExceededError
+        once it has passed, also in the midst of its work. None is no limit.
+    """
 
     @property
     def agent_id(self) -> str:
@@ -72,7 +94,34 @@ class AgentRead(Read[Result], frozen=True):
 
 
 class Write(Struct, Generic[Result], frozen=True):
-    """A write; the type of the result of its Future stands in the brackets of its base."""
+    """A write; the type of its result stands in the brackets of its base.
+
+    What is said of scopes, ids and time for a `Read` holds for it, too.
+
+    Atomicity and durability:
+        A write happens completely or not at all. Its Future has a result only once the write
+        survives a power cut; a failed write leaves nothing behind. Several writes may share one
+        transaction (group commit); each has its own result, and a failed or cancelled one does
+        not undo the others. A write sees all writes whose Future was done when it was handed in.
+
+    Change numbers:
+        Every write that changes an entry appends to the agent's numbered changes in the same
+        transaction: 1, 2, 3, without gaps, in the order of the commits. A store may drop old
+        changes; `rows_since` and `ChangedRows` then say so. Changes of other processes are visible
+        to the next read; `known_position` is that of the last one that asked.
+
+    Futures:
+        A Future's `result`, `exception` and callbacks may be used from any thread, also from one
+        whose event loop is blocked by the wait. `concurrent.futures.wait` calls none of them, and
+        must not block the event loop of the write. Callbacks run in a thread of the store or in the
+        calling one, and must be short. Errors of the arguments and of a closed or read-only store
+        are raised by the call itself, all others by the Future. `close` finishes the writes handed
+        in before it.
+
+    Cancellation:
+        A Future can be cancelled until its write begins, and then the write does not happen.
+        Later `cancel` returns False and the write goes on.
+    """
 
     @property
     def agent_id(self) -> str:
@@ -324,6 +373,43 @@ class AccessesSince(AgentRead[AccessedRows], frozen=True):
     """
 
     accesses: int
+
+
+class Nearest(ScopeRead[SelectedRows | None], frozen=True):
+    """The active memories of a scope among which the most similar ones to a query are.
+
+    All that tie with the last one are among them. The store selects, and the core ranks: scores and
+    ties are those of an index of all memories. None if the store does not know them: the filter is
+    beyond it, a memory of the scope has no vector, or too many are not similar at all.
+
+    Attributes:
+        filters: Only memories that match; None is all.
+        vectors: float32, shape (m, dim): the best match of any of them counts.
+        model: Model of the memories' vectors.
+        limit: Number of memories, at least 1.
+        now: Microseconds since 1970 in UTC; memories that expired before are left out.
+        is_exact: Whether every memory is compared; else an approximate index may choose some.
+    """
+
+    filters: Expression | None
+    vectors: Float32Array
+    model: Model
+    limit: int
+    now: int
+    is_exact: bool = True
+
+
+class ActiveRows(ScopeRead[SelectedRows], frozen=True):
+    """All active rows of a scope, expired ones included, with vectors of a model and links."""
+
+    model: Model | None
+
+
+class RowsWithoutVectors(AgentRead[list[int]], frozen=True):
+    """The active rows of an agent, or those of some rows, without a vector of a model."""
+
+    model: Model
+    among: Sequence[int] | None = None
 
 
 class SoftDelete(ScopeWrite[bool | None], frozen=True):

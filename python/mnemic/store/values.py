@@ -1,6 +1,7 @@
 """Values that a store takes and gives: positions in its logs, pages, stored entries, links."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -209,6 +210,20 @@ class WriteResult(NamedTuple):
     replaced: Mapping[int, ReplacedEntry]
     evicted: Sequence[UUID] = ()
     removed: Sequence[UUID] = ()
+
+
+class SelectedRows(NamedTuple):
+    """Rows that a store selected for a search, as of one moment.
+
+    Attributes:
+        batch: The rows with their vectors.
+        entries: Returns the active memories of some of these rows that a scope has, at a time.
+        approximate: Whether an approximate index chose them.
+    """
+
+    batch: RowBatch
+    entries: Callable[[Scope, Sequence[int], datetime], dict[int, MemoryEntry]]
+    approximate: bool = False
 
 
 class ReembeddingProgress(NamedTuple):

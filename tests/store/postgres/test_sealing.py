@@ -6,6 +6,7 @@ import sys
 import threading
 from base64 import b64encode
 
+import msgspec
 import numpy as np
 import psycopg
 import pytest
@@ -26,13 +27,16 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
 from mnemic.store.operations import (
+    ActiveRows,
     Delete,
     DeleteAll,
     EndRotation,
     EntriesByRow,
     EntryPage,
     ForgetAgent,
+    Nearest,
     Reseal,
+    RowsWithoutVectors,
     ScopeStatistics,
     SetExpiry,
     StoredEntries,
@@ -47,7 +51,6 @@ from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.migrating import migrate
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import target_of
-from mnemic.store.vector_search import NearestRequest
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -181,8 +184,8 @@ def update(store, number, scope=AGENT, **fields):
 def nearest(store, filters=None, *, is_exact=True):
     expression = None if filters is None else parse_filter(filters)
     vectors = np.array([VECTOR], np.float32)
-    wanted = NearestRequest(EVERYONE, expression, vectors, MODEL, 5, to_microseconds(NOON))
-    return store.nearest(wanted._replace(is_exact=is_exact))
+    wanted = Nearest(EVERYONE, expression, vectors, MODEL, 5, to_microseconds(NOON))
+    return store.read(msgspec.structs.replace(wanted, is_exact=is_exact))
 
 
 def indexed(store, **options):
@@ -254,12 +257,12 @@ def test_vectors_that_come_later_are_sealed(opening):
     store = opening()
     added(store, "a", [numbered(1, sensitive=True)])
     rows = rows_of(store)
-    assert store.rows_without_vectors("a", MODEL) == [rows[1]]
+    assert store.read(RowsWithoutVectors("a", MODEL)) == [rows[1]]
     vectors = np.array([VECTOR, VECTOR], np.float32)
     store.add_embeddings("a", "m", {rows[1]: "memory 1"}, [vectors]).result()
     assert shown(bytes_of(opening.url)) == set()
     assert store.read(VectorsOfRow("a", rows[1], "m")).tolist() == vectors.tolist()
-    assert store.rows_without_vectors("a", MODEL) == []
+    assert store.read(RowsWithoutVectors("a", MODEL)) == []
     assert model_of(store, "a") == MODEL
 
 
@@ -429,7 +432,7 @@ def test_without_a_key_sealed_memories_are_not_there(two, opening):
         batch = rows_since(plain, since)
         assert {record[0] for record in batch.records} == {rows[3]}
         assert set(batch.embedded) == {rows[3]}
-    assert plain.rows_without_vectors("a", ("other", 2)) == [rows[3]]
+    assert plain.read(RowsWithoutVectors("a", ("other", 2))) == [rows[3]]
     assert contents_of(plain, "a", list(rows.values())).keys() == {rows[3]}
     assert (
         len(plain.read(StoredEntries(EVERYONE, 0, 9, now=NOON, include_deleted=True, model="m")))
@@ -853,7 +856,7 @@ def test_the_database_selects_nothing_where_it_cannot_compare_sealed_vectors(two
 
 
 def test_rows_of_a_scope_come_with_the_vectors_of_sealed_ones(two):
-    selected = two.active_rows(EVERYONE, MODEL)
+    selected = two.read(ActiveRows(EVERYONE, MODEL))
     rows = rows_of(two)
     assert set(selected.batch.embedded) == set(rows.values())
     entries = selected.entries(EVERYONE, list(rows.values()), NOON)

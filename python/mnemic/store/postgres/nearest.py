@@ -1,6 +1,7 @@
 """Search by vectors in the database: exact, or by an HNSW index where there is one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -11,22 +12,22 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import All
 from mnemic.model.rows import RowBatch
 from mnemic.store.changes import CollectedBatch
+from mnemic.store.operations import ActiveRows, Nearest, RowsWithoutVectors
 from mnemic.store.postgres.change_log import StoredRows
 from mnemic.store.postgres.dialect import POSTGRES
-from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, HAS_NO_VECTOR, ROW
 from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.change_log import all_rows, model_in_use
+from mnemic.store.sql.change_log import all_rows
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, IS_ACTIVE, visible, visible_in
 from mnemic.store.sql.filters import narrowed
 from mnemic.store.sql.lists import has_sealed
+from mnemic.store.sql.opened import Reading
 from mnemic.store.sql.session import Condition
-from mnemic.store.values import Model
-from mnemic.store.vector_search import NearestRequest, SelectedRows
+from mnemic.store.values import SelectedRows
 
 _SPARE: Final = 16
 """Rows read beyond the limit: they show that none of the rest ties with the last one."""
@@ -50,70 +51,44 @@ class _Row(NamedTuple):
     columns: Columns
 
 
-class PostgresVectorSearch(OpenedDatabase):
-    """Selects memories for a search; see `VectorSearch`."""
-
-    searches_vectors = True
-
-    def nearest(
-        self, wanted: NearestRequest, *, deadline: float | None = None
-    ) -> SelectedRows | None:
-        """Return memories among which the most similar ones are; see `VectorSearch.nearest`."""
-        if wanted.model[1] > MAX_DIMENSIONS:
-            return None
-        found = self._read(
-            wanted.scope.agent_id,
-            lambda on: _nearest_or_none(on, self._codec, wanted),
-            deadline=deadline,
-            one_moment=not wanted.is_exact,
-        )
-        if found is not None and not (wanted.is_exact or found.approximate):
-            indexes = self._usable().vector_indexes
-            if not self._database.connections.is_read_only:
-                indexes.build_later(wanted.scope.agent_id, wanted.model)
-        return found
-
-    def active_rows(
-        self, scope: Scope, model: Model | None, *, deadline: float | None = None
-    ) -> SelectedRows | None:
-        """Return all active rows of a scope with vectors and links."""
-
-        def work(on: Session) -> SelectedRows:
-            rows: list[Columns] = []
-            reader = StoredRows(on, self._codec, scope.agent_id, model)
-            batch = all_rows(on, reader, scope, CollectedBatch(), hold=rows.extend)
-            return SelectedRows(batch, _entries_among(self._codec, rows))
-
-        return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
-
-    def rows_without_vectors(
-        self,
-        agent_id: str,
-        model: Model,
-        among: Sequence[int] | None = None,
-        *,
-        deadline: float | None = None,
-    ) -> list[int]:
-        """Return the active rows, of an agent or among some, without a vector of a model."""
-        some, values = ("", []) if among is None else (f"AND {AMONG}", [list(among)])
-        sql = (
-            f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} "
-            f"AND {visible(self._codec)} {some} AND {HAS_NO_VECTOR}"
-        )
-        bound = (agent_id, *values, agent_id, model[0], agent_id, model[0])
-        found = self._read(agent_id, lambda on: on.fetch(sql, bound), deadline=deadline)
-        return [row for (row,) in found]
-
-    def create_vector_index(self, agent_id: str) -> bool:
-        """Build the approximate index of an agent's vectors; return whether there is one now."""
-        model = self._read(agent_id, lambda on: model_in_use(on, agent_id))
-        return model is not None and self._writable().vector_indexes.build(agent_id, model)
+def nearest(on: Session, codec: RowCodec, wanted: Nearest) -> SelectedRows | None:
+    """Return memories among which the most similar ones are."""
+    if wanted.model[1] > MAX_DIMENSIONS:
+        return None
+    with nullcontext() if wanted.is_exact else on.one_moment():
+        return _nearest_or_none(on, codec, wanted)
 
 
-def _nearest_or_none(
-    session: Session, codec: RowCodec, wanted: NearestRequest
-) -> SelectedRows | None:
-    """Return rows among which the most similar are; see `VectorSearch.nearest`."""
+def active_rows(on: Session, codec: RowCodec, wanted: ActiveRows) -> SelectedRows:
+    """Return all active rows of a scope with vectors and links."""
+    rows: list[Columns] = []
+    reader = StoredRows(on, codec, wanted.agent_id, wanted.model)
+    batch = all_rows(on, reader, wanted.scope, CollectedBatch(), hold=rows.extend)
+    return SelectedRows(batch, _entries_among(codec, rows))
+
+
+def rows_without_vectors(on: Session, codec: RowCodec, wanted: RowsWithoutVectors) -> list[int]:
+    """Return the active rows, of an agent or among some, without a vector of a model."""
+    agent_id, model = wanted.agent_id, wanted.model[0]
+    some, values = ("", []) if wanted.among is None else (f"AND {AMONG}", [list(wanted.among)])
+    sql = (
+        f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} "
+        f"AND {visible(codec)} {some} AND {HAS_NO_VECTOR}"
+    )
+    found = on.fetch(sql, (agent_id, *values, agent_id, model, agent_id, model))
+    return [row for (row,) in found]
+
+
+VECTOR_READS: Final[Mapping[type, Reading]] = {
+    ActiveRows: Reading(active_rows, one_moment=True),
+    Nearest: Reading(nearest),
+    RowsWithoutVectors: Reading(rows_without_vectors),
+}
+"""The reads of a store that searches vectors itself."""
+
+
+def _nearest_or_none(session: Session, codec: RowCodec, wanted: Nearest) -> SelectedRows | None:
+    """Return rows among which the most similar are; see `nearest`."""
     selected = _selected(codec, wanted)
     if selected is None or has_sealed(session, codec, selected):
         return None
@@ -142,7 +117,7 @@ def _entries_among(
     return entries
 
 
-def _selected(codec: RowCodec, wanted: NearestRequest) -> Condition | None:
+def _selected(codec: RowCodec, wanted: Nearest) -> Condition | None:
     """Return the condition of the rows to compare; None if it would hold for too many."""
     expression = All(()) if wanted.filters is None else wanted.filters
     narrow = narrowed(POSTGRES, expression, seals=codec.seals)
@@ -152,9 +127,7 @@ def _selected(codec: RowCodec, wanted: NearestRequest) -> Condition | None:
     return f"{where} AND {IS_ACTIVE} AND {narrow.sql}", [*values, wanted.now, *narrow.values]
 
 
-def _by_distance(
-    session: Session, wanted: NearestRequest, selected: Condition
-) -> list[_Row] | None:
+def _by_distance(session: Session, wanted: Nearest, selected: Condition) -> list[_Row] | None:
     """Return the nearest rows by comparing all; None if one lacks a vector or too many tie."""
     found = _nearest(session, wanted, selected, wanted.limit + _SPARE)
     if found and found[0].distance is None:
@@ -194,7 +167,7 @@ _WITH_COLUMNS: Final = (
 
 def _nearest(
     session: Session,
-    wanted: NearestRequest,
+    wanted: Nearest,
     selected: Condition,
     limit: int,
     farthest: float | None = None,
@@ -216,7 +189,7 @@ def _nearest(
 
 
 def _with_columns(
-    session: Session, wanted: NearestRequest, rows: str, values: Sequence[Any]
+    session: Session, wanted: Nearest, rows: str, values: Sequence[Any]
 ) -> list[_Row]:
     """Return rows, a statement for their numbers and distances, with columns and vectors."""
     agent_id = wanted.scope.agent_id
@@ -226,7 +199,7 @@ def _with_columns(
 
 
 def _by_index(
-    session: Session, wanted: NearestRequest, selected: Condition, index: VectorIndex
+    session: Session, wanted: Nearest, selected: Condition, index: VectorIndex
 ) -> list[_Row] | None:
     """Return the rows that an index takes for the nearest; None if it found too few."""
     enough = max(_MIN_CANDIDATES, _CANDIDATES_PER_HIT * wanted.limit)

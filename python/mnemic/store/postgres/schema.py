@@ -145,7 +145,7 @@ DROP SEQUENCE mnemic.agent_memory_rows;
 
 _FIRST_OBSTACLE: Final = "SELECT 'there are memories' FROM mnemic.agent_memory_entries LIMIT 1"
 
-# `is_companion` marks shadow vectors; see `mnemic.store.base.Reembedding`.
+# `is_companion` marks shadow vectors; see `mnemic.store.contract.Reembedding`.
 _SECOND: Final = f"""
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE TABLE mnemic.agent_memory_embeddings (

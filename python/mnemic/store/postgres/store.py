@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -15,16 +16,16 @@ from mnemic.model import (
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
+from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
-from mnemic.store.operations import EntriesByRow, PositionAndRevision, Read
+from mnemic.store.operations import AgentFacts, EntriesByRow, Nearest, PositionAndRevision, Read
 from mnemic.store.postgres import (
     verification,
 )
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
-from mnemic.store.postgres.nearest import PostgresVectorSearch
+from mnemic.store.postgres.nearest import VECTOR_READS
 from mnemic.store.postgres.reembedding import PostgresReembedding
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
@@ -52,7 +53,6 @@ _UNKNOWN: bool | None = None
 
 class PostgresStore(
     SqlAdditions,
-    PostgresVectorSearch,
     PostgresReembedding,
     SqlSealing,
     NoSnapshots,
@@ -82,7 +82,8 @@ class PostgresStore(
     """
 
     is_remote = True
-    _reads = READS
+    searches_vectors = True
+    _reads = MappingProxyType({**READS, **VECTOR_READS})
     _writes = WRITES
 
     def __init__(
@@ -159,9 +160,13 @@ class PostgresStore(
         return found
 
     def _take_in(self, wanted: Read[Any], found: Any) -> None:
-        """Take in an agent's position, where a read has found it."""
+        """Take in an agent's position, where a read has found it, and that it lacks an index."""
         if isinstance(wanted, PositionAndRevision):
             self._database.positions.advance({wanted.agent_id: found[0]})
+        elif isinstance(wanted, Nearest) and found is not None:
+            may_build = not self._database.connections.is_read_only
+            if may_build and not (wanted.is_exact or found.approximate):
+                self._database.vector_indexes.build_later(wanted.agent_id, wanted.model)
 
     def _held(self, wanted: Read[Any], deadline: float | None) -> Any:
         """Return active rows that are held for searches; None where some are not, or for others."""
@@ -214,6 +219,11 @@ class PostgresStore(
             return []
         known = set(map(sealed_prefix, self._codec.keyring.keys(agent_id).sealers))
         return [row[0] for row in sealed if row[_CONTENT][:PREFIX] not in known]
+
+    def create_vector_index(self, agent_id: str) -> bool:
+        """Build the approximate index of an agent's vectors; return whether there is one now."""
+        model = self.read(AgentFacts(agent_id)).model
+        return model is not None and self._writable().vector_indexes.build(agent_id, model)
 
     def cached_bytes(self, agent_id: str) -> int:
         """Return the bytes of an agent's rows that are cached for searches; 0 if they are not."""

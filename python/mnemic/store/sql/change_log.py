@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from mnemic.model import LinkType, Scope
 from mnemic.model.rows import Link, RowBatch, State
-from mnemic.store.base import BatchSink
 from mnemic.store.changes import (
     Change,
     CollectedBatch,
@@ -15,6 +14,7 @@ from mnemic.store.changes import (
     last_dropped,
     totals_by_user,
 )
+from mnemic.store.contract import BatchSink
 from mnemic.store.embedding_model import check_model
 from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota

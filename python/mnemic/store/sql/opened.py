@@ -24,7 +24,7 @@ class Reading(NamedTuple):
         one_moment: Whether it takes several statements, which must see the same state.
     """
 
-    carry_out: Callable[[SqlSession, RowCodec, Any], Any]
+    carry_out: Callable[[Any, RowCodec, Any], Any]
     one_moment: bool = False
 
 

@@ -17,8 +17,8 @@ from mnemic.model import (
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
+from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import AccessFlush, write_accesses
@@ -43,7 +43,6 @@ from mnemic.store.values import (
     LogPosition,
     Model,
 )
-from mnemic.store.vector_search import NoVectorSearch
 
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
@@ -53,7 +52,6 @@ class SqliteStore(
     SqlAdditions,
     SqliteReembedding,
     SqlSealing,
-    NoVectorSearch,
 ):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 
@@ -77,6 +75,7 @@ class SqliteStore(
     """
 
     is_remote = False
+    searches_vectors = False
     _reads = READS
     _writes = WRITES
 
@@ -106,6 +105,10 @@ class SqliteStore(
     def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - of none
         """Return None: every read sees all commits."""
         return None
+
+    def create_vector_index(self, agent_id: str) -> bool:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - of none
+        """Return False: every search loads the index of its agent."""
+        return False
 
     def cached_bytes(self, agent_id: str) -> int:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none are
         """Return 0: rows are read from the file."""

@@ -31,7 +31,6 @@ from mnemic.store.values import (
     Selection,
     WriteResult,
 )
-from mnemic.store.vector_search import VectorSearch
 
 Result = TypeVar("Result")
 
@@ -279,74 +278,22 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(
-    Additions,
-    Reembedding,
-    Sealing,
-    VectorSearch,
-    Snapshots,
-    Protocol,
-):
+class Store(Additions, Reembedding, Sealing, Snapshots, Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
-    Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
-    implementer keeps these promises; `tests/store` checks them on any store that a URL opens.
+    What is read and written are operations, each a record of `mnemic.store.operations`; their
+    promises stand there. `tests/store` checks them on any store that a URL opens.
 
-    Scopes:
-        Every method applies its scope: an entry outside the scope does not exist for the call.
-        Deleted, expired, archived and superseded entries are not found unless a method says
-        otherwise.
-
-    Ids:
-        Ids are unique within agent and user. A row is a positive integer that names one entry of
-        the store and is never used again. A lookup by id with a scope of all users raises
-        AmbiguousIdError if several users have the id.
-
-    Order:
-        Lists have a total order, given by each method. Entries of one `add` get ascending rows in
-        the given order.
-
-    Atomicity and durability:
-        A write happens completely or not at all. Its Future has a result only once the write
-        survives a power cut; a failed write leaves nothing behind. Several writes may share one
-        transaction (group commit); each has its own result, and a failed or cancelled one does
-        not undo the others. A write sees all writes whose Future was done when it was handed in.
-
-    Change numbers:
-        Every write that changes an entry appends to the agent's numbered changes in the same
-        transaction: 1, 2, 3, without gaps, in the order of the commits. A store may drop old
-        changes; `rows_since` and `changed_rows_since` then say so. Changes of other processes are
-        visible to the next read; `known_position` is that of the last one that asked.
+    Threads:
+        Every method may be called from any thread, and by several at once. Reads run in the
+        calling thread. Called in a thread that runs an event loop, a write never blocks it;
+        elsewhere the store may carry it out in the calling thread and return a finished Future.
+        Long maintenance (`verify`, `backup`, `close`) blocks.
 
     Accesses:
         Accesses are no changes. `touch` collects them in memory and never waits; they are written
         with later writes, after about a second, or by `write_accesses` and `close`. A crash may
         lose those of the last second.
-
-    Expiry:
-        Time is an argument of each method. An entry expires without a change being written.
-
-    Threads:
-        Every method may be called from any thread, and by several at once. Reads run in the
-        calling thread and see one committed state each. Called in a thread that runs an event
-        loop, a write never blocks it; elsewhere the store may carry it out in the calling thread
-        and return a finished Future. Long maintenance (`verify`, `backup`, `close`) blocks.
-
-    Futures:
-        A Future's `result`, `exception` and callbacks may be used from any thread, also from one
-        whose event loop is blocked by the wait. `concurrent.futures.wait` calls none of them, and
-        must not block the event loop of the write. Callbacks run in a thread of the store or in the
-        calling one, and must be short. Errors of the arguments and of a closed or read-only store
-        are raised by the call itself, all others by the Future. `close` finishes the writes handed
-        in before it.
-
-    Cancellation:
-        A Future can be cancelled until its write begins, and then the write does not happen.
-        Later `cancel` returns False and the write goes on.
-
-    Deadlines:
-        A read with a `deadline`, in seconds of `time.monotonic()`, raises DeadlineExceededError
-        once it has passed, also in the midst of its work. None is no limit.
 
     Raises:
         StoreClosedError: By every method after `close`.
@@ -354,16 +301,19 @@ class Store(
         StoreError: By any method; its subclasses name the problem with the file or the disk.
     """
 
+    is_remote: bool
+    """Whether each read is a round trip to a server, and rows are held here for searches."""
+
+    searches_vectors: bool
+    """Whether it carries out `Nearest`, `ActiveRows` and `RowsWithoutVectors`."""
+
     def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
-        """Carry out a read."""
+        """Carry out a read; see `mnemic.store.operations.Read`."""
         ...
 
     def write(self, wanted: Write[Result]) -> Future[Result]:
-        """Hand in a write."""
+        """Hand in a write; see `mnemic.store.operations.Write`."""
         ...
-
-    is_remote: bool
-    """Whether each read is a round trip to a server, and rows are held here for searches."""
 
     def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:
         """Since when changes of other processes may be missing in reads; None while none can be.
@@ -524,6 +474,15 @@ class Store(
 
         Raises:
             StoreFileError: If the target exists or cannot be written.
+        """
+        ...
+
+    def create_vector_index(self, agent_id: str) -> bool:
+        """Build the approximate index of an agent's vectors, and wait for it.
+
+        Returns:
+            Whether there is one now; False if the store has no such indexes, or none for vectors
+            as long as these.
         """
         ...
 
