@@ -833,8 +833,8 @@ def test_a_rotation_needs_encryption(opening):
     for call in (
         lambda store: store.begin_rotation("a", Encryption(KEY)),
         lambda store: store.sealed_under_other_keys("a"),
-        lambda store: store.write(Reseal("a", 0, 10)),
-        lambda store: store.write(EndRotation("a")),
+        lambda store: store.write(Reseal("a", 0, 10)).result(),
+        lambda store: store.write(EndRotation("a")).result(),
     ):
         with pytest.raises(InvalidArgumentError, match="without encryption"):
             call(opening(None))
