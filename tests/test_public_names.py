@@ -96,6 +96,7 @@ def test_every_result_is_public():
     internal = {
         "AddOptions",
         "AsyncRetrievalStats",
+        "EntryPage",
         "RankedPage",
         "SqlUsage",
         "Usage",

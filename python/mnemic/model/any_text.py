@@ -4,10 +4,12 @@ from hashlib import sha1
 from uuid import UUID
 
 from mnemic.model.validation import MAX_QUERY_LENGTH, of_kind
+from mnemic.reporting.near_names import checks_arguments
 
 _NO_CHARACTER = "\ufffd"
 
 
+@checks_arguments
 def storable_text(text: str) -> str:
     """Return a text without what memories refuse: NUL becomes a space, half a character U+FFFD.
 
@@ -26,6 +28,7 @@ def storable_text(text: str) -> str:
     return without_nul.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+@checks_arguments
 def query_text(message: str) -> str:
     """Return what to search for: of a long message the beginning, of a blank one "".
 
@@ -42,6 +45,7 @@ def query_text(message: str) -> str:
     return asked[:MAX_QUERY_LENGTH].rstrip()
 
 
+@checks_arguments
 def named_id(namespace: UUID, name: str) -> UUID:
     """Return the id of a memory that has a name elsewhere: as `uuid.uuid5`, of any text.
 

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from mnemic.errors import InvalidArgumentError, MissingExtraError
+from mnemic.model import SchemaVersions
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.store.url import path_of
 
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
-    from mnemic.model.results import SchemaVersions
     from mnemic.store.contract import Store
 
 _POSTGRES = ("postgresql://", "postgres://")
@@ -65,9 +66,10 @@ def open_store(
     return SqliteStore(url, read_only=read_only, encryption=encryption)
 
 
+@checks_arguments
 def migrate(
     url: str | os.PathLike[str], version: int | None = None, *, dry_run: bool = False
-) -> "SchemaVersions":
+) -> SchemaVersions:
     """Bring the tables of a memory to another version, up or down.
 
     Opening a memory brings its tables up to date by itself. Going down is for a program with an

@@ -77,7 +77,7 @@ class AsyncDocumentVerbs(ScopedBase):
 
         stored = await self._repository.lister.in_any_state(scope, expression)
         parts = await run_blocking(lambda: _parts(text, new_part, stored), self._repository)
-        return await self._repository.add(
+        added = await self._repository.add(
             parts,
             on_conflict="replace",
             on_embed_error=on_embed_error,
@@ -85,6 +85,9 @@ class AsyncDocumentVerbs(ScopedBase):
             may_repeat=True,
             instead_of=Selection(scope, Criteria(None, expression)),
         )
+        if not {old.id for old in stored} <= {new.id for new in added}:
+            await self._repository.deleter.erase_pending()
+        return added
 
     async def delete_document(
         self,
