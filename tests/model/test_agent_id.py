@@ -11,6 +11,7 @@ from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever
 from mnemic.errors import InvalidEntryError
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import Add
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -106,7 +107,7 @@ def stored_as(path, *spellings):
     store = SqliteStore(path)
     for spelling in spellings:
         new = NewEntry(entry(f"of {spelling}", agent_id=spelling))
-        store.add(spelling, [new], now=NOON).result()
+        store.write(Add(spelling, [new], now=NOON)).result()
     store.close()
 
 

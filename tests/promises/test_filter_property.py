@@ -26,6 +26,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.ranking import MOST_IMPORTANT, NEWEST
 from mnemic.model.rows import RowBatch
 from mnemic.store import open_store
+from mnemic.store.operations import Add
 from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.store import SqliteStore
@@ -86,7 +87,7 @@ class Kept:
         """Store the memories for an agent of their own; return its name."""
         agent = f"agent {next(self.numbers)}"
         owned = [NewEntry(msgspec.structs.replace(entry, agent_id=agent)) for entry in memories]
-        self.store.add(agent, owned, now=NOON, is_import=True).result()
+        self.store.write(Add(agent, owned, now=NOON, is_import=True)).result()
         return agent
 
     def judge(self, agent, given_filter):

@@ -14,7 +14,7 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryFilter, MemorySortOrder, Ranking, Recency, RecencyCurve, Weights
 from mnemic.model.new_entry import NewEntry
 from mnemic.repository.access_buffer import MAX_BUFFERED, _merged
-from mnemic.store.operations import AccessesSince
+from mnemic.store.operations import AccessesSince, Add
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
@@ -352,7 +352,7 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         new = entry("tea", agent_id=memory.agent_id)
         embedding = repository._models.embedder.embed([new.content])[0]
         new = NewEntry(new.with_embedding(embedding, repository._models.embedder.model))
-        stored = store.add(memory.agent_id, [new], now=NOON).result()
+        stored = store.write(Add(memory.agent_id, [new], now=NOON)).result()
         store.touch(memory.agent_id, stored.rows, NOON)
         store.write_accesses().result()
         sync._pull_accesses()

@@ -16,6 +16,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.records.numbered import NumberedEnum
 from mnemic.store.operations import (
     BEFORE_EXPIRY,
+    Add,
     AddLinks,
     AgentFacts,
     EntriesById,
@@ -31,7 +32,7 @@ from mnemic.store.operations import (
     Update,
     UsedBytes,
 )
-from mnemic.store.quota import Quotas
+from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas
 from mnemic.store.values import StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -69,8 +70,16 @@ def link_of(from_number, to_number, kind=LinkType.RELATED, strength=0.5, created
 
 
 def adding(store, agent, entries, keys=None, now=NOON, **rules):
+    """Hand in new entries; their quotas stand among the rules."""
     new = map(NewEntry, map(store.marked, entries), keys or [None] * len(entries))
-    return store.add(agent, list(new), now=now, **rules)
+    quotas = quotas_of(rules)
+    return store.write(Add(agent, list(new), now, quotas, **rules))
+
+
+def quotas_of(rules):
+    """Take quotas out of the rules of a write."""
+    limits = rules.pop("entry_limits", NO_ENTRY_LIMITS)
+    return Quotas(rules.pop("quota", None), rules.pop("user_quota", None), limits)
 
 
 def added(store, agent, entries, keys=None, **rules):

@@ -8,6 +8,7 @@ import pytest
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.change_listeners import ChangeListeners
 from mnemic.store.operations import (
+    Add,
     Delete,
     DeleteAll,
     Link,
@@ -111,7 +112,7 @@ def test_listeners_are_notified_after_the_commit_and_before_the_write_is_done(st
     store.watch(reader.receive)
 
     async def write():  # in an event loop the future is there before the write
-        futures.append(store.add("a", [NewEntry(numbered(1))], now=NOON))
+        futures.append(store.write(Add("a", [NewEntry(numbered(1))], now=NOON)))
         await asyncio.wrap_future(futures[0])
 
     futures = []

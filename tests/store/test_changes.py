@@ -14,6 +14,8 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import (
+    Add,
+    AddEmbeddings,
     AgentFacts,
     ChangedRows,
     Delete,
@@ -70,7 +72,7 @@ def given_vectors(store, contents, vectors, agent="a", model="m"):
     rows = rows_of(store)
     given = {rows.get(number, 999): content for number, content in contents.items()}
     parts = [np.array([vector], dtype=np.float32) for vector in vectors]
-    store.add_embeddings(agent, model, given, parts).result()
+    store.write(AddEmbeddings(agent, model, given, parts)).result()
 
 
 def vectors_of(store):
@@ -84,7 +86,7 @@ def vectors_of(store):
 def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
     new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(numbered(2))]
-    store.add("a", new, now=NOON).result()
+    store.write(Add("a", new, now=NOON)).result()
     assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == [
         [1, 0],
         *more.tolist(),
@@ -101,7 +103,7 @@ def test_vectors_are_read_by_user_and_id_in_any_state(store):
         NewEntry(numbered(2)),
         NewEntry(embedded(3)),
     ]
-    store.add("a", new, now=NOON).result()
+    store.write(Add("a", new, now=NOON)).result()
     store.write(SoftDelete(Scope("a"), uid(3), NOON)).result()
     wanted = {("a", uid(1)), ("b", uid(1)), (None, uid(1)), (None, uid(2)), (None, uid(3))}
     found = store.read(VectorsById("a", wanted, "m"))
@@ -153,7 +155,7 @@ def test_a_content_that_is_back_with_other_vectors_is_read_with_them(store, way)
         own = np.array([vector], dtype=np.float32)
         new = msgspec.structs.replace(first, content=content, embedding=own[0])
         if way == "add":
-            store.add("a", [NewEntry(new)], now=NOON, on_conflict="replace").result()
+            store.write(Add("a", [NewEntry(new)], now=NOON, on_conflict="replace")).result()
         else:
             given = {"now": NOON, "replace_vectors": True}
             change = MemoryEntryUpdate(content=content)

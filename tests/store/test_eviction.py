@@ -40,6 +40,7 @@ from tests.store.contract import (
     link_of,
     numbers,
     one,
+    quotas_of,
     rows_of,
     seq_of,
     settled,
@@ -79,14 +80,9 @@ def updated(store, number, content, scope=ALICE, **rules):
         uid(number),
         change=lambda old: update.applied_to(old, NOON),
         now=NOON,
-        quotas=quotas_of(rules),
+        quotas=quotas_of({"entry_limits": EVICTS, **rules}),
     )
     return store.write(wanted).result()
-
-
-def quotas_of(rules):
-    rules = {"entry_limits": EVICTS, **rules}
-    return Quotas(rules.get("quota"), rules.get("user_quota"), rules["entry_limits"])
 
 
 # What goes first

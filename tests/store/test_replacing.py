@@ -13,7 +13,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Delete, VectorsOfRow
+from mnemic.store.operations import Add, AddEmbeddings, Delete, NeedVectors, VectorsOfRow
 from mnemic.store.values import Selection
 from tests.store.contract import (
     AGENT,
@@ -186,7 +186,9 @@ def test_vectors_stay_with_the_content(store):
         True,
     ]
     assert embedded_numbers(rows_since(store, None)) == {1, 3}
-    store.add_embeddings("a", "m", {rows_of(store)[2]: "other"}, [np.eye(2, dtype="f4")]).result()
+    store.write(
+        AddEmbeddings("a", "m", {rows_of(store)[2]: "other"}, [np.eye(2, dtype="f4")])
+    ).result()
     assert vectors_of(store, 2) == [[1, 0], [0, 1]]
 
 
@@ -361,11 +363,11 @@ def test_the_need_for_vectors_is_known_before_the_write(store):
     added(store, "a", [embedded(1), numbered(2), embedded(3, user_id="bob")])
     asked = [numbered(1), numbered(1, content="x"), numbered(2), numbered(3), numbered(9)]
     asked = list(map(store.marked, asked))
-    assert store.need_vectors("a", asked, "m", "replace") == [False, True, True, True, True]
-    assert store.need_vectors("a", asked, "other", "replace") == [True] * 5
-    assert store.need_vectors("a", asked, "m", "skip") == [False, False, False, True, True]
-    assert store.need_vectors("b", asked, "m", "replace") == [True] * 5
-    assert store.need_vectors("a", [], "m", "replace") == []
+    assert store.read(NeedVectors("a", asked, "m", "replace")) == [False, True, True, True, True]
+    assert store.read(NeedVectors("a", asked, "other", "replace")) == [True] * 5
+    assert store.read(NeedVectors("a", asked, "m", "skip")) == [False, False, False, True, True]
+    assert store.read(NeedVectors("b", asked, "m", "replace")) == [True] * 5
+    assert store.read(NeedVectors("a", [], "m", "replace")) == []
 
 
 def test_many_at_once_are_as_one_by_one(stores):
@@ -394,11 +396,13 @@ def test_many_at_once_are_as_one_by_one(stores):
 @pytest.mark.parametrize("way", ["replace", "skip"])
 def test_puts_at_once_get_no_error_and_leave_one_of_their_contents(stores, way):
     futures = [
-        store.add(
-            "a",
-            [NewEntry(numbered(n, content=f"{turn} {n}")) for n in range(20)],
-            now=NOON,
-            on_conflict=way,
+        store.write(
+            Add(
+                "a",
+                [NewEntry(numbered(n, content=f"{turn} {n}")) for n in range(20)],
+                now=NOON,
+                on_conflict=way,
+            )
         )
         for turn, store in enumerate(stores * 10)
     ]

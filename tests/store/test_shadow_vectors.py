@@ -7,6 +7,8 @@ import pytest
 from mnemic.errors import ReadOnlyError
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import (
+    Add,
+    AddEmbeddings,
     Delete,
     Restore,
     ScopeStatistics,
@@ -103,7 +105,7 @@ def test_the_vectors_of_a_model_that_becomes_the_agents_own_are_kept_apart(store
     rows = rows_of(store)
     assert rows_since(store, None).embedded == []  # the index still embeds both
     contents = contents_of(store, "a", list(rows.values()))
-    store.add_embeddings("a", "m", contents, [np.ones((1, 2), np.float32)] * 2).result()
+    store.write(AddEmbeddings("a", "m", contents, [np.ones((1, 2), np.float32)] * 2)).result()
     assert rows_since(store, None).vectors.tolist() == [[1, 1], [1, 1]]
     assert dropped(store, "m") == 1
     assert rows_since(store, None).vectors.tolist() == [[1, 1], [1, 1]]
@@ -171,7 +173,7 @@ def test_other_own_vectors_of_a_sensitive_entry_take_them_away(store):
 def test_an_entry_stored_over_another_keeps_them_if_the_content_stays(store, own):
     def again(**fields):
         entry = embedded(1, **fields) if own else numbered(1, **fields)
-        store.add("a", [NewEntry(entry)], now=NOON, on_conflict="replace").result()
+        store.write(Add("a", [NewEntry(entry)], now=NOON, on_conflict="replace")).result()
 
     added(store, "a", [embedded(1)])
     kept(store, 1)

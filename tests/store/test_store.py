@@ -16,6 +16,8 @@ from mnemic.store import LogPosition, Store, open_store
 from mnemic.store.operations import (
     AccessesSince,
     ActiveRows,
+    Add,
+    AddEmbeddings,
     AddLinks,
     ChangedRows,
     Delete,
@@ -31,6 +33,7 @@ from mnemic.store.operations import (
     LinksOf,
     LinksWithin,
     Nearest,
+    NeedVectors,
     PositionAndRevision,
     Purge,
     Read,
@@ -213,7 +216,7 @@ def feed(store, agent):
 
 def needing(store, agent):
     own = store.marked(numbered(1, agent_id=agent, user_id="alice"))
-    return store.need_vectors(agent, [own], "m", "replace")
+    return store.read(NeedVectors(agent, [own], "m", "replace"))
 
 
 def accessed(store, agent):
@@ -290,8 +293,8 @@ AGENT_WRITES = {
     "add replacing": lambda store, agent: adding(
         store, agent, [numbered(1, agent_id=agent, user_id="alice")], on_conflict="replace"
     ),
-    "add_embeddings": lambda store, agent: store.add_embeddings(
-        agent, "m", {rows_of(store).get(2, 1): "memory 2"}, [VECTOR]
+    "add_embeddings": lambda store, agent: store.write(
+        AddEmbeddings(agent, "m", {rows_of(store).get(2, 1): "memory 2"}, [VECTOR])
     ),
     "touch": touching,
     "has_pending_accesses": noting,
@@ -317,9 +320,9 @@ METHODS = {
     "revision": lambda store: revision_of(store, ALICE),
     "position_and_revision": lambda store: store.read(PositionAndRevision(ALICE)),
     "contents": lambda store: contents_of(store, "a", [1]),
-    "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, [VECTOR]),
-    "add nothing": lambda store: store.add("a", [], now=NOON),
-    "add no embeddings": lambda store: store.add_embeddings("a", "m", {}, []),
+    "add_embeddings": lambda store: store.write(AddEmbeddings("a", "m", {1: "x"}, [VECTOR])),
+    "add nothing": lambda store: store.write(Add("a", [], now=NOON)),
+    "add no embeddings": lambda store: store.write(AddEmbeddings("a", "m", {}, [])),
     "get nothing": lambda store: entries_by_id(store, ALICE, [], now=NOON),
     "write_accesses": lambda store: store.write_accesses(),
     "erase": lambda store: store.erase(),
@@ -564,7 +567,7 @@ def test_a_write_with_nothing_to_write_changes_nothing(store):
     filled(store)
     before = state_of(store)
     assert added(store, "a", []) == ([], [], [], [], None, {}, (), ())
-    store.add_embeddings("a", "m", {}, []).result()
+    store.write(AddEmbeddings("a", "m", {}, [])).result()
     assert store.write(AddLinks(Scope("a", all_users=True), [])).result() == 0
     store.touch("a", [], NOON)
     store.write_accesses().result()

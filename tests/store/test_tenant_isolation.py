@@ -7,6 +7,7 @@ from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store.operations import (
+    AddEmbeddings,
     Delete,
     DeleteAll,
     LinksOf,
@@ -97,8 +98,8 @@ CHANGES = {
     "link": lambda store: linked(store, 1, 3, scope=ALICE),
     "unlink": lambda store: store.write(Unlink(ALICE, uid(3), uid(1), None)).result(),
     "import a link": lambda store: links_added(store, link_of(1, 3), user_id="alice"),
-    "embed": lambda store: store.add_embeddings(
-        "a", "m", {1: "memory 1"}, [np.ones((1, 2), np.float32)]
+    "embed": lambda store: store.write(
+        AddEmbeddings("a", "m", {1: "memory 1"}, [np.ones((1, 2), np.float32)])
     ).result(),
 }
 

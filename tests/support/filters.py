@@ -9,6 +9,7 @@ from mnemic._core import matches
 from mnemic.model import MemorySortOrder
 from mnemic.model.filter import parse_filter
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.operations import Add
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.stored import records_of
 from mnemic.store.row_codec import PlainRowCodec
@@ -25,7 +26,7 @@ ABSENT = "absent"
 
 def keep(store, entries):
     new = [NewEntry(entry) for entry in entries]
-    store.add("a", new, now=NOON, is_import=True).result()
+    store.write(Add("a", new, now=NOON, is_import=True)).result()
 
 
 def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):

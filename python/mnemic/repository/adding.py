@@ -15,7 +15,7 @@ from mnemic.reporting.progress import Report, silent
 from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Part, Shared
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import Add, EntriesByRow
 from mnemic.store.values import Selection, WriteResult
 
 
@@ -79,18 +79,18 @@ class Adder(Part):
             embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
             milliseconds = milliseconds_since(started)
             return embedded, await erasure.arrived(
-                self._store.add(
-                    self._agent_id,
-                    embedded,
-                    now=self._now(),
-                    quota=self._limits.quota,
-                    user_quota=self._limits.user_quota,
-                    entry_limits=self._limits.entry_limits,
-                    on_conflict=on_conflict,
-                    on_duplicate=on_duplicate,
-                    is_import=is_import,
-                    time_zone=self._time_zone,
-                    instead_of=instead_of,
+                self._store.write(
+                    Add(
+                        self._agent_id,
+                        embedded,
+                        self._now(),
+                        self._limits.quotas,
+                        on_conflict,
+                        on_duplicate,
+                        is_import=is_import,
+                        time_zone=self._time_zone,
+                        instead_of=instead_of,
+                    )
                 )
             )
 

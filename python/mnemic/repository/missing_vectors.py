@@ -17,7 +17,7 @@ from mnemic.errors import (
 from mnemic.model import Scope
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
-from mnemic.store.operations import BEFORE_EXPIRY, EntriesByRow
+from mnemic.store.operations import BEFORE_EXPIRY, AddEmbeddings, EntriesByRow
 from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
@@ -213,6 +213,7 @@ class MissingVectors:
         entries = self._store.read(EntriesByRow(everyone, rows, BEFORE_EXPIRY))
         contents = {row: entry.content for row, entry in entries.items()}
         vectors = self._embedder.embed_contents(list(contents.values()))
-        self._store.add_embeddings(self._agent_id, self._embedder.model, contents, vectors).result()
+        new = AddEmbeddings(self._agent_id, self._embedder.model, contents, vectors)
+        self._store.write(new).result()
         for row in rows:
             self._retries.pop(row, None)

@@ -16,6 +16,7 @@ from mnemic.model.new_entry import NewEntry, OwnVectors
 from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part
+from mnemic.store.operations import NeedVectors
 from mnemic.threads.sync_bridge import run_blocking
 
 Vectors: TypeAlias = Float32Array
@@ -157,7 +158,7 @@ class NewVectors(Part):
         """Return the texts without contents that are stored already, as far as is known now."""
         of_content = [at for at in texts if entries[at].embed is None and texts[at]]
         given = [entries[at].entry for at in of_content]
-        needed = self._store.need_vectors(self._agent_id, given, model, on_conflict)
+        needed = self._store.read(NeedVectors(self._agent_id, given, model, on_conflict))
         # An id that comes again is compared with an entry of this call, which is not stored yet.
         times = Counter((new.entry.user_id, new.entry.id) for new in entries)
         left_out = {

@@ -3,7 +3,7 @@
 Each has the promises of `Store`, and those that it states itself.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Generic, TypeVar
 from uuid import UUID
@@ -18,12 +18,15 @@ from mnemic.model import (
     MemoryEntry,
     MemoryLink,
     MemorySortOrder,
+    OnConflict,
+    OnDuplicate,
     Scope,
     UserUsage,
 )
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.link import Direction
+from mnemic.model.new_entry import NewEntry
 from mnemic.model.results import PageCursor
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.values import (
@@ -35,10 +38,12 @@ from mnemic.store.values import (
     Model,
     OwnedId,
     SelectedRows,
+    Selection,
     StoredAgent,
     StoredEntry,
     StoredLink,
     UpdatedEntries,
+    WriteResult,
 )
 
 Result = TypeVar("Result")
@@ -412,6 +417,86 @@ class RowsWithoutVectors(AgentRead[list[int]], frozen=True):
     among: Sequence[int] | None = None
 
 
+class NeedVectors(AgentRead[list[bool]], frozen=True):
+    """For each entry, whether an `Add` of it needs its vectors, in the current state.
+
+    With "replace" it needs none if its id is stored with the same content and vectors of the model;
+    with "skip" none if its id is stored. The write decides again: an entry that needed them after
+    all is stored without, as one is whose embedder failed.
+    """
+
+    entries: Sequence[MemoryEntry]
+    model: str
+    on_conflict: OnConflict
+
+
+class Add(AgentWrite[WriteResult], frozen=True):
+    """Stores entries of an agent, all or none, with their embeddings.
+
+    They get ascending rows in the given order. An entry whose idempotency key was used before, in
+    an earlier call or in this one, is not stored again. A superseded entry gets its status and a
+    link in the same transaction. The quotas are checked inside the transaction, so that concurrent
+    writers never exceed them.
+
+    Attributes:
+        entries: Any number of entries.
+        now: Entries expired by now are not duplicates; merged entries are updated now.
+        quotas: The most that may be stored, and whether the write deletes entries to keep to it:
+            see `eviction`.
+        on_conflict: Treatment of an entry whose id the user already has, in any state and in any
+            project and session. It comes after the idempotency key and before the text. "skip"
+            leaves the stored entry as it is. "replace" stores the new one in its row, as it would
+            be stored without the old one; but `created_at` stays, `version` grows by one,
+            `updated_at` is now, the links that lead to the row stay, vectors stay if the content
+            does and no others are given, and so does an idempotency key if no other is given.
+            Entries that superseded the old one do so no more. Of an id that comes twice the last
+            entry stays. Accesses that another opening has not written yet count for the new entry.
+        on_duplicate: Treatment of an entry whose text the user already has.
+        is_import: Allow a superseded entry to be missing.
+        time_zone: Name of the agent's time zone, which is stored unless it has one.
+        instead_of: Entries that are deleted permanently, in any state, but for those given, of
+            which one that is given as it is stored stays so. They are selected inside the
+            transaction.
+
+    Raises:
+        DuplicateEntryError: If an id is already stored for this agent and user, deleted or not, and
+            `on_conflict` is "raise", or if a key was used for another content.
+        EntryNotFoundError: If a superseded entry does not exist.
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        StorageQuotaExceededError: If the contents would exceed a quota.
+    """
+
+    entries: Sequence[NewEntry]
+    now: datetime
+    quotas: Quotas = NO_QUOTAS
+    on_conflict: OnConflict = "raise"
+    on_duplicate: OnDuplicate = "keep"
+    is_import: bool = False
+    time_zone: str | None = None
+    instead_of: Selection | None = None
+
+    @property
+    def runs_after_accesses(self) -> bool:
+        """Whether accesses are those of a replaced entry, or decide which entries go first."""
+        return self.on_conflict == "replace" or self.quotas.entry_limits.evicts
+
+
+class AddEmbeddings(AgentWrite[None], frozen=True):
+    """Stores the vectors of the contents of rows.
+
+    Rows that no longer exist, already have a vector, or have another content by now are skipped.
+
+    Attributes:
+        model: Model of the vectors.
+        contents: Embedded content of each row.
+        vectors: For each content the vectors of its chunks, shape (chunks, dim).
+    """
+
+    model: str
+    contents: Mapping[int, str]
+    vectors: Sequence[Float32Array]
+
+
 class SoftDelete(ScopeWrite[bool | None], frozen=True):
     """Marks an entry as deleted; it can be restored.
 
@@ -500,7 +585,7 @@ class _EntryChange(ScopeWrite[Result], frozen=True, kw_only=True):
         now: Entries expired by now do not exist.
         embedded: Model and vectors of the chunks of the new content, shape (chunks, dim), if the
             content changes.
-        quotas: Checked as in `Add` if the content grows.
+        quotas: Checked as by `Add` if the content grows.
         include_archived: Also change an archived entry.
 
     Raises:

@@ -28,6 +28,8 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
 from mnemic.store.operations import (
     ActiveRows,
+    Add,
+    AddEmbeddings,
     Delete,
     DeleteAll,
     EndRotation,
@@ -259,7 +261,7 @@ def test_vectors_that_come_later_are_sealed(opening):
     rows = rows_of(store)
     assert store.read(RowsWithoutVectors("a", MODEL)) == [rows[1]]
     vectors = np.array([VECTOR, VECTOR], np.float32)
-    store.add_embeddings("a", "m", {rows[1]: "memory 1"}, [vectors]).result()
+    store.write(AddEmbeddings("a", "m", {rows[1]: "memory 1"}, [vectors])).result()
     assert shown(bytes_of(opening.url)) == set()
     assert store.read(VectorsOfRow("a", rows[1], "m")).tolist() == vectors.tolist()
     assert store.read(RowsWithoutVectors("a", MODEL)) == []
@@ -642,7 +644,7 @@ def five(store, opening):
     added(store, "a", [secret(1), secret(2), secret(3)], ["k", None, None])
     new = NewEntry(secret(4), None, (np.array((0.5, 0.5), np.float32),))
     marked = new._replace(entry=store.marked(new.entry))
-    store.add("a", [marked], now=NOON).result()
+    store.write(Add("a", [marked], now=NOON)).result()
     return store
 
 
@@ -955,7 +957,7 @@ def test_an_import_over_a_sealed_memory_keeps_its_time_and_opens(opening):
     store = opening()
     added(store, "a", [secret(1)], ["k"])
     new = store.marked(secret(1, content="Imported"))
-    stored = store.add("a", [NewEntry(new)], now=NOON, on_conflict="replace").result()
+    stored = store.write(Add("a", [NewEntry(new)], now=NOON, on_conflict="replace")).result()
     assert not stored.replaced[0].is_sealed_now
     assert one(store, AGENT, 1).content == "Imported"
     assert [

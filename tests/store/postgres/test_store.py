@@ -13,7 +13,7 @@ from mnemic.errors import InvalidEntryError, StoreError, StoreFileError, StoreUn
 from mnemic.model import MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
-from mnemic.store.operations import VectorsOfRow
+from mnemic.store.operations import Add, VectorsOfRow
 from tests.store.contract import count_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
@@ -151,7 +151,7 @@ def test_vectors_longer_than_pgvector_has_are_refused_and_nothing_is_written(dat
     vector = np.ones(16_001, dtype=np.float32)
     new = [NewEntry(numbered(at).with_embedding(vector, "m")) for at in range(number)]
     with pytest.raises(InvalidEntryError, match="16,000"):
-        store.add("a", new, now=NOON).result()
+        store.write(Add("a", new, now=NOON)).result()
     assert count_of(store, Scope("a"), now=NOON) == 0
     store.close()
 
@@ -165,7 +165,7 @@ def test_vectors_come_back_bit_for_bit_however_they_were_written(database):
             NewEntry(numbered(first + at).with_embedding(vector, "m"))
             for at, vector in enumerate(vectors)
         ]
-        rows = store.add("a", new, now=NOON).result().rows
+        rows = store.write(Add("a", new, now=NOON)).result().rows
         found = [store.read(VectorsOfRow("a", row, "m"))[0] for row in rows]
         assert np.stack(found).tobytes() == vectors.tobytes()
     loaded = store.rows_since("a", ("m", 7), None)
@@ -183,7 +183,7 @@ def test_listeners_hear_of_writes_by_another_spelling_of_the_url(database):
     listener, other = Listener(), database.replace("postgresql://", "postgres://")
     store, writer = open_store(database), open_store(f"{other}&application_name=other")
     store.watch(listener.hear)
-    writer.add("a", [NewEntry(numbered(1))], now=NOON).result()
+    writer.write(Add("a", [NewEntry(numbered(1))], now=NOON)).result()
     assert listener.heard == (("a", None),)
     store.close()
     writer.close()

@@ -9,7 +9,7 @@ from mnemic._core import matches
 from mnemic.errors import StorageQuotaExceededError, StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model.filter import parse_filter
-from mnemic.store.operations import Delete, ScopeStatistics
+from mnemic.store.operations import AddEmbeddings, Delete, ScopeStatistics
 from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
@@ -95,8 +95,8 @@ def filled(store):
     added(store, "a", [numbered(4, content="ZQSECRET  tea", tags=["new"])], on_duplicate="merge")
     added(store, "a", [numbered(5, content="zqsecret gone")], keys=["zqname"])
     store.write(Delete(AGENT, uid(5))).result()
-    store.add_embeddings(
-        "a", "m", {rows_of(store)[2]: "zqsecret rain"}, [np.ones((1, 2), np.float32)]
+    store.write(
+        AddEmbeddings("a", "m", {rows_of(store)[2]: "zqsecret rain"}, [np.ones((1, 2), np.float32)])
     ).result()
 
 

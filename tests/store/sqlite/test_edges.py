@@ -19,7 +19,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.repository.index_sync import IndexSettings, IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.group_commit import Writer
-from mnemic.store.operations import ScopeStatistics
+from mnemic.store.operations import Add, ScopeStatistics
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.opening import migrate
@@ -61,7 +61,7 @@ def test_an_import_into_one_users_view_writes_no_links_between_anothers_memories
 def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp_path):
     path = str(tmp_path / "a.db")
     store = SqliteStore(path)
-    stored = store.add("aide", [NewEntry(entry("one"))], now=NOON).result()
+    stored = store.write(Add("aide", [NewEntry(entry("one"))], now=NOON)).result()
     other = apsw.Connection(path)
     other.execute("BEGIN IMMEDIATE")
     store._connections.writer.set_busy_timeout(1)
@@ -82,7 +82,7 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
 
 def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
     store = SqliteStore(":memory:")
-    stored = store.add("aide", [NewEntry(entry("one"))], now=NOON).result()
+    stored = store.write(Add("aide", [NewEntry(entry("one"))], now=NOON)).result()
     store.touch("aide", stored.rows, NOON)
     taken, go_on = threading.Event(), threading.Event()
 
@@ -159,7 +159,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
     sync = IndexSync(store, "aide", VectorModel(store, "aide", embedder), IndexSettings())
 
     def stored(content):
-        return store.add("aide", [NewEntry(entry(content))], now=NOON).result().batch
+        return store.write(Add("aide", [NewEntry(entry(content))], now=NOON)).result().batch
 
     class Raced(dict):
         def get(self, *arguments):
@@ -212,11 +212,11 @@ def interrupted(store):
 
 def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
     store = SqliteStore(str(tmp_path / "a.db"))
-    store.add("aide", [NewEntry(entry("one"))], now=NOON).result()
+    store.write(Add("aide", [NewEntry(entry("one"))], now=NOON)).result()
     with pytest.raises(KeyboardInterrupt):
         interrupted(store)
     assert store.position("aide").seq == 1
-    store.add("aide", [NewEntry(entry("two"))], now=NOON).result()
+    store.write(Add("aide", [NewEntry(entry("two"))], now=NOON)).result()
     assert store.position("aide").seq == 2
     assert store.read(ScopeStatistics(Scope("aide", all_users=True), now=NOON)).active_entries == 2
     store.close()
@@ -228,7 +228,7 @@ def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_
     migrate(path, 1)
     migrate(path, len(MIGRATIONS))
     store = SqliteStore(path)
-    store.add("aide", [NewEntry(entry("one"), "key")], now=NOON).result()
+    store.write(Add("aide", [NewEntry(entry("one"), "key")], now=NOON)).result()
     store.close()
 
 

@@ -18,6 +18,8 @@ from mnemic.model import MemoryEntryUpdate, MemoryFilter, Scope, distinct
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import (
+    Add,
+    AddEmbeddings,
     Delete,
     DeleteAll,
     DistinctValues,
@@ -142,7 +144,7 @@ def test_a_sensitive_entry_is_stored_sealed_and_read_as_it_was(store, path):
 def test_vectors_of_sealed_entries_are_sealed_one_by_one(store, path):
     parts = [np.array([1, 2], np.float32), np.array([3, 4], np.float32)]
     new = NewEntry(store.marked(secret(1, parts[0])), None, parts[1:])
-    store.add("a", [new], now=NOON).result()
+    store.write(Add("a", [new], now=NOON)).result()
     blobs = [blob for (blob,) in run(path, "SELECT embedding FROM agent_memory_embeddings")]
     assert len(blobs) == 2
     for blob, part in zip(blobs, parts, strict=True):
@@ -292,7 +294,7 @@ def sealed_by_update(store, number, scope=AGENT, **fields):
 def test_an_update_seals_everything_that_was_plain(store, path):
     made = embedded(1, (5, 6), content=SECRET, tags=[SECRET], category=SECRET, source=SECRET)
     new = NewEntry(made, SECRET, [np.array([7, 8], np.float32)])
-    store.add("a", [new, NewEntry(embedded(2))], now=NOON).result()
+    store.write(Add("a", [new, NewEntry(embedded(2))], now=NOON)).result()
     row = rows_of(store)[1]
     other = np.array([[9, 10, 11]], np.float32)
     assert store.add_shadow_vectors("a", "other", {row: made}, {row: other}).result() == 1
@@ -416,7 +418,7 @@ def test_without_a_key_sealed_entries_are_not_changed(opening, path):
     )
     assert touched.result() == []
     rows = rows_of(store)
-    blind.add_embeddings("a", "m", {rows[1]: f"{SECRET} 1"}, [np.eye(2, dtype="f4")]).result()
+    blind.write(AddEmbeddings("a", "m", {rows[1]: f"{SECRET} 1"}, [np.eye(2, dtype="f4")])).result()
     assert [stored[:3] for stored in exported(store, model="m")] == [
         stored[:3] for stored in before[1]
     ]

@@ -15,7 +15,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Delete, DeleteAll, EntriesByRow, Purge, SoftDelete, Update
+from mnemic.store.operations import Add, Delete, DeleteAll, EntriesByRow, Purge, SoftDelete, Update
 from mnemic.store.sqlite.shadow_vectors import shadow_vectors
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
@@ -38,7 +38,7 @@ def filled(path, count=3):
     """Return a store of so many entries with shadow vectors; their rows are their numbers."""
     store = SqliteStore(path)
     entries = [numbered(number) for number in range(1, count + 1)]
-    store.add("a", [NewEntry(entry) for entry in entries], now=NOON).result()
+    store.write(Add("a", [NewEntry(entry) for entry in entries], now=NOON)).result()
     for number, entry in enumerate(entries, start=1):
         keep(store, number, entry)
     return store
@@ -183,7 +183,7 @@ def test_nothing_of_the_vectors_of_what_is_deleted_or_changed_is_left(tmp_path, 
             store.write(Update(EVERYONE, uid(number), change=with_new_content, now=NOON)).result()
         else:
             new = NewEntry(numbered(number, content="new"))
-            store.add("a", [new], now=NOON, on_conflict="replace").result()
+            store.write(Add("a", [new], now=NOON, on_conflict="replace")).result()
     if way == "purge":
         store.write(Purge(EVERYONE, NOON.replace(year=2100))).result()
     assert store.erase().result()
@@ -230,7 +230,7 @@ def test_a_kill_leaves_the_vectors_of_each_write_whole(tmp_path, seed):
     path = tmp_path / "a.db"
     store = SqliteStore(path)
     entries = [NewEntry(numbered(number)) for number in range(1, 41)]
-    store.add("a", entries, now=NOON).result()
+    store.write(Add("a", entries, now=NOON)).result()
     store.close()
     command = [sys.executable, "-c", KILLED, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as child:

@@ -16,7 +16,7 @@ from mnemic.errors import StoreBusyError, StoreFileError, StoreReplacedError
 from mnemic.memory import Memory
 from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Delete
+from mnemic.store.operations import Add, Delete
 from mnemic.store.sqlite import snapshot_folder
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import count_of
@@ -61,7 +61,7 @@ def no_wait(monkeypatch):
 
 
 def add(store, number):
-    store.add("a", [NewEntry(numbered(number))], now=NOW).result()
+    store.write(Add("a", [NewEntry(numbered(number))], now=NOW)).result()
 
 
 def save(store, name="saved"):

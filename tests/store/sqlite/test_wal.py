@@ -18,7 +18,7 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Delete, DeleteAll, Purge, Update, UpdateAll
+from mnemic.store.operations import Add, Delete, DeleteAll, Purge, Update, UpdateAll
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import count_of
@@ -51,7 +51,7 @@ def entry(number, size=100, **changes):
 
 
 def add(store, entries):
-    store.add("a", [NewEntry(entry) for entry in entries], now=NOW).result()
+    store.write(Add("a", [NewEntry(entry) for entry in entries], now=NOW)).result()
 
 
 def changing(number, size):
@@ -117,7 +117,7 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
         assert store.write(Purge(EVERYONE, NOW + timedelta(days=1))).result() == [gone.id]
     elif way == "replace":
         new = NewEntry(entry(4, size, id=gone.id, user_id="u"))
-        store.add("a", [new], now=NOW, on_conflict="replace").result()
+        store.write(Add("a", [new], now=NOW, on_conflict="replace")).result()
         assert len(left(tmp_path, [4])) == 6
     else:
         assert update(store, gone.id, 4, size).result()
@@ -148,7 +148,8 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
                 calls.append(partial(store.write, Delete(EVERYONE, entry_id)))
             elif way < 0.7:
                 new = NewEntry(entry(number, chosen.choice(sizes), id=entry_id))
-                calls.append(partial(store.add, "a", [new], now=NOW, on_conflict="replace"))
+                wanted = Add("a", [new], NOW, on_conflict="replace")
+                calls.append(partial(store.write, wanted))
                 living[entry_id] = number
                 number += 1
             else:

@@ -25,7 +25,7 @@ from mnemic.store.sql.change_log import all_rows
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, IS_ACTIVE, visible, visible_in
 from mnemic.store.sql.filters import narrowed
 from mnemic.store.sql.lists import has_sealed
-from mnemic.store.sql.opened import Reading
+from mnemic.store.sql.operations import Reading
 from mnemic.store.sql.session import Condition
 from mnemic.store.values import SelectedRows
 

@@ -33,9 +33,8 @@ from mnemic.store.postgres.target import target_of
 from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.snapshots import NoSnapshots
-from mnemic.store.sql.adding import SqlAdditions
 from mnemic.store.sql.change_log import position, rows_since
-from mnemic.store.sql.operations import READS, WRITES
+from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.values import (
     AccessCount,
@@ -52,7 +51,7 @@ _UNKNOWN: bool | None = None
 
 
 class PostgresStore(
-    SqlAdditions,
+    SqlOperations,
     PostgresReembedding,
     SqlSealing,
     NoSnapshots,
@@ -84,7 +83,6 @@ class PostgresStore(
     is_remote = True
     searches_vectors = True
     _reads = MappingProxyType({**READS, **VECTOR_READS})
-    _writes = WRITES
 
     def __init__(
         self,

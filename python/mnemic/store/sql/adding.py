@@ -1,19 +1,12 @@
 """What stores entries, in the stores in SQL."""
 
 import sys
-from abc import ABC
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from datetime import datetime
+from collections.abc import Sequence
 from functools import cache
 
-from mnemic.arrays import Float32Array
 from mnemic.errors import InvalidEntryError
-from mnemic.licensing import Quota
-from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, Scope
-from mnemic.model.new_entry import NewEntry
+from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.protocols import UserLimit
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import (
     check_idempotency_key,
@@ -31,10 +24,9 @@ from mnemic.store.new_rows import (
     Outcome,
     WrittenRows,
     as_stored,
-    stored_of,
     stored_vectors,
 )
-from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
+from mnemic.store.operations import Add, AddEmbeddings, NeedVectors
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     ENTRY_ID,
@@ -45,9 +37,9 @@ from mnemic.store.row_codec import (
 )
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, in_scope, visible
+from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.eviction import Write, evict_entries, remove_others
 from mnemic.store.sql.links import end_supersession, supersede
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.replacing import (
     Place,
     StoredRow,
@@ -61,94 +53,47 @@ from mnemic.store.sql.replacing import (
 from mnemic.store.sql.sealing import check_no_key, current_key
 from mnemic.store.sql.session import SqlSession
 from mnemic.store.sql.updates import write_merged
-from mnemic.store.values import Model, Selection, WriteResult
 
 _ID, _USER, _CREATED_AT = map(COLUMN_NAMES.index, ("id", "user_id", "created_at"))
 
 
-class SqlAdditions(OpenedSql, ABC):
-    """Stores entries; see `Store`."""
+def needed_vectors(on: SqlSession, codec: RowCodec, wanted: NeedVectors) -> list[bool]:
+    """Return for each entry whether adding it needs its vectors, in the current state."""
+    return need_vectors(
+        on,
+        codec,
+        wanted.agent_id,
+        wanted.entries,
+        model=wanted.model,
+        on_conflict=wanted.on_conflict,
+    )
 
-    def add(
-        self,
-        agent_id: str,
-        entries: Sequence[NewEntry],
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        user_quota: UserLimit | None = None,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
-        on_conflict: OnConflict = "raise",
-        on_duplicate: OnDuplicate = "keep",
-        is_import: bool = False,
-        time_zone: str | None = None,
-        instead_of: Selection | None = None,
-    ) -> Future[WriteResult]:
-        """Store entries of this agent, all or none, with the embeddings they carry."""
-        for new in entries:
-            if new.entry.agent_id != agent_id:
-                raise InvalidEntryError(
-                    f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
-                )
-        self._check_writable()
-        codec = self._codec
-        key = codec.prepare(agent_id)
-        model = model_of(new.entry for new in entries)
-        vectors = list(map(stored_vectors, entries))
-        rows = self._dialect.new_rows(codec, entries, vectors, model and model[0])
-        rules = AddOptions(
-            codec,
-            to_microseconds(now),
-            model,
-            Quotas(quota, user_quota, entry_limits),
-            on_duplicate,
-            is_import,
-            on_conflict,
-            key,
-            time_zone,
-            instead_of,
-        )
-        job = AddJob(agent_id, rows, rules)
-        return self._submit(
-            agent_id,
-            job,
-            lambda added: stored_of(codec, added, job.rows),
-            # They are those of an entry that is replaced, or decide which entries go first.
-            after_accesses=on_conflict == "replace" or entry_limits.evicts,
-        )
 
-    def need_vectors(
-        self,
-        agent_id: str,
-        entries: Sequence[MemoryEntry],
-        model: str,
-        on_conflict: OnConflict,
-    ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
-        return self._read(
-            agent_id,
-            lambda on: need_vectors(
-                on, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
-            ),
-            one_moment=True,
-        )
-
-    def add_embeddings(
-        self,
-        agent_id: str,
-        model: str,
-        contents: Mapping[int, str],
-        vectors: Sequence[Float32Array],
-    ) -> Future[None]:
-        """Give rows the vectors of their contents; those that changed are passed over."""
-        given = {
-            row: (content, parts)
-            for (row, content), parts in zip(contents.items(), vectors, strict=True)
-        }
-        known = model, vectors[0].shape[1] if vectors else 0
-        return self._write(
-            agent_id, lambda on: add_embeddings(on, self._codec, agent_id, given, known)
-        )
+def add_job(codec: RowCodec, dialect: Dialect, wanted: Add) -> "AddJob":
+    """Return the job of storing entries."""
+    agent_id, entries = wanted.agent_id, wanted.entries
+    for new in entries:
+        if new.entry.agent_id != agent_id:
+            raise InvalidEntryError(
+                f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
+            )
+    key = codec.prepare(agent_id)
+    model = model_of(new.entry for new in entries)
+    vectors = list(map(stored_vectors, entries))
+    rows = dialect.new_rows(codec, entries, vectors, model and model[0])
+    rules = AddOptions(
+        codec,
+        to_microseconds(wanted.now),
+        model,
+        wanted.quotas,
+        wanted.on_duplicate,
+        wanted.is_import,
+        wanted.on_conflict,
+        key,
+        wanted.time_zone,
+        wanted.instead_of,
+    )
+    return AddJob(agent_id, rows, rules)
 
 
 class AddJob:
@@ -465,26 +410,22 @@ def _of_text(columns: str, hint: str, where: str) -> str:
     )
 
 
-def add_embeddings(
-    on: SqlSession,
-    codec: RowCodec,
-    agent_id: str,
-    vectors: Mapping[int, tuple[str, Float32Array]],
-    model: Model,
-) -> None:
+def add_embeddings(on: SqlSession, codec: RowCodec, wanted: AddEmbeddings) -> None:
     """Insert the vectors of those of these rows without any and with the same content."""
-    dialect = on.dialect
+    dialect, agent_id, contents = on.dialect, wanted.agent_id, wanted.contents
+    vectors = dict(zip(contents, wanted.vectors, strict=True))
+    model = wanted.model, wanted.vectors[0].shape[1] if wanted.vectors else 0
     lacks, of_model = dialect.lacks_vector(agent_id, model[0])
     sql = (
         f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? "
         f"AND {dialect.among()} AND {visible(codec)} AND {lacks} ORDER BY row"
     )
-    stored = on.fetch_checked(sql, (agent_id, list(vectors), *of_model))
+    stored = on.fetch_checked(sql, (agent_id, list(contents), *of_model))
     entries = dialect.entries(codec, stored, Scope(agent_id, all_users=True))
     found = [
         (row, entry)
         for (row, *_), entry in zip(stored, entries, strict=True)
-        if entry.content == vectors[row][0]
+        if entry.content == contents[row]
     ]
     if not found:
         return
@@ -494,7 +435,7 @@ def add_embeddings(
         NewVectors(
             row,
             to_microseconds(entry.created_at),
-            as_stored(codec, entry, model[0], vectors[row][1]),
+            as_stored(codec, entry, model[0], vectors[row]),
         )
         for row, entry in found
     ]

@@ -1,47 +1,18 @@
 """What the parts of a store share: its database, and the codec of its rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 from uuid import UUID
 
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.store.group_commit import Finish, Job, unchanged
-from mnemic.store.operations import Read, Write
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.session import SqlSession
 
 Result = TypeVar("Result")
-
-
-class Reading(NamedTuple):
-    """How a read is carried out.
-
-    Attributes:
-        carry_out: Reads.
-        one_moment: Whether it takes several statements, which must see the same state.
-    """
-
-    carry_out: Callable[[Any, RowCodec, Any], Any]
-    one_moment: bool = False
-
-
-class Writing(NamedTuple):
-    """How a write is carried out.
-
-    Attributes:
-        carry_out: Writes; a deletion in parts also takes how many entries it deletes at most.
-        may_seal: Whether it may seal entries, for which their agent needs a key.
-        in_parts: Whether a full disk may have it go on in several transactions.
-        finish: Called after the commit of a write in parts, with the agent.
-    """
-
-    carry_out: Callable[..., Any]
-    may_seal: bool = False
-    in_parts: bool = False
-    finish: Callable[[RowCodec, str], object] | None = None
 
 
 Deletion: TypeAlias = Callable[[int | None, SqlSession], list[UUID]]
@@ -54,46 +25,6 @@ class OpenedSql(ABC):
     _codec: RowCodec
     _is_read_only: bool
     _dialect: ClassVar[Dialect]
-    _reads: ClassVar[Mapping[type, Reading]]
-    _writes: ClassVar[Mapping[type, Writing]]
-
-    def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
-        """Carry out a read; see `Store.read`."""
-        reading, codec = self._reads[type(wanted)], self._codec
-        result: Result = self._read(
-            wanted.agent_id,
-            lambda on: reading.carry_out(on, codec, wanted),
-            deadline=deadline,
-            one_moment=reading.one_moment,
-        )
-        return result
-
-    def write(self, wanted: Write[Result]) -> Future[Result]:
-        """Hand in a write; see `Store.write`."""
-        writing, codec, agent_id = self._writes[type(wanted)], self._codec, wanted.agent_id
-        if writing.in_parts:
-            return self._deletion(writing, wanted)
-        if writing.may_seal:
-            self._check_writable()
-            codec.prepare(agent_id)
-        written: Future[Result] = self._write(
-            agent_id,
-            lambda on: writing.carry_out(on, codec, wanted),
-            after_accesses=wanted.runs_after_accesses,
-        )
-        return written
-
-    def _deletion(self, writing: Writing, wanted: Write[Any]) -> Future[Any]:
-        codec, agent_id, finish = self._codec, wanted.agent_id, writing.finish
-
-        def finished(ids: list[UUID]) -> list[UUID]:
-            if finish is not None:
-                finish(codec, agent_id)
-            return ids
-
-        return self._write_in_parts(
-            agent_id, lambda limit, on: writing.carry_out(on, codec, wanted, limit), finished
-        )
 
     def stored_agent_id(self, agent_id: str) -> str:
         """Return an agent's id as it is stored."""

@@ -1,10 +1,16 @@
 """What carries out each operation in the stores in SQL."""
 
-from collections.abc import Mapping
-from typing import Final
+from abc import ABC
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from uuid import UUID
 
+from mnemic.store.new_rows import stored_of
 from mnemic.store.operations import (
     AccessesSince,
+    Add,
+    AddEmbeddings,
     AddLinks,
     AgentFacts,
     ChangedRows,
@@ -21,8 +27,10 @@ from mnemic.store.operations import (
     LinkEnds,
     LinksOf,
     LinksWithin,
+    NeedVectors,
     PositionAndRevision,
     Purge,
+    Read,
     Reseal,
     Restore,
     ScopeStatistics,
@@ -39,9 +47,12 @@ from mnemic.store.operations import (
     Users,
     VectorsById,
     VectorsOfRow,
+    Write,
 )
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql import (
     accesses,
+    adding,
     change_log,
     deletes,
     links,
@@ -51,7 +62,38 @@ from mnemic.store.sql import (
     updates,
     usage,
 )
-from mnemic.store.sql.opened import Reading, Writing
+from mnemic.store.sql.opened import OpenedSql
+
+Result = TypeVar("Result")
+
+
+class Reading(NamedTuple):
+    """How a read is carried out.
+
+    Attributes:
+        carry_out: Reads.
+        one_moment: Whether it takes several statements, which must see the same state.
+    """
+
+    carry_out: Callable[[Any, RowCodec, Any], Any]
+    one_moment: bool = False
+
+
+class Writing(NamedTuple):
+    """How a write is carried out.
+
+    Attributes:
+        carry_out: Writes; a deletion in parts also takes how many entries it deletes at most.
+        may_seal: Whether it may seal entries, for which their agent needs a key.
+        in_parts: Whether a full disk may have it go on in several transactions.
+        finish: Called after the commit of a write in parts, with the agent.
+    """
+
+    carry_out: Callable[..., Any]
+    may_seal: bool = False
+    in_parts: bool = False
+    finish: Callable[[RowCodec, str], object] | None = None
+
 
 READS: Final[Mapping[type, Reading]] = {
     AccessesSince: Reading(accesses.accesses_since, one_moment=True),
@@ -65,6 +107,7 @@ READS: Final[Mapping[type, Reading]] = {
     LinkEnds: Reading(links.link_ends, one_moment=True),
     LinksOf: Reading(links.links_of, one_moment=True),
     LinksWithin: Reading(links.links_within, one_moment=True),
+    NeedVectors: Reading(adding.needed_vectors, one_moment=True),
     PositionAndRevision: Reading(change_log.position_and_revision),
     ScopeStatistics: Reading(usage.statistics, one_moment=True),
     StoredCount: Reading(usage.stored_count),
@@ -77,6 +120,7 @@ READS: Final[Mapping[type, Reading]] = {
 }
 
 WRITES: Final[Mapping[type, Writing]] = {
+    AddEmbeddings: Writing(adding.add_embeddings),
     AddLinks: Writing(links.add_links),
     Delete: Writing(deletes.delete),
     DeleteAll: Writing(deletes.delete_selected, in_parts=True),
@@ -93,3 +137,60 @@ WRITES: Final[Mapping[type, Writing]] = {
     Update: Writing(updates.update, may_seal=True),
     UpdateAll: Writing(updates.update_all, may_seal=True),
 }
+
+
+class SqlOperations(OpenedSql, ABC):
+    """Carries out operations; see `Store`."""
+
+    _reads: ClassVar[Mapping[type, Reading]] = READS
+
+    def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
+        """Carry out a read; see `Store.read`."""
+        reading, codec = self._reads[type(wanted)], self._codec
+        result: Result = self._read(
+            wanted.agent_id,
+            lambda on: reading.carry_out(on, codec, wanted),
+            deadline=deadline,
+            one_moment=reading.one_moment,
+        )
+        return result
+
+    def write(self, wanted: Write[Result]) -> Future[Result]:
+        """Hand in a write; see `Store.write`."""
+        if isinstance(wanted, Add):
+            return self._added(wanted)
+        writing, codec, agent_id = WRITES[type(wanted)], self._codec, wanted.agent_id
+        if writing.in_parts:
+            return self._deletion(writing, wanted)
+        if writing.may_seal:
+            self._check_writable()
+            codec.prepare(agent_id)
+        written: Future[Result] = self._write(
+            agent_id,
+            lambda on: writing.carry_out(on, codec, wanted),
+            after_accesses=wanted.runs_after_accesses,
+        )
+        return written
+
+    def _deletion(self, writing: Writing, wanted: Write[Any]) -> Future[Any]:
+        codec, agent_id, finish = self._codec, wanted.agent_id, writing.finish
+
+        def finished(ids: list[UUID]) -> list[UUID]:
+            if finish is not None:
+                finish(codec, agent_id)
+            return ids
+
+        return self._write_in_parts(
+            agent_id, lambda limit, on: writing.carry_out(on, codec, wanted, limit), finished
+        )
+
+    def _added(self, wanted: Add) -> Future[Any]:
+        self._check_writable()
+        codec = self._codec
+        job = adding.add_job(codec, self._dialect, wanted)
+        return self._submit(
+            wanted.agent_id,
+            job,
+            lambda added: stored_of(codec, added, job.rows),
+            after_accesses=wanted.runs_after_accesses,
+        )

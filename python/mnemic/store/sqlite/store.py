@@ -22,9 +22,8 @@ from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import AccessFlush, write_accesses
-from mnemic.store.sql.adding import SqlAdditions
 from mnemic.store.sql.change_log import position, rows_since
-from mnemic.store.sql.operations import READS, WRITES
+from mnemic.store.sql.operations import SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sqlite import (
     change_log,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class SqliteStore(
-    SqlAdditions,
+    SqlOperations,
     SqliteReembedding,
     SqlSealing,
 ):
@@ -76,8 +75,6 @@ class SqliteStore(
 
     is_remote = False
     searches_vectors = False
-    _reads = READS
-    _writes = WRITES
 
     def __init__(
         self,
