@@ -1,15 +1,17 @@
 """What every store promises of the threads it is called in, and of the futures of its writes."""
 
 import asyncio
+import gc
 import threading
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, thread
 from contextlib import contextmanager
 
 import pytest
 
 from mnemic.errors import DeadlineExceededError, DuplicateEntryError, StoreClosedError
 from mnemic.model import MemoryFilter, Scope
+from mnemic.store import open_store
 from mnemic.store.operations import (
     EntriesById,
     EntriesByRow,
@@ -21,6 +23,7 @@ from mnemic.store.operations import (
     Update,
 )
 from mnemic.threads.sync_bridge import arrived
+from tests.store.conftest import Places
 from tests.store.contract import (
     AGENT,
     EVERYONE,
@@ -266,3 +269,24 @@ def test_a_read_whose_deadline_has_passed_raises_and_another_one_answers(store, 
         READS[name](store, deadline=time.monotonic() - 1)
     distant = time.monotonic() + 1000
     assert READS[name](store, deadline=distant) == READS[name](store)
+
+
+@pytest.mark.parametrize("kind", ["file", "postgres"])
+def test_a_store_that_is_collected_in_the_midst_of_a_submit_waits_for_no_lock_of_it(kind, tmp_path):
+    places = Places(kind, tmp_path)
+
+    def collect():
+        store = open_store(places.url())
+        executor = store.executor
+        executor.submit(int).result()
+        with executor._shutdown_lock, thread._global_shutdown_lock:  # as `submit` has them
+            del store
+            gc.collect()
+        while not executor._shutdown:
+            time.sleep(0.01)
+
+    collecting = threading.Thread(target=collect, daemon=True)
+    collecting.start()
+    collecting.join(20)
+    assert not collecting.is_alive()
+    places.drop()

@@ -1,12 +1,14 @@
 """Futures of writes, and the threads of a store that its blocking calls run in."""
 
 import sys
+from _thread import start_new_thread
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mnemic.errors import StoreClosedError
-from mnemic.threads.locks import InnerLock
+from mnemic.threads.locks import InnerLock, settling
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -69,16 +71,23 @@ class Workers:
     def run(self, work: Callable[[], Result]) -> Future[Result]:
         """Run blocking work in this thread, or in another one if it runs an event loop."""
         if running_loop() is not None:
-            return self.executor.submit(work)
+            executor = self.executor
+            with settling():
+                return executor.submit(work)
         try:
             return succeeded(work())
         except Exception as error:  # noqa: BLE001 - the future gets it
             return failed(error)
 
     def close(self) -> None:
-        """Take no further work. The threads end after what they were given."""
-        with self._lock:
+        """Take no further work. The threads end after what they were given.
+
+        The collector may close a store in the midst of a `submit` of any executor, whose locks
+        `shutdown` would wait for: a thread that is in the midst of nothing waits for them.
+        """
+        with nullcontext() if self._lock.is_held_here() else self._lock:
             self._is_closed = True
             executor, self._executor = self._executor, None
         if executor is not None:
-            executor.shutdown(wait=False)
+            with suppress(RuntimeError):  # as the interpreter ends, it ends these threads itself
+                start_new_thread(executor.shutdown, (False,))

@@ -349,7 +349,7 @@ class _WorkQueue:
 
     def _goes_on_later(self, executor: "Executor") -> bool:
         """Return whether the executor does its other work before this queue's."""
-        with suppress(RuntimeError):  # it was shut down
+        with suppress(RuntimeError), settling():  # it was shut down
             executor.submit(self._work, executor)
             return True
         return False

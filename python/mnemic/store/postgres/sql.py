@@ -21,8 +21,6 @@ ROW: Final = f"row, {COLUMNS}"
 """A row's number and its columns."""
 
 MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
-STORED_ROW: Final = f"{ROW}, {', '.join(MORE)}"
-"""A row's number, its columns, and its fingerprint and idempotency key."""
 
 AMONG: Final = "row = ANY(%s)"
 USER_KEY: Final = "coalesce(user_id, '')"

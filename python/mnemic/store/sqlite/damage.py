@@ -3,12 +3,11 @@
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
-from uuid import UUID
 
 from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.rows import Record
-from mnemic.store.row_codec import UNREADABLE, LostContentError, RowCodec, uuid_of
+from mnemic.store.row_codec import UNREADABLE, LostContentError, RowCodec
 
 RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"
 """Advice for a damaged file. A log left beside a restored backup would be mixed into it."""
@@ -63,13 +62,3 @@ def plain_records(codec: RowCodec, rows: list[Record]) -> list[Record]:
     """
     with reading_stored("a memory"):
         return codec.records(rows)
-
-
-def uuids_of(ids: Iterable[bytes]) -> list[UUID]:
-    """Return stored ids.
-
-    Raises:
-        StoreCorruptError: If one is invalid.
-    """
-    with reading_stored("a memory's id"):
-        return [uuid_of(entry_id) for entry_id in ids]

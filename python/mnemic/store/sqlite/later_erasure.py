@@ -9,6 +9,7 @@ from mnemic.errors import MnemicError, StoreClosedError
 from mnemic.store.futures import Workers
 from mnemic.store.group_commit import MAX_DELAY, Writer
 from mnemic.store.sqlite.connections import Connections
+from mnemic.threads.locks import settling
 
 
 class LaterErasure:
@@ -46,7 +47,9 @@ class LaterErasure:
                 self._wait()
             else:
                 self._is_due = False  # before it begins: what is deleted from now on is due again
-                self._workers.executor.submit(self._connections.erase)
+                executor = self._workers.executor
+                with settling():
+                    executor.submit(self._connections.erase)
         except (StoreClosedError, RuntimeError):  # the store, or the interpreter, is being closed
             with suppress(MnemicError):
                 self._connections.erase()
