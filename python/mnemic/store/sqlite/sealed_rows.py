@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from mnemic._core import RECORD_COLUMNS, VectorSums
+from mnemic.crypto.envelope import header
 from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model.rows import Record
 from mnemic.store.row_codec import ENCRYPTED, ENTRY_ID, RowCodec, sealed_ids
@@ -203,7 +204,9 @@ class VectorOpener(NamedTuple):
 
 _UNDER_OTHER_KEYS: Final = (
     "SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_seal "
-    f"WHERE agent_id = ? AND is_encrypted <> 0 AND substr(content, 1, {PREFIX}) <> ? AND row > ?"
+    f"WHERE agent_id = ? AND is_encrypted <> 0 AND row > ? AND (substr(content, 1, {PREFIX}) <> ? "
+    "OR EXISTS (SELECT 1 FROM agent_memory_embeddings "
+    "WHERE entry_row = row AND substr(embedding, 1, 9) <> ?))"
 )
 _OWN_VECTORS: Final = (
     "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
@@ -217,8 +220,8 @@ _UPDATE_VECTOR: Final = (
 
 
 def under_other_keys(agent_id: str, key_id: bytes, after: int) -> Condition:
-    """Return the SELECT of the rows of an agent that are sealed under other keys."""
-    return _UNDER_OTHER_KEYS, [agent_id, sealed_prefix(key_id), after]
+    """Return the SELECT of an agent's rows that, or a vector of which, other keys seal."""
+    return _UNDER_OTHER_KEYS, [agent_id, after, sealed_prefix(key_id), header(key_id)]
 
 
 def opened_vectors(
