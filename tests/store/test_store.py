@@ -427,7 +427,7 @@ def test_no_operation_is_left_out(tmp_path, monkeypatch):
         settled(call(store))
         store.write(DeleteAll(EVERYONE)).result()
     store.close()
-    # tests/store/test_vector_search.py, tests/store/sqlite/test_sealing.py
+    # tests/store/test_vector_search.py, tests/store/sealing
     apart = {Nearest, ActiveRows, RowsWithoutVectors, Reseal, EndRotation, ForgetAgent}
     assert kinds_of(Read) | kinds_of(Write) == asked | apart
 
@@ -442,7 +442,7 @@ def test_no_method_of_the_protocol_is_left_out():
         "release",
         # tests/store/test_vector_search.py
         "create_vector_index",
-        # tests/store/sqlite/test_sealing.py
+        # tests/store/sealing
         *("marked", "check_key", "begin_rotation", "sealed_under_other_keys"),
         # tests/store/test_snapshots.py
         *("snapshot_folder", "change_mark", "has_change", "has_removed_since", "locked_snapshots"),
