@@ -25,8 +25,9 @@ ABSENT = "absent"
 
 
 def keep(store, entries):
+    """Store entries of one agent."""
     new = [NewEntry(entry) for entry in entries]
-    store.write(Add("a", new, now=NOON, is_import=True)).result()
+    store.write(Add(entries[0].agent_id, new, now=NOON, is_import=True)).result()
 
 
 def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):

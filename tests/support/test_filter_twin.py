@@ -1,18 +1,48 @@
-"""The twin itself, by hand: a few cases for every line of the truth table."""
+"""The truth table of filters by hand: the twin, and what SQL narrows and the core decides."""
 
 # ruff: noqa: RUF001, FBT003 - letters that look alike and bare booleans are the point
 
-from datetime import timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
+from itertools import count
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from mnemic.model import MemoryStatus, MemoryType
-from tests.support import entries
+from mnemic.model.filter import parse_filter
+from mnemic.store.sqlite.store import SqliteStore
+from tests.support import entries, filter_twin
 from tests.support.clock import MICROSECOND, NOON
-from tests.support.filter_twin import matches, ordered
+from tests.support.filter_twin import ordered
+from tests.support.filters import keep, narrowed_and_decided
 
 ONE = UUID(int=1)
+AGENTS = map("agent {}".format, count())
+
+
+@cache
+def store():
+    return SqliteStore(":memory:")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_store():
+    yield
+    store().close()
+    store.cache_clear()
+
+
+def matches(where, one):
+    """Judge an entry as the twin does, after a look that SQL and the core judge so too."""
+    judged, agent = filter_twin.matches(where, one), next(AGENTS)
+    keep(store(), [msgspec.structs.replace(one, agent_id=agent)])
+    with store()._connections.reading() as connection:
+        for asked, expected in ((where, judged), ({"NOT": where}, not judged)):
+            found = narrowed_and_decided(connection, agent, parse_filter(asked))
+            assert bool(found) is expected, asked
+    return judged
 
 
 def entry(**fields):
@@ -102,6 +132,18 @@ def test_ints_and_floats_compare_as_numbers_and_exactly():
     assert holds(0.3, 0.3, 0.1 + 0.2) == [True, False]
 
 
+@pytest.mark.parametrize("field", ["importance", "access_count", "position"])
+def test_columns_are_compared_with_numbers_of_any_size_and_with_nothing_else(field):
+    one = entry(importance=1.0, access_count=2**63 - 1, position=0)
+    assert matches({field: {"lt": 2**63, "gt": -(2**63) - 1, "ne": 2**63}}, one)
+    assert not matches({field: {"in": [2**63, 2.0**63, 2**1000]}}, one)
+    assert matches({field: {"in": ["1", getattr(one, field)]}}, one)
+    for value in ("1", "0", True, False, None):
+        for test in (value, {"in": [value]}, {"gte": value}, {"lte": value}):
+            assert not matches({field: test}, one)
+        assert matches({field: {"ne": value, "nin": [value]}}, one)
+
+
 def test_booleans_are_equal_to_booleans_alone():
     assert holds(True, True, False, 1, 1.0, "true") == [True, False, False, False, False]
     assert holds(1, True, 1) == [False, True]
@@ -120,6 +162,16 @@ def test_strings_are_equal_by_code_points():
     assert holds(composed, composed, decomposed, "Caf\u00e9", "cafe") == [True, False, False, False]
     assert holds({"in": ["a", ""]}, "a", "A", "", " ") == [True, False, True, False]
     assert holds({"nin": ["a"]}, "a", "A") == [False, True]
+
+
+def test_a_nul_is_never_stored_and_poison_is_a_text_like_others():
+    assert holds({"eq": "a\0"}, "a", "ab") == holds({"contains": "a\0"}, "ab", "a") == [False] * 2
+    assert (
+        holds({"in": ["a\0", "ab"]}, "a", "ab") == holds({"gt": "a\0"}, "a", "ab") == [False, True]
+    )
+    one = entry(role=POISON, tags=[POISON])
+    assert matches({"role": POISON, "tags": {"all": [POISON]}}, one)
+    assert not matches({"role": {"in": [POISON]}}, entry(role="x"))
 
 
 def test_strings_are_ordered_by_code_points():
@@ -239,6 +291,14 @@ def test_times_are_iso_texts_or_datetimes_and_naive_ones_are_utc(noon):
         assert [matches({"updated_at": test}, one) for one in three] == expected
 
 
+def test_times_are_compared_to_the_microsecond_from_year_1_to_year_9999():
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    for created_at, expected in ((first, [True, False]), (last, [False, True])):
+        tests = {"lt": first + MICROSECOND}, {"gt": last - MICROSECOND}
+        one = entry(created_at=created_at)
+        assert [matches({"created_at": test}, one) for test in tests] == expected
+
+
 def test_a_text_that_looks_like_a_time_is_a_text_in_metadata():
     assert holds("2026-05-01T12:00:00Z", "2026-05-01T12:00:00Z", "2026-05-01T12:00:00+00:00") == [
         True,
@@ -284,9 +344,20 @@ def test_and_or_and_not_are_those_of_logic():
     assert not matches({"NOT": {"NOT": {"scope": "s"}}}, one)
 
 
+POISON = "x' OR 1=1; DROP TABLE agent_memory_entries; --\"?"
+AWKWARD_KEYS = [
+    "a.b", "a\"b'c", "", ".", "$", "$.a", "$eq", "[0]", "#-1", "\\", '\\"', "a\\u0062", " ", "*",
+    "\n\t\x01\x7f", "?", ":k", "\u00e9", "e\u0301", "😀", "AND", '"', POISON,
+]  # fmt: skip
+
+
 def test_the_rest_of_the_name_is_one_key_whatever_it_holds():
-    for key in ("a.b", "$", "$eq", "[0]", "it's", 'say "so"', "\\", " ", "AND", "\u00e9"):
+    for key in AWKWARD_KEYS:
         assert holds(1, 1, 2, key=key) == [True, False]
+        others = dict.fromkeys(set(AWKWARD_KEYS) - {key}, 1)
+        assert not matches({f"metadata.{key}": {"exists": True}}, entry(metadata=others))
+    for key in ("\0", "\0a", "a\0", "a\0b"):  # which no metadata has
+        assert matches({f"metadata.{key}": {"exists": False}}, entry(metadata={"": 1, "a": 1}))
     nested = entry(metadata={"a": {"b": 1}, "e\u0301": 1})
     assert not matches({"metadata.a.b": 1}, nested)
     assert not matches({"metadata.\u00e9": 1}, nested)
