@@ -24,8 +24,10 @@ from mnemic.errors import (
     StoreFullError,
 )
 from mnemic.repository import missing_vectors, reembedding
+from mnemic.store.operations import AddShadowVectors, CountToEmbed, RowsToEmbed, SwitchModel
 from tests.support.doors import run
 from tests.support.entries import contents, numbered
+from tests.support.operations import replace_operation
 from tests.support.places import KINDS, Places
 from tests.support.processes import ENVIRONMENT
 from tests.support.tiers import amount
@@ -272,13 +274,12 @@ def test_what_was_embedded_is_not_read_again_for_each_page(places, monkeypatch):
     monkeypatch.setattr(reembedding, "_PAGE", 4)
     memory = filled(places.opened(embedder=Embedder()), 40)
     store, begun = memory.repository._store, []
-    rows_to_embed = store.rows_to_embed
 
-    def noting(agent_id, model, after, limit):
-        begun.append(after)
-        return rows_to_embed(agent_id, model, after, limit)
+    def noting(own, wanted, **options):
+        begun.append(wanted.after)
+        return own(wanted, **options)
 
-    monkeypatch.setattr(store, "rows_to_embed", noting)
+    replace_operation(monkeypatch, store, RowsToEmbed, noting)
     assert memory.reembed(Turned()).embedded == 40
     assert begun == sorted(begun)
     assert len(set(begun)) == 10
@@ -287,14 +288,13 @@ def test_what_was_embedded_is_not_read_again_for_each_page(places, monkeypatch):
 def test_vectors_are_stored_while_the_embedder_has_the_next_texts(places, monkeypatch):
     memory = filled(places.opened(embedder=Embedder()))
     held, store = Held(), memory.repository._store
-    add_shadow_vectors = store.add_shadow_vectors
 
-    def once_the_embedder_is_called_again(*given):
+    def once_the_embedder_is_called_again(own, wanted):
         assert held.reached.wait(PATIENCE)
         held.let_go.set()
-        return add_shadow_vectors(*given)
+        return own(wanted)
 
-    monkeypatch.setattr(store, "add_shadow_vectors", once_the_embedder_is_called_again)
+    replace_operation(monkeypatch, store, AddShadowVectors, once_the_embedder_is_called_again)
     assert memory.reembed(held).embedded == 10
     assert similarity(memory, "tea number7") == ("tea number7", 1.0)
 
@@ -307,7 +307,7 @@ def test_an_error_of_the_store_ends_it_and_the_old_vectors_stay(places, monkeypa
         raise StoreFullError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "add_shadow_vectors", full)
+        replace_operation(patched, store, AddShadowVectors, full)
         with pytest.raises(StoreFullError):
             memory.reembed(Turned())
     assert similarity(memory, "tea number7") == ("tea number7", 1.0)
@@ -697,7 +697,7 @@ def test_a_kill_at_any_moment_leaves_the_vectors_of_one_model_and_the_rest_goes_
         assert is_sound(memory)
         assert similarity(memory, "tea number7") == ("tea number7", 1.0)
         other = next(name for name in turns if name != known.name)
-        there = memory.repository._store.to_embed("default", (other, known.dimensions))
+        there = memory.repository._store.read(CountToEmbed("default", (other, known.dimensions)))
         report = memory.reembed(Turned(other, turns[other]))
         assert report.is_complete
         assert (report.embedded, report.kept) == (there.missing, 60 - there.missing)
@@ -713,7 +713,7 @@ def test_an_error_of_the_switch_leaves_the_old_vectors_in_use(path, monkeypatch)
         raise MnemicError("no switch today")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "switch_model", failing)
+        replace_operation(patched, store, SwitchModel, failing)
         with pytest.raises(MnemicError, match="today"):
             memory.reembed(Turned())
     memory.add("coffee at noon")

@@ -5,7 +5,7 @@ import pytest
 
 from mnemic import Encryption, Memory, as_embedder
 from mnemic.errors import KeyUnavailableError
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import AddShadowVectors, CountToEmbed, EntriesByRow, RowsToEmbed
 from tests.support.keys import KEY, OTHER_KEY
 from tests.support.places import STORES, Places
 
@@ -58,7 +58,7 @@ def test_sealed_memories_are_found_by_the_new_model(place):
 def test_a_key_is_changed_between_the_filling_of_vectors_and_their_change(place):
     with filled(opened(place)) as memory:
         store = memory.repository._store
-        rows = store.rows_to_embed("default", ("new", 24), 0, 10)
+        rows = store.read(RowsToEmbed("default", ("new", 24), 0, 10))
         found = store.read(
             EntriesByRow(
                 memory.repository.agent.__class__("default", all_users=True),
@@ -67,8 +67,8 @@ def test_a_key_is_changed_between_the_filling_of_vectors_and_their_change(place)
             )
         )
         fresh = {row: vectors([found[row].content], 24, 2) for row in rows}
-        store.add_shadow_vectors("default", "new", found, fresh).result()
-        assert store.to_embed("default", ("new", 24)).missing == 0
+        store.write(AddShadowVectors("default", "new", found, fresh)).result()
+        assert store.read(CountToEmbed("default", ("new", 24))).missing == 0
         assert memory.verify().ok
         memory.rotate_key(OTHER_KEY)
         assert memory.verify().ok

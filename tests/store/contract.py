@@ -27,6 +27,7 @@ from mnemic.store.operations import (
     LinksOf,
     LinksWithin,
     PositionAndRevision,
+    RowsToEmbed,
     SoftDelete,
     StoredEntries,
     Update,
@@ -305,7 +306,7 @@ def state_of(store, agent="a"):
         for one in stored
     ]
     counts = [one.entry.access_count for one in stored]
-    others = [store.rows_to_embed(agent, model, 0, 1000) for model in SHADOW_MODELS]
+    others = [store.read(RowsToEmbed(agent, model, 0, 1000)) for model in SHADOW_MODELS]
     return (
         *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
         *(store.position(agent), used_bytes(store, agent), others),

@@ -5,7 +5,16 @@ import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError, ReadOnlyError
 from mnemic.model.rows import State
-from mnemic.store.operations import Restore, VectorsById, VectorsOfRow
+from mnemic.store.operations import (
+    AddShadowVectors,
+    CountToEmbed,
+    DropShadowVectors,
+    Restore,
+    RowsToEmbed,
+    SwitchModel,
+    VectorsById,
+    VectorsOfRow,
+)
 from tests.store.contract import (
     AGENT,
     EVERYONE,
@@ -39,17 +48,17 @@ def filled(store, *numbers, agent="a", model=NEW, scale=1.0):
     vectors = {
         rows[number]: np.full((1, model[1]), number * scale, np.float32) for number in numbers
     }
-    return store.add_shadow_vectors(agent, model[0], entries, vectors).result()
+    return store.write(AddShadowVectors(agent, model[0], entries, vectors)).result()
 
 
 def waiting(store, agent="a", model=NEW):
     """Return the numbers of the entries that lack new vectors."""
     numbers = {row: number for number, row in rows_of(store, agent).items()}
-    return [numbers[row] for row in store.rows_to_embed(agent, model, 0, 100)]
+    return [numbers[row] for row in store.read(RowsToEmbed(agent, model, 0, 100))]
 
 
 def switched(store, agent="a", model=NEW, skipped=()):
-    return store.switch_model(agent, model, skipped).result()
+    return store.write(SwitchModel(agent, model, skipped)).result()
 
 
 def own(store, agent="a", model=NEW):
@@ -62,27 +71,27 @@ def own(store, agent="a", model=NEW):
 
 def dropped(store, name=None, agent="a"):
     """Drop the shadow vectors of a model, or of all; return of how many entries."""
-    return store.drop_shadow_vectors(agent, name).result()
+    return store.write(DropShadowVectors(agent, name)).result()
 
 
 def test_entries_that_lack_vectors_are_listed_in_pages_and_counted(store):
     added(store, "a", [embedded(1), embedded(2), numbered(3)])
     assert waiting(store) == [1, 2, 3]
-    assert store.to_embed("a", NEW) == (3, 3)
+    assert store.read(CountToEmbed("a", NEW)) == (3, 3)
     filled(store, 2)
     assert waiting(store) == [1, 3]
-    assert store.to_embed("a", NEW) == (2, 3)
+    assert store.read(CountToEmbed("a", NEW)) == (2, 3)
     rows = rows_of(store)
-    assert store.rows_to_embed("a", NEW, 0, 1) == [rows[1]]
-    assert store.rows_to_embed("a", NEW, rows[1], 9) == [rows[3]]
+    assert store.read(RowsToEmbed("a", NEW, 0, 1)) == [rows[1]]
+    assert store.read(RowsToEmbed("a", NEW, rows[1], 9)) == [rows[3]]
 
 
 def test_some_entries_may_lack_their_vectors_beside_those_that_are_skipped(store):
     added(store, "a", [embedded(1), embedded(2), embedded(3), embedded(4)])
     filled(store, 1)
     skipped = [rows_of(store)[2]]
-    assert not store.switch_model("a", NEW, skipped, 1).result()
-    assert store.switch_model("a", NEW, skipped, 2).result()
+    assert not store.write(SwitchModel("a", NEW, skipped, 1)).result()
+    assert store.write(SwitchModel("a", NEW, skipped, 2)).result()
     assert own(store) == {1: [1, 1, 1]}
 
 
@@ -148,7 +157,7 @@ def test_all_chunks_of_a_long_entry_are_switched(store):
     row = rows_of(store)[1]
     entry = one(store, EVERYONE, 1)
     chunks = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
-    store.add_shadow_vectors("a", "new", {row: entry}, {row: chunks}).result()
+    store.write(AddShadowVectors("a", "new", {row: entry}, {row: chunks})).result()
     filled(store, 2)
     assert switched(store)
     assert store.read(VectorsOfRow("a", row, "new")).tolist() == chunks.tolist()
@@ -230,7 +239,7 @@ def test_an_agent_without_vectors_gets_its_first_ones(store):
 
 
 def test_an_agent_without_entries_changes_nothing(store):
-    assert store.to_embed("a", NEW) == (0, 0)
+    assert store.read(CountToEmbed("a", NEW)) == (0, 0)
     assert switched(store)
     assert (seq_of(store), model_of(store, "a")) == (0, None)
 
@@ -292,4 +301,4 @@ def test_another_opening_sees_the_switch_and_a_read_only_one_cannot_make_it(open
     assert model_of(second, "a") == NEW
     assert own(second) == {1: [1, 1, 1]}
     with pytest.raises(ReadOnlyError):
-        opening(read_only=True).switch_model("a", MODEL)
+        opening(read_only=True).write(SwitchModel("a", MODEL))

@@ -9,9 +9,13 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import (
     Add,
     AddEmbeddings,
+    AddShadowVectors,
     Delete,
+    DropShadowVectors,
     Restore,
+    RowsToEmbed,
     ScopeStatistics,
+    SwitchModel,
     Update,
     VectorsById,
     VectorsOfRow,
@@ -45,17 +49,18 @@ def kept(store, number, vectors=FIRST, *, model="other", agent="a", entry=None):
     """Store shadow vectors of an entry; return of how many entries they were stored."""
     row = rows_of(store, agent)[number]
     entry = one(store, EVERYONE, number, include_deleted=True) if entry is None else entry
-    return store.add_shadow_vectors(agent, model, {row: entry}, {row: vectors}).result()
+    wanted = AddShadowVectors(agent, model, {row: entry}, {row: vectors})
+    return store.write(wanted).result()
 
 
 def held(store, model="other", agent="a"):
     """Return the numbers of the entries, deleted ones apart, with shadow vectors of a model."""
-    missing = store.rows_to_embed(agent, (model, 3), 0, 1000)
+    missing = store.read(RowsToEmbed(agent, (model, 3), 0, 1000))
     return [number for number, row in sorted(rows_of(store, agent).items()) if row not in missing]
 
 
 def dropped(store, model=None, agent="a"):
-    return store.drop_shadow_vectors(agent, model).result()
+    return store.write(DropShadowVectors(agent, model)).result()
 
 
 @pytest.mark.parametrize(("model", "vectors"), [("other", 2 * FIRST), ("third", FIRST)])
@@ -65,7 +70,7 @@ def test_vectors_take_the_place_of_earlier_ones_of_the_model_alone(store, model,
     kept(store, 1, FIRST, model="third")
     kept(store, 1, 2 * FIRST)
     assert held(store) == held(store, "third") == [1]
-    assert store.switch_model("a", (model, 3)).result()
+    assert store.write(SwitchModel("a", (model, 3))).result()
     assert store.read(VectorsOfRow("a", rows_of(store)[1], model)).tolist() == vectors.tolist()
 
 
@@ -115,7 +120,8 @@ def test_none_are_stored_for_another_content_or_an_unknown_row(store):
     added(store, "a", [numbered(1)])
     stale = msgspec.structs.replace(one(store, AGENT, 1), content="another")
     assert kept(store, 1, entry=stale) == 0
-    assert store.add_shadow_vectors("a", "other", {999: stale}, {999: FIRST}).result() == 0
+    unknown = AddShadowVectors("a", "other", {999: stale}, {999: FIRST})
+    assert store.write(unknown).result() == 0
     assert kept_for_stranger(store) == 0
     assert (held(store), dropped(store)) == ([], 0)
 
@@ -123,7 +129,7 @@ def test_none_are_stored_for_another_content_or_an_unknown_row(store):
 def kept_for_stranger(store):
     """Store vectors of one agent's row in the name of another; return of how many."""
     row, entry = rows_of(store)[1], one(store, AGENT, 1)
-    return store.add_shadow_vectors("b", "other", {row: entry}, {row: FIRST}).result()
+    return store.write(AddShadowVectors("b", "other", {row: entry}, {row: FIRST})).result()
 
 
 def test_agents_have_vectors_of_their_own(store):
@@ -231,9 +237,9 @@ def test_a_store_that_is_only_read_keeps_none(opening):
     only_read = opening(read_only=True)
     assert held(only_read) == [1]
     with pytest.raises(ReadOnlyError):
-        only_read.add_shadow_vectors("a", "other", {row: entry}, {row: FIRST})
+        only_read.write(AddShadowVectors("a", "other", {row: entry}, {row: FIRST}))
     with pytest.raises(ReadOnlyError):
-        only_read.drop_shadow_vectors("a", "other")
+        only_read.write(DropShadowVectors("a", "other"))
 
 
 def test_a_backup_has_them(opening):

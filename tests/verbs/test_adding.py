@@ -20,11 +20,13 @@ from mnemic.errors import (
 )
 from mnemic.memory import Memory
 from mnemic.observability.events import MemoryStoredEvent, MemoryUpdatedEvent
+from mnemic.store.operations import NeedVectors
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry, uid
+from tests.support.operations import replace_operation
 from tests.support.paths import FIXTURES
 from tests.support.processes import ENVIRONMENT
 
@@ -71,18 +73,19 @@ def test_an_unchanged_content_is_not_embedded_again(memory):
     assert embedder.texts[-1] == "text 1"
 
 
-def test_the_vectors_of_an_unchanged_content_go_with_the_race_that_changes_it(tmp_path):
+def test_the_vectors_of_an_unchanged_content_go_with_the_race_that_changes_it(
+    tmp_path, monkeypatch
+):
     with opened(tmp_path / "a.db") as one, opened(tmp_path / "a.db") as other:
         put(one, 1, "a red sofa")
         store = one.repository._store
-        asked = store.need_vectors
 
-        def overtaken(*given):
-            needed = asked(*given)
+        def overtaken(own, wanted, **options):
+            needed = own(wanted, **options)
             put(other, 1, "ferries leave at noon")
             return needed
 
-        store.need_vectors = overtaken
+        replace_operation(monkeypatch, store, NeedVectors, overtaken)
         put(one, 1, "a red sofa")
         for memory in (one, other):
             assert memory.search("red sofa", search_type="semantic")[0].score == pytest.approx(

@@ -6,7 +6,7 @@ from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import InvalidArgumentError, SealBrokenError
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part, Shared
-from mnemic.store.operations import EndRotation, Reseal
+from mnemic.store.operations import EndRotation, Reseal, SealedUnderOtherKeys
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 RESEALED_AT_ONCE: Final = 1000
@@ -56,7 +56,7 @@ class KeyRotation(Part):
             report(done, max(done, total))
 
     def _left(self) -> int:
-        return self._store.sealed_under_other_keys(self._agent_id)
+        return self._store.read(SealedUnderOtherKeys(self._agent_id))
 
     async def _unfinished(self) -> SealBrokenError:
         left = await run_blocking(self._left, self._store)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -28,12 +27,20 @@ from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store.operations import AgentFacts, EntriesByRow
+from mnemic.store.operations import (
+    AddShadowVectors,
+    AgentFacts,
+    CountToEmbed,
+    DropShadowVectors,
+    EntriesByRow,
+    RowsToEmbed,
+    SwitchModel,
+)
 from mnemic.store.values import Model
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event
 from mnemic.threads.locks import Lock
-from mnemic.threads.sync_bridge import arrived, run_blocking
+from mnemic.threads.sync_bridge import arrived
 
 _log = logger(__name__)
 EMBEDDED_AT_ONCE = 256
@@ -189,7 +196,7 @@ class VectorFilling(Part):
                 self._storing = None
 
     def _fill(self, model: Model) -> None:
-        missing, wanted = self._store.to_embed(self._agent_id, model)
+        missing, wanted = self._store.read(CountToEmbed(self._agent_id, model))
         self.kept = max(self.kept, wanted - missing - self.embedded)
         self._job.report(wanted - missing, wanted)
         end = self._tried + missing
@@ -216,7 +223,7 @@ class VectorFilling(Part):
     def _retry(self, model: Model, row: int) -> None:
         """Try a failed text again once it is due, unless it has its vectors by then, or is gone."""
         self._wait(self._failures[row].at - time.monotonic())
-        if self._store.rows_to_embed(self._agent_id, model, row - 1, 1) == [row]:
+        if self._lacking(model, row - 1, 1) == [row]:
             with suppress(_RetryLaterError):
                 self._embed(model, [row])
         else:
@@ -229,11 +236,14 @@ class VectorFilling(Part):
         """
         for start in dict.fromkeys([self._after, 0]):
             self._after = start
-            while page := self._store.rows_to_embed(self._agent_id, model, self._after, _PAGE):
+            while page := self._lacking(model, self._after, _PAGE):
                 self._after = page[-1]
                 if found := [row for row in page if not self._is_failed(row)]:
                     return found
         return []
+
+    def _lacking(self, model: Model, after: int, limit: int) -> list[int]:
+        return self._store.read(RowsToEmbed(self._agent_id, model, after, limit))
 
     def _is_failed(self, row: int) -> bool:
         return row in self._failures and self._failures[row].is_final
@@ -269,8 +279,9 @@ class VectorFilling(Part):
         found = self._embedder.embed_contents([entry.content for entry in entries.values()])
         vectors = dict(zip(entries, found, strict=True))
         self._finish_storing()
-        store = partial(self._store.add_shadow_vectors, self._agent_id, model[0], entries, vectors)
-        self._storing = started(lambda: store().result())  # beside the next call of the embedder
+        write = AddShadowVectors(self._agent_id, model[0], entries, vectors)
+        # Beside the next call of the embedder.
+        self._storing = started(lambda: self._store.write(write).result())
 
     def _finish_storing(self) -> None:
         """Wait for what is stored, and count it; raise its error."""
@@ -382,9 +393,7 @@ class Reembedding(Part):
         """Delete the vectors of another model, or of all others; see `Memory.drop_vectors`."""
         self._limits.require_storing()
         name = optional_name("model", model)
-        return await run_blocking(
-            lambda: self._store.drop_shadow_vectors(self._agent_id, name).result(), self._store
-        )
+        return await arrived(self._store.write(DropShadowVectors(self._agent_id, name)))
 
     def _job_of(
         self, embedder: ValidatedEmbedder | None, report: Report, *, skip_failed: bool
@@ -510,8 +519,8 @@ class Reembedding(Part):
         started = time.perf_counter()
         with self._models.switching:
             try:
-                is_switched = self._store.switch_model(
-                    self._agent_id, model, failed, max_missing
+                is_switched = self._store.write(
+                    SwitchModel(self._agent_id, model, failed, max_missing)
                 ).result()
             except BaseException:
                 self._indexes.end_switch()

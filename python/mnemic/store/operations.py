@@ -37,6 +37,7 @@ from mnemic.store.values import (
     LogPosition,
     Model,
     OwnedId,
+    ReembeddingProgress,
     SelectedRows,
     Selection,
     StoredAgent,
@@ -417,6 +418,41 @@ class RowsWithoutVectors(AgentRead[list[int]], frozen=True):
     among: Sequence[int] | None = None
 
 
+class CountToEmbed(AgentRead[ReembeddingProgress], frozen=True):
+    """How many entries lack the shadow vectors of a model, and how many need them.
+
+    All entries that are not deleted need vectors, sensitive ones too, but those whose own vector is
+    zero: they shall have none. Vectors of a content are enough whoever stored them.
+
+    Raises:
+        KeyUnavailableError: If entries are sealed, and there is no key.
+    """
+
+    model: Model
+
+
+class RowsToEmbed(AgentRead[list[int]], frozen=True):
+    """The rows that lack the shadow vectors of a model, as `CountToEmbed` counts them, ascending.
+
+    Attributes:
+        model: The model.
+        after: Only later rows.
+        limit: Maximum number of rows.
+    """
+
+    model: Model
+    after: int
+    limit: int
+
+
+class SealedUnderOtherKeys(AgentRead[int], frozen=True):
+    """The number of entries, in any state, that are not sealed under the newest key.
+
+    Raises:
+        InvalidArgumentError: If the store was opened without encryption.
+    """
+
+
 class NeedVectors(AgentRead[list[bool]], frozen=True):
     """For each entry, whether an `Add` of it needs its vectors, in the current state.
 
@@ -495,6 +531,61 @@ class AddEmbeddings(AgentWrite[None], frozen=True):
     model: str
     contents: Mapping[int, str]
     vectors: Sequence[Float32Array]
+
+
+class AddShadowVectors(AgentWrite[int], frozen=True):
+    """Stores shadow vectors of rows, in place of earlier ones of the model.
+
+    Shadow vectors are those of other models than the agent's own, beside the entries they belong
+    to: those that are being filled, and those of a former model until they are dropped. Nothing
+    else depends on them, they are no changes of their entries, count in no quota and go into no
+    export. They share the entry's transactions: those of an old content are gone once the new one
+    is stored, and all are with a permanently deleted entry. A model may be a shadow model and,
+    before or later, the agent's own; the vectors of both are kept apart.
+
+    The result is the number of rows whose vectors were stored.
+
+    Attributes:
+        model: Name of the model.
+        entries: The entries by row; those whose content is stored no more are passed over.
+        vectors: Shape (chunks, dimensions), for each of these rows; finite.
+    """
+
+    model: str
+    entries: Mapping[int, MemoryEntry]
+    vectors: Mapping[int, Float32Array]
+
+
+class DropShadowVectors(AgentWrite[int], frozen=True):
+    """Deletes the shadow vectors of a model, or of all; the result is of how many entries.
+
+    An entry with vectors of two models counts twice. The agent's own vectors stay, whatever their
+    model.
+    """
+
+    model: str | None
+
+
+class SwitchModel(AgentWrite[bool], frozen=True):
+    """Makes the shadow vectors of a model the agent's own, unless entries lack them.
+
+    The vectors that were its own become shadow vectors of their model; those of sensitive and
+    sealed entries are deleted. Entries whose own vector is zero have a zero vector of the new
+    model. The change is logged for each user, and makes `rows_since` return all rows. The result is
+    whether that was done; nothing changes where more entries lack their vectors.
+
+    Attributes:
+        model: The model; its name is another than that of the agent's vectors.
+        skipped: Rows that may lack vectors, and have none then.
+        max_missing: Number of other rows that may lack them, and have none then.
+
+    Raises:
+        StoreCorruptError: If a vector is damaged.
+    """
+
+    model: Model
+    skipped: Collection[int] = ()
+    max_missing: int = 0
 
 
 class SoftDelete(ScopeWrite[bool | None], frozen=True):

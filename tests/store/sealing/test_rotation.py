@@ -14,6 +14,7 @@ from mnemic.store.operations import (
     EndRotation,
     EntriesByRow,
     Reseal,
+    SealedUnderOtherKeys,
     VectorsOfRow,
 )
 from tests.store.contract import (
@@ -87,11 +88,11 @@ def shown_of(store):
 def test_rotation_seals_everything_anew_and_changes_nothing_else(five, place):
     before = shown_of(five), seq_of(five), used_bytes(five, "a")
     begin_rotation(five)
-    assert five.sealed_under_other_keys("a") == 4
+    assert five.read(SealedUnderOtherKeys("a")) == 4
     assert not five.write(EndRotation("a")).result()
     assert shown_of(five) == before[0]
     assert resealed(five) == 4
-    assert five.sealed_under_other_keys("a") == 0
+    assert five.read(SealedUnderOtherKeys("a")) == 0
     assert five.write(EndRotation("a")).result()
     assert (shown_of(five), seq_of(five), used_bytes(five, "a")) == before
     assert five.verify().ok
@@ -117,7 +118,7 @@ def test_openings_with_both_keys_go_on_while_one_rotates(five, other):
     updated(other, 2, importance=0.75)
     assert len(other.read(EntriesByRow(EVERYONE, rows, NOON))) == 5
     assert count_of(other, EVERYONE) == count_of(five, EVERYONE) == 7
-    assert five.sealed_under_other_keys("a") == 0
+    assert five.read(SealedUnderOtherKeys("a")) == 0
     assert five.verify().ok
 
 
@@ -140,7 +141,7 @@ def test_an_entry_that_does_not_open_keeps_the_former_key(five, place, caplog):
         assert resealed(five) == 3
     assert f"{LOG} {uid(1)}" in caplog.text
     assert not five.write(EndRotation("a")).result()
-    assert five.sealed_under_other_keys("a") == 1
+    assert five.read(SealedUnderOtherKeys("a")) == 1
     assert five.write(Delete(AGENT, uid(1))).result() == [uid(1)]
     assert five.write(EndRotation("a")).result()
 
@@ -154,7 +155,7 @@ def test_a_vector_under_a_former_key_counts_and_is_sealed_anew(five, place):
     table, column = place.of_vectors
     place.run(f"UPDATE {table} SET {column} = ? WHERE entry_row = ? AND part = 0", blob, row)  # noqa: S608
     place.make_sums_right()
-    assert five.sealed_under_other_keys("a") == 1
+    assert five.read(SealedUnderOtherKeys("a")) == 1
     assert not five.write(EndRotation("a")).result()
     assert resealed(five) == 1
     assert five.write(EndRotation("a")).result()
@@ -166,7 +167,7 @@ def test_a_rotation_needs_encryption(place):
     store = place.open(None)
     for call in (
         lambda: begin_rotation(store),
-        lambda: store.sealed_under_other_keys("a"),
+        lambda: store.read(SealedUnderOtherKeys("a")),
         lambda: store.write(Reseal("a", 0, 10)).result(),
         lambda: store.write(EndRotation("a")).result(),
     ):

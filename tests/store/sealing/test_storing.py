@@ -10,9 +10,12 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import (
     Add,
     AddEmbeddings,
+    AddShadowVectors,
     Delete,
     DistinctValues,
+    DropShadowVectors,
     LinksOf,
+    RowsToEmbed,
     SetExpiry,
     Successors,
     UpdateAll,
@@ -264,7 +267,7 @@ def test_an_entry_that_becomes_sensitive_leaves_nothing_of_it_plain(place, way):
     plain.write(Add("a", [new, NewEntry(embedded(2))], now=NOON)).result()
     row = rows_of(plain)[1]
     other = np.array([[9, 10, 11]], np.float32)
-    assert plain.add_shadow_vectors("a", "other", {row: made}, {row: other}).result() == 1
+    assert plain.write(AddShadowVectors("a", "other", {row: made}, {row: other})).result() == 1
     vectors = [VECTOR, (7, 8), (9, 10, 11)]
     assert place.shows(vectors=vectors) == [SECRET, *vectors]
     version = 2 if SEALED_BY[way](store) else 0
@@ -273,8 +276,8 @@ def test_an_entry_that_becomes_sensitive_leaves_nothing_of_it_plain(place, way):
     if way == "metadata":
         kept = [pytest.approx(VECTOR), [7, 8]]
         assert vectors_of(store, 1).tolist() == kept
-    assert store.rows_to_embed("a", ("other", 3), 0, 9)[0] == row
-    assert plain.drop_shadow_vectors("a", None).result() == 0
+    assert store.read(RowsToEmbed("a", ("other", 3), 0, 9))[0] == row
+    assert plain.write(DropShadowVectors("a", None)).result() == 0
     store.erase().result()
     assert place.shows(vectors=vectors) == []
     assert store.verify().ok

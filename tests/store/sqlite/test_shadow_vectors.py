@@ -15,8 +15,20 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Add, Delete, DeleteAll, EntriesByRow, Purge, SoftDelete, Update
-from mnemic.store.sqlite.shadow_vectors import shadow_vectors
+from mnemic.store.operations import (
+    Add,
+    AddShadowVectors,
+    Delete,
+    DeleteAll,
+    DropShadowVectors,
+    EntriesByRow,
+    Purge,
+    RowsToEmbed,
+    SoftDelete,
+    SwitchModel,
+    Update,
+)
+from mnemic.store.sqlite.shadow_vectors import SUM_BYTES, are_sound
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -46,7 +58,7 @@ def filled(path, count=3):
 
 def keep(store, number, entry, model="other"):
     given = {number: vectors_of(number, 1 + number % 2)}
-    return store.add_shadow_vectors("a", model, {number: entry}, given).result()
+    return store.write(AddShadowVectors("a", model, {number: entry}, given)).result()
 
 
 def run(path, sql, *values):
@@ -60,9 +72,18 @@ def run(path, sql, *values):
 
 def held(store, model="other"):
     """Return the sound vectors of a model by row, as a change of the model reads them."""
-    rows = range(1, 100)
-    with store._reading() as connection:
-        return shadow_vectors(connection, "a", (model, 48), rows)
+    name, found = f"\x1f{model}", {}
+    sql = (
+        "SELECT entry_row, embedding FROM agent_memory_embeddings WHERE model = ? "
+        "ORDER BY entry_row, part"
+    )
+    for row, blob in run(store.path, sql, name):
+        found.setdefault(row, []).append(blob)
+    return {
+        row: np.stack([np.frombuffer(blob[:-SUM_BYTES], "<f4") for blob in blobs])
+        for row, blobs in found.items()
+        if are_sound(name, {row: blobs}) and len(blobs[0]) == 4 * 48 + SUM_BYTES
+    }
 
 
 DAMAGE = [
@@ -93,9 +114,9 @@ def test_damaged_vectors_are_missing_found_by_verify_and_dropped_by_repair(tmp_p
         assert damaged not in found
         for row, vectors in found.items():
             np.testing.assert_array_equal(vectors, vectors_of(row, 1 + row % 2))
-        if model == "other" and set(store.rows_to_embed("a", ("other", 48), 0, 9)) == set():
+        if model == "other" and set(store.read(RowsToEmbed("a", ("other", 48), 0, 9))) == set():
             with pytest.raises(StoreCorruptError, match="repair"):
-                store.switch_model("a", ("other", 48)).result()
+                store.write(SwitchModel("a", ("other", 48))).result()
         (problem,) = store.verify().problems
         assert (problem.row, problem.id) == (damaged, uid(damaged))
         store.verify(repair=True)
@@ -144,7 +165,7 @@ def test_memories_of_an_earlier_version_with_them_get_the_sums_of_their_own_alon
             scope = Scope(agent_id, all_users=True)
             entry = store.read(EntriesByRow(scope, [row], now=NOON, include_deleted=True))[row]
             given = {row: vectors_of(row)}
-            store.add_shadow_vectors(agent_id, "other", {row: entry}, given).result()
+            store.write(AddShadowVectors(agent_id, "other", {row: entry}, given)).result()
         assert store.verify(repair=True).ok
         report = store.verify()
         assert report.ok
@@ -199,7 +220,7 @@ def with_new_content(entry):
 
 def test_nothing_of_dropped_vectors_is_left_once_the_file_is_erased(tmp_path):
     store = filled(tmp_path / "a.db", 40)
-    store.drop_shadow_vectors("a", "other").result()
+    store.write(DropShadowVectors("a", "other")).result()
     assert store.erase().result()
     assert left(tmp_path, range(1, 41)) == []
     store.close()
@@ -209,7 +230,7 @@ def test_nothing_of_dropped_vectors_is_left_once_the_file_is_erased(tmp_path):
 
 KILLED = """
 import sys
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import AddShadowVectors, DropShadowVectors, EntriesByRow
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.sqlite.test_shadow_vectors import NOON, EVERYONE, numbered, vectors_of
 
@@ -219,9 +240,9 @@ for turn in range(1_000_000):
     for begin in range(1, 41, 10):
         some = {row: entries[row] for row in range(begin, begin + 10)}
         vectors = {row: vectors_of(row, 2) for row in some}
-        store.add_shadow_vectors("a", f"m{turn % 3}", some, vectors).result()
+        store.write(AddShadowVectors("a", f"m{turn % 3}", some, vectors)).result()
         print("stored", flush=True)
-    store.drop_shadow_vectors("a", f"m{(turn + 1) % 3}").result()
+    store.write(DropShadowVectors("a", f"m{(turn + 1) % 3}")).result()
 """
 
 
@@ -242,7 +263,7 @@ def test_a_kill_leaves_the_vectors_of_each_write_whole(tmp_path, seed):
         assert store.verify().ok
         for model in ("m0", "m1", "m2"):
             found = held(store, model)
-            assert len(found) == 40 - len(store.rows_to_embed("a", (model, 48), 0, 99))
+            assert len(found) == 40 - len(store.read(RowsToEmbed("a", (model, 48), 0, 99)))
             assert len(found) % 10 == 0
             for row, vectors in found.items():
                 np.testing.assert_array_equal(vectors, vectors_of(row, 2))

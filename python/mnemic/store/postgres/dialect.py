@@ -20,15 +20,20 @@ from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import HAS_NO_VECTOR, ROW, USER_KEY, bound
 from mnemic.store.postgres.stored import CHANGED, entries_of, reading_stored, records_of
 from mnemic.store.postgres.vectors import (
+    IS_OWN_ZERO,
     delete_own_vectors,
     delete_shadow_vectors,
+    lacks_shadow_vectors,
     opened_vectors,
     own_vectors,
     readable_vectors,
     seal_vectors,
+    shadow_vectors,
+    switch_vectors,
     under_other_keys,
     upsert_vectors,
     write_sealed,
+    write_shadow_vectors,
 )
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec
@@ -43,7 +48,7 @@ class PostgresDialect:
     row = ROW
     by_row = ""
     user_key = USER_KEY
-    is_own_zero = "NOT v.is_companion AND pgvector.vector_norm(v.embedding) = 0"
+    is_own_zero = IS_OWN_ZERO
     insert_link = (
         "INSERT INTO mnemic.agent_memory_links "
         "(agent_id, from_row, to_row, type, strength, created_at) "
@@ -206,6 +211,10 @@ class PostgresDialect:
     write_changes = staticmethod(write_changes)
     has_vectors = staticmethod(has_vectors)
     row_reader = staticmethod(StoredRows)
+    lacks_shadow_vectors = staticmethod(lacks_shadow_vectors)
+    shadow_vectors = staticmethod(shadow_vectors)
+    write_shadow_vectors = staticmethod(write_shadow_vectors)
+    switch_vectors = staticmethod(switch_vectors)
 
 
 def _own(session: SqlSession) -> Session:

@@ -26,7 +26,7 @@ from mnemic.store.postgres import (
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
 from mnemic.store.postgres.nearest import VECTOR_READS
-from mnemic.store.postgres.reembedding import PostgresReembedding
+from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.target import target_of
@@ -52,8 +52,8 @@ _UNKNOWN: bool | None = None
 
 class PostgresStore(
     SqlOperations,
-    PostgresReembedding,
     SqlSealing,
+    OpenedDatabase,
     NoSnapshots,
 ):
     """Keeps memories in the schema `mnemic` of a PostgreSQL database; see `Store`.

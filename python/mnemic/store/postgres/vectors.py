@@ -1,26 +1,28 @@
 """The vectors of entries: in pgvector's column, and those of sealed entries in another table."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.crypto.envelope import header
+from mnemic.crypto.envelope import OVERHEAD, header
 from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.new_rows import NewVectors, as_stored
+from mnemic.store.operations import AddShadowVectors
 from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS
+from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS, lacks
 from mnemic.store.postgres.stored import reading_stored
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
 from mnemic.store.sealing_codec import PREFIX, broken, log_broken, sealed_prefix
 from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import PlainVector
-from mnemic.store.sql.session import Condition
+from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model
 
 _COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
@@ -268,3 +270,111 @@ def write_sealed(session: Session, agent_id: str, vectors: Sequence[Columns]) ->
     """Write sealed vectors, each with its row, model and part, over those of their rows."""
     if vectors:
         session.run(_UPDATE_SEALED, (*map(list, zip(*vectors, strict=True)), agent_id))
+
+
+IS_OWN_ZERO: Final = "NOT v.is_companion AND pgvector.vector_norm(v.embedding) = 0"
+"""Condition of vectors, `v`, of the agent's own model that stand for none."""
+
+_DIMENSIONS: Final = "pgvector.vector_dims(v.embedding)"
+_AGENTS_MODEL: Final = "(SELECT model FROM mnemic.agent_memory_agents WHERE agent_id = ?)"
+_LACKS: Final = " AND ".join(
+    [
+        lacks(
+            f"FROM {EMBEDDINGS} AS v WHERE v.agent_id = e.agent_id AND v.entry_row = e.row "
+            f"AND v.part = 0 AND v.is_companion AND v.model = ? AND {_DIMENSIONS} = ?"
+        ),
+        lacks(
+            f"FROM {SEALED_VECTORS} AS s WHERE s.agent_id = e.agent_id AND s.entry_row = e.row "
+            "AND s.part = 0 AND s.model = ? AND octet_length(s.sealed) = ?"
+        ),
+    ]
+)
+_ZERO_ROWS: Final = (
+    f"SELECT v.entry_row FROM {EMBEDDINGS} AS v "
+    f"WHERE v.agent_id = ? AND v.part = 0 AND {IS_OWN_ZERO}"
+)
+_DROP_STALE: Final = (  # of the agent's model, and of rows that shall have no vector
+    f"DELETE FROM {EMBEDDINGS} AS v WHERE v.agent_id = ? AND v.is_companion AND ("
+    f"(v.model = {_AGENTS_MODEL} AND EXISTS (SELECT FROM {EMBEDDINGS} AS own "
+    "WHERE own.agent_id = v.agent_id AND own.entry_row = v.entry_row "
+    "AND own.model = v.model AND NOT own.is_companion)) OR "
+    f"(v.model = ? AND ({_DIMENSIONS} <> ? OR v.entry_row = ANY(?))))"
+)
+_DROP_OWN: Final = (
+    f"DELETE FROM {EMBEDDINGS} AS v USING {ENTRIES} AS e WHERE v.agent_id = ? "
+    "AND NOT v.is_companion AND e.agent_id = v.agent_id AND e.row = v.entry_row "
+    "AND (e.is_sensitive OR e.is_encrypted OR v.entry_row = ANY(?))"
+)
+_KEEP: Final = (
+    f"UPDATE {EMBEDDINGS} SET is_companion = true WHERE agent_id = ? AND NOT is_companion"
+)
+_TAKE_OVER: Final = (
+    f"UPDATE {EMBEDDINGS} SET is_companion = false "
+    "WHERE agent_id = ? AND is_companion AND model = ?"
+)
+_DROP_SEALED: Final = (
+    f"DELETE FROM {SEALED_VECTORS} WHERE agent_id = ? AND (model <> ? OR entry_row = ANY(?))"
+)
+_INSERT_ZERO: Final = (
+    f"INSERT INTO {EMBEDDINGS} ({_COLUMNS}) "
+    f"SELECT agent_id, row, ?, false, 0, updated_at, ? FROM {ENTRIES} "
+    "WHERE agent_id = ? AND row = ANY(?)"
+)
+
+
+def lacks_shadow_vectors(model: Model) -> Condition:
+    """Return the condition of entries, `e`, without shadow vectors of a model."""
+    name, dimensions = model
+    return _LACKS, [name, dimensions, name, 4 * dimensions + OVERHEAD]
+
+
+def shadow_vectors(agent_id: str, model: str | None) -> list[Condition]:
+    """Return FROM and WHERE of the shadow vectors of a model, or of all, in each table."""
+    where, values = ("", []) if model is None else (" AND model = ?", [model])
+    plain = f"FROM {EMBEDDINGS} WHERE agent_id = ? AND is_companion{where}"
+    sealed = (
+        f"FROM {SEALED_VECTORS} WHERE agent_id = ? AND model IS DISTINCT FROM {_AGENTS_MODEL}"
+        f"{where}"
+    )
+    return [(plain, [agent_id, *values]), (sealed, [agent_id, agent_id, *values])]
+
+
+def write_shadow_vectors(
+    session: SqlSession,
+    codec: RowCodec,
+    wanted: AddShadowVectors,
+    found: Mapping[int, MemoryEntry],
+) -> None:
+    """Write the vectors of rows, with their stored entries, over those of the model."""
+    on, agent_id, model = cast("Session", session), wanted.agent_id, wanted.model
+    where = "agent_id = ? AND entry_row = ANY(?) AND model = ?"
+    written = (agent_id, list(found), model)
+    on.run(f"DELETE FROM {EMBEDDINGS} WHERE {where} AND is_companion", written)
+    if codec.seals:
+        on.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", written)
+    new = [
+        NewVectors(
+            row,
+            to_microseconds(entry.updated_at),
+            as_stored(codec, entry, model, wanted.vectors[row]),
+        )
+        for row, entry in found.items()
+    ]
+    upsert_vectors(on, agent_id, (model, 0), new, is_shadow=True)
+
+
+def switch_vectors(
+    session: SqlSession, agent_id: str, model: Model, skipped: Collection[int]
+) -> None:
+    """Make own vectors shadow vectors, and those of a model the agent's own."""
+    del skipped  # they have no vectors
+    name, dimensions = model
+    zero = [row for (row,) in session.fetch(_ZERO_ROWS, (agent_id,))]
+    session.run(_DROP_STALE, (agent_id, agent_id, name, dimensions, zero))
+    session.run(_DROP_OWN, (agent_id, zero))
+    session.run(_KEEP, (agent_id,))
+    session.run(_TAKE_OVER, (agent_id, name))
+    session.run(_DROP_SEALED, (agent_id, name, zero))
+    if zero:
+        nothing = Vector(np.zeros(dimensions, np.float32))
+        session.run(_INSERT_ZERO, (name, nothing, agent_id, zero))

@@ -10,6 +10,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
 from mnemic.store.new_rows import AddOptions, NewRow, NewVectors
+from mnemic.store.operations import AddShadowVectors
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.session import Columns, Condition, SqlSession
@@ -348,6 +349,33 @@ class Dialect(Protocol):
         self, session: SqlSession, agent_id: str, model: Model, rows: Sequence[NewVectors]
     ) -> None:
         """Insert the vectors of rows that have none of the model."""
+        ...
+
+    def lacks_shadow_vectors(self, model: Model) -> Condition:
+        """Return the condition of entries, `e`, without shadow vectors of a model."""
+        ...
+
+    def shadow_vectors(self, agent_id: str, model: str | None) -> Sequence[Condition]:
+        """Return FROM and WHERE of the shadow vectors of a model, or of all, in each table."""
+        ...
+
+    def write_shadow_vectors(
+        self,
+        session: SqlSession,
+        codec: RowCodec,
+        wanted: AddShadowVectors,
+        found: Mapping[int, MemoryEntry],
+    ) -> None:
+        """Write shadow vectors of rows, with their stored entries, over those of the model."""
+        ...
+
+    def switch_vectors(
+        self, session: SqlSession, agent_id: str, model: Model, skipped: Collection[int]
+    ) -> None:
+        """Make own vectors shadow vectors, and those of a model the agent's own.
+
+        Skipped rows may have none.
+        """
         ...
 
 

@@ -1,20 +1,20 @@
 """What makes the vectors of another model the agent's own, in the stores in SQL."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from collections.abc import Set as AbstractSet
-from concurrent.futures import Future
-from typing import Any, Final
+from typing import Final
 
-from mnemic.arrays import Float32Array
 from mnemic.errors import KeyUnavailableError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.changes import Change
+from mnemic.store.operations import (
+    AddShadowVectors,
+    CountToEmbed,
+    DropShadowVectors,
+    RowsToEmbed,
+    SwitchModel,
+)
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, visible
-from mnemic.store.sql.dialect import Dialect
-from mnemic.store.sql.opened import OpenedSql
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model, ReembeddingProgress
 
@@ -23,101 +23,68 @@ _FIRST_VECTOR: Final = (
 )
 
 
-class SqlReembedding(OpenedSql, ABC):
-    """Makes another model the agent's own; see `Reembedding`."""
-
-    def add_shadow_vectors(
-        self,
-        agent_id: str,
-        model: str,
-        entries: Mapping[int, MemoryEntry],
-        vectors: Mapping[int, Float32Array],
-    ) -> Future[int]:
-        """Store shadow vectors; return of how many rows."""
-
-        def work(on: SqlSession) -> int:
-            found = _unchanged(on, self._codec, agent_id, entries)
-            self._write_shadow_vectors(on, agent_id, model, found, vectors)
-            return len(found)
-
-        return self._write(agent_id, work)
-
-    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
-        """Return how many entries lack a model's vectors, and how many need them."""
-        sealed = (
-            f"SELECT EXISTS (SELECT 1 FROM {ENTRIES} "
-            f"WHERE agent_id = ? AND {self._dialect.is_true('is_encrypted')})"
+def count_to_embed(on: SqlSession, codec: RowCodec, wanted: CountToEmbed) -> ReembeddingProgress:
+    """Return how many entries lack a model's vectors, and how many need them."""
+    agent_id = wanted.agent_id
+    sealed = (
+        f"SELECT EXISTS (SELECT 1 FROM {ENTRIES} "
+        f"WHERE agent_id = ? AND {on.dialect.is_true('is_encrypted')})"
+    )
+    if not codec.seals and on.value(sealed, (agent_id,)):
+        raise KeyUnavailableError(
+            f"agent {agent_id!r} has sealed memories, which cannot be embedded without "
+            "their key; open the memory with encryption=Encryption(key=...)"
         )
-        where, values = _wanting(self._dialect, agent_id, 0)
-        lacks, bound = self._lacks(model)
-        counts = f"SELECT count(*) FILTER (WHERE {lacks}), count(*) {where}"
-
-        def work(on: SqlSession) -> ReembeddingProgress:
-            if not self._codec.seals and on.value(sealed, (agent_id,)):
-                raise KeyUnavailableError(
-                    f"agent {agent_id!r} has sealed memories, which cannot be embedded without "
-                    "their key; open the memory with encryption=Encryption(key=...)"
-                )
-            return ReembeddingProgress(*on.fetch(counts, (*bound, *values))[0])
-
-        return self._read(agent_id, work)
-
-    def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
-        """Return rows that lack the shadow vectors of a model, ascending."""
-        return self._read(agent_id, lambda on: self._lacking(on, agent_id, model, after, limit))
-
-    def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
-    ) -> Future[bool]:
-        """Make the shadow vectors of a model the agent's own, unless entries lack them."""
-        may_lack = frozenset(skipped)
-        limit = len(may_lack) + max_missing + 1
-
-        def work(on: SqlSession) -> bool:
-            if len(set(self._lacking(on, agent_id, model, 0, limit)) - may_lack) > max_missing:
-                return False
-            self._switch_vectors(on, agent_id, model, may_lack)
-            _log_switch(on, agent_id, model)
-            return True
-
-        return self._write(agent_id, work)
-
-    def _lacking(
-        self, on: SqlSession, agent_id: str, model: Model, after: int, limit: int
-    ) -> list[int]:
-        where, values = _wanting(self._dialect, agent_id, after)
-        lacks, bound = self._lacks(model)
-        sql = f"SELECT e.row {where} AND {lacks} ORDER BY e.row LIMIT ?"
-        return [row for (row,) in on.fetch(sql, (*values, *bound, limit))]
-
-    @abstractmethod
-    def _lacks(self, model: Model) -> Condition:
-        """Return the condition of entries, `e`, without shadow vectors of a model."""
-
-    @abstractmethod
-    def _write_shadow_vectors(
-        self,
-        on: Any,
-        agent_id: str,
-        model: str,
-        found: Mapping[int, MemoryEntry],
-        vectors: Mapping[int, Float32Array],
-    ) -> None:
-        """Write shadow vectors of rows, with their stored entries, over those of the model."""
-
-    @abstractmethod
-    def _switch_vectors(
-        self, on: Any, agent_id: str, model: Model, skipped: AbstractSet[int]
-    ) -> None:
-        """Make own vectors shadow vectors, and those of a model the agent's own."""
+    where, values = _wanting(on, agent_id, 0)
+    lacks, bound = on.dialect.lacks_shadow_vectors(wanted.model)
+    counts = f"SELECT count(*) FILTER (WHERE {lacks}), count(*) {where}"
+    return ReembeddingProgress(*on.fetch(counts, (*bound, *values))[0])
 
 
-def _wanting(dialect: Dialect, agent_id: str, after: int) -> Condition:
+def rows_to_embed(on: SqlSession, codec: RowCodec, wanted: RowsToEmbed) -> list[int]:
+    """Return rows that lack the shadow vectors of a model, ascending."""
+    del codec
+    where, values = _wanting(on, wanted.agent_id, wanted.after)
+    lacks, bound = on.dialect.lacks_shadow_vectors(wanted.model)
+    sql = f"SELECT e.row {where} AND {lacks} ORDER BY e.row LIMIT ?"
+    return [row for (row,) in on.fetch(sql, (*values, *bound, wanted.limit))]
+
+
+def add_shadow_vectors(on: SqlSession, codec: RowCodec, wanted: AddShadowVectors) -> int:
+    """Store shadow vectors; return of how many rows."""
+    found = _unchanged(on, codec, wanted)
+    on.dialect.write_shadow_vectors(on, codec, wanted, found)
+    return len(found)
+
+
+def drop_shadow_vectors(on: SqlSession, codec: RowCodec, wanted: DropShadowVectors) -> int:
+    """Delete the shadow vectors of a model, or of all; return of how many entries."""
+    del codec
+    dropped: set[tuple[int, str]] = set()
+    for where, values in on.dialect.shadow_vectors(wanted.agent_id, wanted.model):
+        dropped.update(on.fetch(f"DELETE {where} RETURNING entry_row, model", values))
+    return len(dropped)
+
+
+def switch_model(on: SqlSession, codec: RowCodec, wanted: SwitchModel) -> bool:
+    """Make the shadow vectors of a model the agent's own, unless entries lack them."""
+    agent_id, model, skipped = wanted.agent_id, wanted.model, frozenset(wanted.skipped)
+    limit = len(skipped) + wanted.max_missing + 1
+    lacking = rows_to_embed(on, codec, RowsToEmbed(agent_id, model, 0, limit))
+    if len(set(lacking) - skipped) > wanted.max_missing:
+        return False
+    on.dialect.switch_vectors(on, agent_id, model, skipped)
+    _log_switch(on, agent_id, model)
+    return True
+
+
+def _wanting(on: SqlSession, agent_id: str, after: int) -> Condition:
     """Return FROM and WHERE of the entries that need vectors, in later rows.
 
     Whether their own is zero is looked up row by row: of NOT EXISTS a server may make a join that
     compares every row with every other, as long as a table has no statistics.
     """
+    dialect = on.dialect
     is_owned, owner = dialect.owned("v", agent_id)
     where = (
         f"FROM {ENTRIES} AS e {dialect.by_index('agent')} "
@@ -127,11 +94,9 @@ def _wanting(dialect: Dialect, agent_id: str, after: int) -> Condition:
     return where, [agent_id, after, *owner]
 
 
-def _unchanged(
-    on: SqlSession, codec: RowCodec, agent_id: str, entries: Mapping[int, MemoryEntry]
-) -> dict[int, MemoryEntry]:
+def _unchanged(on: SqlSession, codec: RowCodec, wanted: AddShadowVectors) -> dict[int, MemoryEntry]:
     """Return the stored entries of those of these rows whose contents are still the same."""
-    dialect = on.dialect
+    dialect, agent_id, entries = on.dialect, wanted.agent_id, wanted.entries
     sql = (
         f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} "
         f"WHERE agent_id = ? AND {dialect.among()} AND {visible(codec)} ORDER BY row"

@@ -10,7 +10,7 @@ from mnemic.crypto import Encryption
 from mnemic.errors import KeyUnavailableError, SealBrokenError
 from mnemic.model import MemoryEntry
 from mnemic.store.agent_keys import Keyring, stored_key
-from mnemic.store.operations import EndRotation, Reseal
+from mnemic.store.operations import EndRotation, Reseal, SealedUnderOtherKeys
 from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec, log_broken, sealing_codec_of
 from mnemic.store.sql.conditions import ENTRIES
@@ -77,14 +77,15 @@ class SqlSealing(OpenedSql, ABC):
         """Seal entries of an agent under the current key of these options from now on."""
         sealing_codec_of(self._codec).keyring.rotate(agent_id, encryption)
 
-    def sealed_under_other_keys(self, agent_id: str) -> int:
-        """Return the number of entries that are not sealed under the newest key."""
-        codec = sealing_codec_of(self._codec)
-        codec.keyring.refreshed(agent_id)
-        newest = codec.newest_key(agent_id)
-        others, values = self._dialect.under_other_keys(agent_id, newest.key_id)
-        sql = f"SELECT count(*) FROM ({others}) AS others"
-        return int(self._read(agent_id, lambda on: on.value(sql, values)))
+
+def sealed_under_other_keys(on: SqlSession, codec: RowCodec, wanted: SealedUnderOtherKeys) -> int:
+    """Return the number of entries that are not sealed under the newest key."""
+    sealing_codec_of(codec)
+    keys = stored_keys(on, wanted.agent_id)
+    if not keys:
+        return 0
+    others, values = on.dialect.under_other_keys(wanted.agent_id, keys[-1].key_id)
+    return int(on.value(f"SELECT count(*) FROM ({others}) AS others", values))
 
 
 def reseal(on: SqlSession, codec: RowCodec, wanted: Reseal) -> tuple[int, int]:

@@ -18,8 +18,13 @@ from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check, check_links_of
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
 from mnemic.store.sqlite.new_rows import insert_entries, insert_vectors, new_rows, overwrite_vectors
 from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
-from mnemic.store.sqlite.shadow_vectors import IS_OWN
-from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, among, integers
+from mnemic.store.sqlite.shadow_vectors import (
+    lacks_shadow_vectors,
+    shadow_vectors,
+    switch_vectors,
+    write_shadow_vectors,
+)
+from mnemic.store.sqlite.sql import BY_ROW, IS_OWN, USER_KEY, among, integers
 from mnemic.store.sqlite.vectors import readable_vectors, replace_vectors, seal_vectors, vectors
 from mnemic.store.values import OwnedId
 
@@ -212,6 +217,10 @@ class SqliteDialect:
     write_changes = staticmethod(write_changes)
     has_vectors = staticmethod(has_vectors)
     row_reader = staticmethod(CheckedRows)
+    lacks_shadow_vectors = staticmethod(lacks_shadow_vectors)
+    shadow_vectors = staticmethod(shadow_vectors)
+    write_shadow_vectors = staticmethod(write_shadow_vectors)
+    switch_vectors = staticmethod(switch_vectors)
 
 
 def _own(session: SqlSession) -> "GuardedConnection":

@@ -15,8 +15,15 @@ from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
 from mnemic.store.sql.replacing import Overwrite
 from mnemic.store.sql.session import SqlSession
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
-from mnemic.store.sqlite.sql import COLUMNS, INSERT_VECTOR, Columns, execute_all, mark_of
+from mnemic.store.sqlite.sql import (
+    COLUMNS,
+    DELETE_SHADOW_VECTORS,
+    INSERT_VECTOR,
+    IS_OWN,
+    Columns,
+    execute_all,
+    mark_of,
+)
 from mnemic.store.values import Model
 
 
@@ -109,7 +116,7 @@ def overwrite_vectors(
     on = cast("GuardedConnection", session)
     hidden = [(overwrite.old.row,) for overwrite in overwrites if overwrite.entry.hides_content]
     if hidden:
-        execute_all(on, DELETE_OF_ROW, hidden)
+        execute_all(on, DELETE_SHADOW_VECTORS, hidden)
     outdated = [overwrite for overwrite in overwrites if not overwrite.keeps_vectors]
     if not outdated:
         return

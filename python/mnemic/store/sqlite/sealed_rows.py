@@ -26,8 +26,14 @@ from mnemic.store.sql.session import Condition
 from mnemic.store.sqlite.checksums import Sums, VerifiedSums, added, check, check_vectors
 from mnemic.store.sqlite.damage import plain_records
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
-from mnemic.store.sqlite.sql import Columns, execute_all, fetch, json_array
+from mnemic.store.sqlite.sql import (
+    DELETE_SHADOW_VECTORS,
+    IS_OWN,
+    Columns,
+    execute_all,
+    fetch,
+    json_array,
+)
 
 _STATUS = RECORD_COLUMNS.index("status")
 _FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
@@ -249,4 +255,4 @@ def write_sealed(
     """Write sealed vectors over those of their rows; shadow vectors, which are rebuilt, go."""
     execute_all(connection, _UPDATE_VECTOR, vectors)
     connection.summed_rows.write_vectors(dict.fromkeys(rows))
-    execute_all(connection, DELETE_OF_ROW, [(row,) for row in rows])
+    execute_all(connection, DELETE_SHADOW_VECTORS, [(row,) for row in rows])

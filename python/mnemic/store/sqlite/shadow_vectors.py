@@ -1,4 +1,4 @@
-"""SQL statements over shadow vectors: those of other models than the agent's own.
+"""Shadow vectors in a file: those of other models than the agent's own; and its change of model.
 
 They lie among the agent's own in the rows of their entries, so that they go with their entry in one
 transaction, also if another process deletes it. Their model's name begins with `MARK`, which no
@@ -8,186 +8,140 @@ Each has a checksum behind its numbers, over them, its row, its chunk and their 
 own sums leave them out: storing them changes no entry.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final, TypeAlias, cast
 
-from mnemic._core import vector_sums
-from mnemic.arrays import Float32Array, np
+from mnemic._core import VectorSums, vector_sums
+from mnemic.arrays import np
+from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.new_rows import as_stored, vector_blobs
+from mnemic.store.operations import AddShadowVectors
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sqlite.checksums import MASK
-from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sql.session import Condition, SqlSession
+from mnemic.store.sqlite.checksums import MASK, check_vectors
+from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.sql import (
-    AMONG,
-    BY_ROW,
-    INSERT_VECTOR,
-    Columns,
-    execute_all,
-    fetch,
-    json_array,
-)
+from mnemic.store.sqlite.new_rows import report_vectors, write_vectors
+from mnemic.store.sqlite.sql import INSERT_VECTOR, IS_OWN, MARK, Columns
 from mnemic.store.values import Model
 
-MARK: Final = "\x1f"
-"""First character of a shadow model's stored name; names have no control characters."""
-
-IS_OWN: Final = f"((model >= '{MARK}') = (model >= ' '))"
-"""Condition of the vectors of an agent's own model."""
-
-DELETE_OF_ROW: Final = f"DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND NOT {IS_OWN}"
+_Blobs: TypeAlias = Mapping[int, Sequence[bytes]]
+"""The stored bytes of each chunk of rows."""
 
 SUM_BYTES: Final = 8
 """Bytes of the checksum behind the numbers of a vector."""
 _ROW, _CHUNK, _NUMBER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 """Odd factors of 64 bits, of xxHash and the golden ratio, that spread small numbers."""
 
-_OF_ROWS: Final = (
-    f"SELECT entry_row, embedding FROM agent_memory_entries {BY_ROW} "
-    "CROSS JOIN agent_memory_embeddings ON entry_row = row "
-    f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
-)
-_DELETE: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND model = ?"
-_DROP: Final = (
-    f"DELETE FROM agent_memory_embeddings WHERE NOT {IS_OWN} AND ifnull(model = ?, TRUE) "
-    "AND entry_row IN (SELECT row FROM agent_memory_entries WHERE agent_id = ?) "
-    "RETURNING entry_row, model"
+_PAGE: Final = 256
+"""Rows that are switched at once: few, so that other threads get their turn in between."""
+
+_LACKS: Final = (
+    "NOT EXISTS (SELECT 1 FROM agent_memory_embeddings AS v WHERE v.entry_row = e.row "
+    "AND v.part = 0 AND v.model = ? AND length(v.embedding) IN (?, ?))"
 )
 _ALL: Final = (
-    "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
+    "SELECT entry_row, model, embedding FROM agent_memory_embeddings "
     f"WHERE NOT {IS_OWN} AND entry_row NOT IN "  # which have no checksum of this kind
     "(SELECT row FROM agent_memory_entries WHERE is_encrypted <> 0) ORDER BY entry_row, model, part"
 )
+_ROWS: Final = (
+    "SELECT row, row_sum, vector_sum, is_encrypted <> 0, is_sensitive <> 0, updated_at "
+    "FROM agent_memory_entries INDEXED BY agent_memory_entries_by_agent "
+    "WHERE agent_id = ? AND row > ? ORDER BY row LIMIT ?"
+)
+_OF_ROWS: Final = (
+    "SELECT entry_row, model, embedding FROM agent_memory_embeddings "
+    f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND (model = ? OR {IS_OWN}) "
+    "ORDER BY entry_row, model, part"
+)
+_DROP: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND model = ?"
+_KEEP: Final = (
+    "UPDATE agent_memory_embeddings SET model = ?, embedding = ? "
+    "WHERE entry_row = ? AND model = ? AND part = ?"
+)
+_RENAME: Final = "UPDATE agent_memory_embeddings SET model = ? WHERE entry_row = ? AND model = ?"
+_OWN_NOW: Final = _RENAME.replace(
+    " WHERE", f", embedding = substr(embedding, 1, length(embedding) - {SUM_BYTES}) WHERE"
+)
 
 
-def shadow_vectors(
-    connection: GuardedConnection, agent_id: str, model: Model, rows: Sequence[int]
-) -> dict[int, Float32Array]:
-    """Return the sound vectors of a model, shape (chunks, dimensions), by row."""
-    name = MARK + model[0]
-    found = fetch(connection, _OF_ROWS, (agent_id, json_array(list(rows)), name))
-    return {row: own for row, own in _sound(name, found) if own.shape[1] == model[1]}
+def lacks_shadow_vectors(model: Model) -> Condition:
+    """Return the condition of entries, `e`, without shadow vectors of a model."""
+    return _LACKS, [MARK + model[0], *_sizes(model)]
 
 
-def _sound(name: str, found: list[Columns]) -> Iterator[tuple[int, Float32Array]]:
-    """Yield the vectors of rows that agree with their checksums."""
-    size = len(found[0][1]) if found and type(found[0][1]) is bytes else 0
-    if size and all(type(blob) is bytes and len(blob) == size for _, blob in found):
-        read = _read_all(name, found, size)
-        if read is not None:
-            yield from read
-            return
-    for row, parts in groupby(found, itemgetter(0)):
-        vectors = vectors_of_row(name, row, [blob for _, blob in parts])
-        if vectors is not None:
-            yield row, vectors
+def _sizes(model: Model) -> tuple[int, int]:
+    """Return the bytes of a shadow vector of a model, plain and sealed."""
+    return 4 * model[1] + SUM_BYTES, 4 * model[1] + OVERHEAD
 
 
-def _read_all(name: str, found: list[Columns], size: int) -> list[tuple[int, Float32Array]] | None:
-    """Return the vectors of rows, all of one length; None if any is damaged."""
-    if size <= SUM_BYTES or size % 4:
-        return None
-    numbers = [(row, len(list(parts))) for row, parts in groupby(map(itemgetter(0), found))]
-    table = np.frombuffer(b"".join([blob for _, blob in found]), np.uint8).reshape(-1, size)
-    vectors = np.ascontiguousarray(table[:, :-SUM_BYTES]).view("<f4")
-    stored = np.ascontiguousarray(table[:, -SUM_BYTES:]).view("<u8").ravel()
-    sums = _sums(name, numbers, vectors)
-    if not np.isfinite(vectors).all() or stored.tolist() != sums:
-        return None
-    read, begin = [], 0
-    for row, number in numbers:
-        read.append((row, vectors[begin : begin + number]))
-        begin += number
-    return read
-
-
-def vectors_of_row(name: str, row: int, blobs: Sequence[object]) -> Float32Array | None:
-    """Return the vectors of a row, shape (chunks, dimensions); None if any is damaged."""
-    sizes = {len(blob) if isinstance(blob, bytes) else 0 for blob in blobs}
-    if len(sizes) != 1:
-        return None
-    read = _read_all(name, [(row, blob) for blob in blobs], *sizes)
-    return None if read is None else read[0][1]
-
-
-def _sums(name: str, numbers: Iterable[tuple[int, int]], vectors: Float32Array) -> list[int]:
-    """Return the checksum of each vector of rows, given with the number of each row's chunks."""
-    places = [(row, chunk, number) for row, number in numbers for chunk in range(number)]
-    return [
-        (own + row * _ROW + chunk * _CHUNK + number * _NUMBER) & MASK
-        for own, (row, chunk, number) in zip(
-            vector_sums(name, [[vector] for vector in vectors]), places, strict=True
-        )
-    ]
+def shadow_vectors(agent_id: str, model: str | None) -> list[Condition]:
+    """Return FROM and WHERE of the shadow vectors of a model, or of all."""
+    where = (
+        f"FROM agent_memory_embeddings WHERE NOT {IS_OWN} AND ifnull(model = ?, TRUE) "
+        "AND entry_row IN (SELECT row FROM agent_memory_entries WHERE agent_id = ?)"
+    )
+    return [(where, [None if model is None else MARK + model, agent_id])]
 
 
 def write_shadow_vectors(
-    connection: GuardedConnection,
-    codec: RowCodec,
-    model: str,
-    entries: Mapping[int, MemoryEntry],
-    vectors: Mapping[int, Float32Array],
+    session: SqlSession, codec: RowCodec, wanted: AddShadowVectors, found: Mapping[int, MemoryEntry]
 ) -> None:
-    """Write the vectors of rows, with their entries, over those of the model."""
-    name = MARK + model
-    execute_all(connection, _DELETE, [(row, name) for row in entries])
-    execute_all(
-        connection,
-        INSERT_VECTOR,
-        [
-            (row, name, part, to_microseconds(entry.updated_at), blob)
-            for row, entry in entries.items()
-            for part, blob in enumerate(_stored_blobs(codec, entry, name, row, vectors[row]))
-        ],
-    )
+    """Write the vectors of rows, with their stored entries, over those of the model."""
+    name = MARK + wanted.model
+    session.run_all(_DROP, [(row, name) for row in found])
+    values = [
+        (row, name, part, to_microseconds(entry.updated_at), blob)
+        for row, entry in found.items()
+        for part, blob in enumerate(_stored(codec, entry, wanted, row))
+    ]
+    session.run_all(INSERT_VECTOR, values)
 
 
-def _stored_blobs(
-    codec: RowCodec, entry: MemoryEntry, name: str, row: int, vectors: Float32Array
-) -> list[bytes]:
+def _stored(
+    codec: RowCodec, entry: MemoryEntry, wanted: AddShadowVectors, row: int
+) -> Sequence[object]:
     """Return vectors as they are stored; those of a sealed entry as if they were its own."""
-    if not entry.is_encrypted or not vectors.any():
-        return _blobs(name, row, vectors)
-    plain = vectors.astype("<f4", copy=False)
-    model, seal = name[len(MARK) :], codec.seal_vector
-    return [seal(entry, model, part, each.tobytes()) for part, each in enumerate(plain)]
+    vectors = wanted.vectors[row]
+    if entry.is_encrypted and vectors.any():
+        return as_stored(codec, entry, wanted.model, vectors)
+    return _summed(MARK + wanted.model, {row: vector_blobs(vectors)})
 
 
-def _blobs(name: str, row: int, vectors: Float32Array) -> list[bytes]:
-    return blobs_of(name, [(row, len(vectors))], vectors)
-
-
-def blobs_of(name: str, numbers: Sequence[tuple[int, int]], vectors: Float32Array) -> list[bytes]:
-    """Return the vectors of rows as they are stored, each with its checksum.
-
-    Args:
-        name: Stored name of the model.
-        numbers: Each row, and the number of its chunks.
-        vectors: Shape (chunks, dimensions), those of all rows.
-    """
-    plain = vectors.astype("<f4", copy=False)
+def _summed(name: str, plain: _Blobs) -> list[bytes]:
+    """Return the vectors of rows, each with its checksum."""
+    blobs = [blob for own in plain.values() for blob in own]
+    places = [(row, chunk, len(own)) for row, own in plain.items() for chunk in range(len(own))]
+    with reading_stored("a vector"):
+        sums = vector_sums(name, [[blob] for blob in blobs])
     return [
-        vector.tobytes() + own.to_bytes(SUM_BYTES, "little")
-        for vector, own in zip(plain, _sums(name, numbers, plain), strict=True)
+        blob + ((own + row * _ROW + chunk * _CHUNK + number * _NUMBER) & MASK).to_bytes(8, "little")
+        for blob, own, (row, chunk, number) in zip(blobs, sums, places, strict=True)
     ]
 
 
-def drop_shadow_vectors(connection: GuardedConnection, agent_id: str, model: str | None) -> int:
-    """Delete the shadow vectors of a model, or of all; return of how many entries."""
-    name = None if model is None else MARK + model
-    return len(set(fetch(connection, _DROP, (name, agent_id))))
+def are_sound(name: str, stored: Mapping[int, Sequence[Any]]) -> bool:
+    """Return whether the vectors of rows agree with their checksums."""
+    blobs = [blob for own in stored.values() for blob in own]
+    sizes = {len(blob) if isinstance(blob, bytes) else 0 for blob in blobs}
+    if len(sizes) != 1 or min(sizes) <= SUM_BYTES or min(sizes) % 4:
+        return False
+    plain = {row: [blob[:-SUM_BYTES] for blob in own] for row, own in stored.items()}
+    numbers = np.frombuffer(b"".join([blob for own in plain.values() for blob in own]), "<f4")
+    return blobs == _summed(name, plain) and bool(np.isfinite(numbers).all())
 
 
-def drop_damaged(connection: GuardedConnection) -> None:
+def drop_damaged(on: GuardedConnection) -> None:
     """Delete shadow vectors that differ from their checksums."""
-    found = fetch(connection, _ALL, ())
-    for (row, name), parts in groupby(found, itemgetter(0, 2)):
-        if vectors_of_row(name, row, [blob for _, blob, _ in parts]) is None:
-            connection.execute(_DELETE, (row, name))
+    for (row, name), parts in groupby(on.fetch(_ALL), itemgetter(0, 1)):
+        if not are_sound(name, {row: [blob for *_, blob in parts]}):
+            on.execute(_DROP, (row, name))
 
 
 def check_shadow_vectors(row: int, found: list[Columns]) -> None:
@@ -197,8 +151,105 @@ def check_shadow_vectors(row: int, found: list[Columns]) -> None:
         StoreCorruptError: If some are damaged.
     """
     for name, parts in groupby(found, itemgetter(2)):
-        if vectors_of_row(name, row, [blob for _, blob, _ in parts]) is None:
+        if not are_sound(name, {row: [blob for _, blob, _ in parts]}):
             raise StoreCorruptError(
                 f"the vectors of row {row} by another model are not as stored; {DAMAGED}, or "
                 "have verify(repair=True) drop them"
             )
+
+
+def switch_vectors(
+    session: SqlSession, agent_id: str, model: Model, skipped: Collection[int]
+) -> None:
+    """Make own vectors shadow vectors, and those of a model the agent's own."""
+    on = cast("GuardedConnection", session)
+    for page in _pages(on, agent_id):
+        _switch_page(on, model, page, skipped)
+
+
+def _pages(on: GuardedConnection, agent_id: str) -> Iterator[list[Columns]]:
+    after = 0
+    while page := on.fetch_checked(_ROWS, (agent_id, after, _PAGE)):
+        yield page
+        after = page[-1][0]
+
+
+def _switch_page(
+    on: GuardedConnection, model: Model, page: list[Columns], skipped: Collection[int]
+) -> None:
+    """Switch the vectors of some rows."""
+    name, shadow = model[0], MARK + model[0]
+    rows = [row for row, *_ in page]
+    found: dict[str, dict[int, list[bytes]]] = {}
+    for (row, of), parts in groupby(on.fetch(_OF_ROWS, (rows, shadow)), itemgetter(0, 1)):
+        found.setdefault(of, {})[row] = [blob for *_, blob in parts]
+    plain, sealed = _new_vectors(model, found.pop(shadow, {}), page, skipped)
+    zero = {row for row, blobs in plain.items() if _are_zero(blobs, model[1])}
+    for former, own in found.items():
+        zero |= _move_to_shadow(on, former, own, page)
+    on.run_all(_DROP, [(row, shadow) for row in zero])
+    nothing = bytes(4 * model[1])
+    times = {row: updated_at for row, *_, updated_at in page}
+    write_vectors(on, [(row, name, 0, times[row], nothing) for row in sorted(zero)])
+    on.run_all(_OWN_NOW, [(name, row, shadow) for row in plain.keys() - zero])
+    on.run_all(_RENAME, [(name, row, shadow) for row in sealed.keys() - zero])
+    report_vectors(on, dict.fromkeys(rows))
+
+
+def _new_vectors(
+    model: Model, found: _Blobs, page: list[Columns], skipped: Collection[int]
+) -> tuple[_Blobs, _Blobs]:
+    """Return the new vectors of rows that have some, in plain text and sealed.
+
+    Raises:
+        StoreCorruptError: If those of a row that is not skipped are not as stored.
+    """
+    name, (plain_size, sealed_size) = MARK + model[0], _sizes(model)
+    is_sealed = {row for row, _, _, is_encrypted, *_ in page if is_encrypted}
+    sizes = {row: {len(blob) if type(blob) is bytes else 0 for blob in found[row]} for row in found}
+    plain = {row: found[row] for row in found if sizes[row] == {plain_size}}
+    if not are_sound(name, plain):
+        plain = {row: own for row, own in plain.items() if are_sound(name, {row: own})}
+    sealed = {row: found[row] for row in is_sealed & found.keys() if sizes[row] == {sealed_size}}
+    for row in found.keys() - plain.keys() - sealed.keys() - set(skipped):
+        if not sizes[row].isdisjoint((plain_size, sealed_size)):  # they did not count as lacking
+            raise StoreCorruptError(
+                f"the new vectors of row {row} are not as stored; {DAMAGED}, or have "
+                "verify(repair=True) drop them, and embed again"
+            )
+    return plain, sealed
+
+
+def _are_zero(blobs: Sequence[bytes], dimensions: int) -> bool:
+    return not any(np.frombuffer(blob, "<f4", dimensions).any() for blob in blobs)
+
+
+def _move_to_shadow(
+    on: GuardedConnection, model: str, own: _Blobs, page: list[Columns]
+) -> set[int]:
+    """Make own vectors of rows, after a look at their checksums, shadow vectors of their model.
+
+    None is kept that is zero, or of a sensitive or sealed entry; return the rows of zeros.
+    """
+    _check_own(model, own, page)
+    hidden = {row for row, _, _, *is_hidden, _ in page if any(is_hidden)}
+    zero = {row for row, blobs in own.items() if not any(blobs[0])}
+    kept = {row: blobs for row, blobs in own.items() if row not in hidden | zero}
+    on.run_all(_DROP, [(row, MARK + model) for row in own])
+    on.run_all(_DROP, [(row, model) for row in own.keys() - kept.keys()])
+    places = [(row, model, part) for row, blobs in kept.items() for part in range(len(blobs))]
+    on.run_all(
+        _KEEP,
+        [
+            (MARK + model, blob, *place)
+            for blob, place in zip(_summed(MARK + model, kept), places, strict=True)
+        ],
+    )
+    return zero
+
+
+def _check_own(model: str, own: _Blobs, page: list[Columns]) -> None:
+    with reading_stored("a vector's checksum"):
+        known = {row: of_vectors or 0 for row, of_row, of_vectors, *_ in page if of_row is not None}
+    sums = VectorSums([(row, known[row]) for row in own.keys() & known.keys()])
+    check_vectors(model, [(row, blob) for row, blobs in own.items() for blob in blobs], sums)

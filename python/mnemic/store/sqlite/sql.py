@@ -7,7 +7,7 @@ constants of this package are concatenated.
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import apsw
 import msgspec
@@ -49,6 +49,21 @@ def assigned(names: Iterable[str]) -> str:
 INSERT_VECTOR = (
     "INSERT OR IGNORE INTO agent_memory_embeddings "
     "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
+)
+
+MARK: Final = "\x1f"
+"""First character of a shadow model's stored name; names have no control characters."""
+
+
+def is_own(table: str = "") -> str:
+    """Return the condition of the vectors of an agent's own model."""
+    return f"(({table}model >= '{MARK}') = ({table}model >= ' '))"
+
+
+IS_OWN: Final = is_own()
+
+DELETE_SHADOW_VECTORS: Final = (
+    f"DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND NOT {IS_OWN}"
 )
 
 AMONG = "row IN (SELECT value FROM json_each(?))"

@@ -31,9 +31,9 @@ from mnemic.store.sqlite import (
     verification,
 )
 from mnemic.store.sqlite.backup import backup_to
+from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.later_erasure import LaterErasure
-from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.url import path_of
 from mnemic.store.values import (
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 class SqliteStore(
     SqlOperations,
-    SqliteReembedding,
     SqlSealing,
+    SqliteFile,
 ):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 

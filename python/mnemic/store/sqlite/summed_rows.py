@@ -43,6 +43,7 @@ from mnemic.store.sqlite.sql import (
     among,
     execute_all,
     fetch,
+    is_own,
     json_array,
     read_column,
 )
@@ -89,10 +90,6 @@ def _link_changed(sign: int, of: str) -> str:
     return _note("link", f"{of}.from_row", str(sign), *link)
 
 
-def _is_own(of: str) -> str:
-    return f"({of}model >= '\x1f') = ({of}model >= ' ')"  # see `shadow_vectors`
-
-
 _TRIGGERS: Final = (
     *[
         (f"UPDATE OF {', '.join(names)} ON entries", _columns_changed(names))
@@ -106,7 +103,7 @@ _TRIGGERS: Final = (
     ("INSERT ON links", _noted(_link_changed(1, "NEW"))),
     ("UPDATE ON links", _noted(_link_changed(-1, "OLD"), _link_changed(1, "NEW"))),
     ("DELETE ON links", _noted(_link_changed(-1, "OLD"))),
-    (f"DELETE ON embeddings WHEN {_is_own('OLD.')}", _noted(_note("vector", "OLD.entry_row"))),
+    (f"DELETE ON embeddings WHEN {is_own('OLD.')}", _noted(_note("vector", "OLD.entry_row"))),
 )
 """What each trigger runs after, and what it runs."""
 
@@ -116,7 +113,7 @@ _ROWS: Final = (
 )
 _OWN_VECTORS: Final = (
     "SELECT entry_row, model, embedding FROM agent_memory_embeddings "
-    f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND {_is_own('')} "
+    f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND {is_own('')} "
     "ORDER BY entry_row, model, part"
 )
 _LINKS: Final = (

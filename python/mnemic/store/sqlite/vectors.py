@@ -17,8 +17,7 @@ from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import write_vectors
 from mnemic.store.sqlite.sealed_rows import VectorOpener
-from mnemic.store.sqlite.shadow_vectors import IS_OWN
-from mnemic.store.sqlite.sql import AMONG, BY_ROW, Columns
+from mnemic.store.sqlite.sql import AMONG, BY_ROW, IS_OWN, Columns
 
 _OF_ROWS: Final = (
     f"FROM agent_memory_entries {BY_ROW} CROSS JOIN agent_memory_embeddings ON entry_row = row "

@@ -36,8 +36,8 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sealed_rows import VectorOpener
-from mnemic.store.sqlite.shadow_vectors import MARK, check_shadow_vectors
-from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
+from mnemic.store.sqlite.shadow_vectors import check_shadow_vectors
+from mnemic.store.sqlite.sql import BY_ROW, MARK, Columns, fetch
 
 PAGE = 1000
 MAX_PROBLEMS = 1000
