@@ -93,7 +93,7 @@ def migrate(
     text = os.fsdecode(url)
     if text.startswith(_POSTGRES):
         with _postgres_extra():
-            from mnemic.store.postgres.versions import migrate_database  # noqa: PLC0415 - an extra
+            from mnemic.store.postgres.maintenance import migrate_database  # noqa: PLC0415 - an extra
         return migrate_database(text, version, dry_run=dry_run)
     from mnemic.store.sqlite import opening  # noqa: PLC0415 - loaded where a file is opened
 

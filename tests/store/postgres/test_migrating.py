@@ -6,8 +6,7 @@ import pytest
 from mnemic.errors import SchemaVersionError
 from mnemic.store import open_store
 from mnemic.store.postgres.dialect import POSTGRES
-from mnemic.store.postgres.migrating import migrate, version
-from mnemic.store.postgres.schema import MIGRATIONS
+from mnemic.store.postgres.schema import MIGRATIONS, migrate, version
 from mnemic.store.postgres.session import Connection, Session, prepare
 from tests.support.threads import run_together
 
@@ -45,7 +44,7 @@ def test_several_openings_at_once_migrate_once(empty_database):
 def test_a_migration_that_fails_leaves_nothing(session, monkeypatch):
     migrate(session, 1)
     broken = MIGRATIONS[1]._replace(up=MIGRATIONS[1].up + "SELECT 1 / 0;")
-    monkeypatch.setattr("mnemic.store.postgres.migrating.MIGRATIONS", (MIGRATIONS[0], broken))
+    monkeypatch.setattr("mnemic.store.postgres.schema.MIGRATIONS", (MIGRATIONS[0], broken))
     before = session.value(TABLES)
     with pytest.raises(psycopg.errors.DivisionByZero):
         migrate(session, 2)

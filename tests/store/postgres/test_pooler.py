@@ -12,7 +12,7 @@ import pytest
 
 from mnemic import Encryption, Memory
 from mnemic.errors import ReadOnlyError, StoreUnavailableError
-from mnemic.store.postgres import session
+from mnemic.store.postgres import connections, session
 from tests.store.postgres.test_positions import OtherProcess, awaited, filled
 from tests.support.embedders import WordEmbedder
 from tests.support.keys import KEY
@@ -168,12 +168,11 @@ def test_many_writers_and_readers_at_once_fail_in_nothing(pooled):
 def test_a_pooler_that_does_not_show_itself_costs_no_write(pooled, monkeypatch):
     prepare = session.prepare
 
-    def unaware(connection, **options):
-        prepare(connection, **options)
+    def unaware(connection):
+        prepare(connection)
         connection.is_pooled, connection.prepare_threshold = False, 5
 
-    for module in ("connections", "vector_indexes"):
-        monkeypatch.setattr(f"mnemic.store.postgres.{module}.prepare", unaware)
+    monkeypatch.setattr(connections, "prepare", unaware)
     with ExitStack() as stack:
         urls = [f"{pooled}?application_name=process{at}" for at in range(3)]
         memories = [stack.enter_context(Memory(url, embedder=WordEmbedder())) for url in urls]

@@ -24,7 +24,7 @@ from mnemic.store.operations import (
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.dialect import POSTGRES
-from mnemic.store.postgres.migrating import migrate
+from mnemic.store.postgres.schema import migrate
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import target_of
 from tests.store.contract import AGENT, EVERYONE, MODEL, added, embedded, one, rows_of, rows_since

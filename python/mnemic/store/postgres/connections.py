@@ -21,10 +21,8 @@ from mnemic.errors import (
     StoreUnavailableError,
 )
 from mnemic.model.deadline import check_deadline
-from mnemic.store.postgres import row_security
 from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.dialect import POSTGRES
-from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
 from mnemic.store.postgres.postgres_errors import (
     LOST_STATEMENT,
     REPEATABLE,
@@ -33,6 +31,15 @@ from mnemic.store.postgres.postgres_errors import (
     reason_of,
     typed,
     with_typed_errors,
+)
+from mnemic.store.postgres.schema import (
+    NAMES_NO_AGENTS,
+    bypasses_row_security,
+    check_readable,
+    has_row_security,
+    migrate,
+    naming,
+    turn_on_row_security,
 )
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
@@ -123,13 +130,11 @@ class Connections:
 
     def _open_once(self, target: Target) -> Hashable:
         """Bring the tables up to date; return what names the database in this process."""
-        with Connection.connect(target.conninfo, autocommit=True) as connection:
-            prepare(connection)
-            session = Session(connection, POSTGRES)
+        with connected(target) as session:
             (check_readable if self.is_read_only else migrate)(session)
-            self.has_row_security = row_security.is_on(session)
+            self.has_row_security = has_row_security(session)
             if self.has_row_security and not self.is_read_only:  # a migration made new tables
-                self._turn_on(session)
+                turn_on_row_security(session)
             return session.fetch(_IDENTITY)[0]
 
     def require_row_security(self) -> None:
@@ -141,23 +146,16 @@ class Connections:
         with_typed_errors(self._require_row_security, self.shown)
 
     def _require_row_security(self) -> None:
-        with Connection.connect(self._target.conninfo, autocommit=True) as connection:
-            prepare(connection)
-            session = Session(connection, POSTGRES)
-            if row_security.bypasses(session):
+        with connected(self._target) as session:
+            if bypasses_row_security(session):
                 raise StoreError(
                     f"{self.shown}: row-level security does not hold for a superuser, nor for "
                     "a role with BYPASSRLS; connect as another role"
                 )
-            if not row_security.is_on(session):
+            if not has_row_security(session):
                 self.check_writable()
-                self._turn_on(session)
+                turn_on_row_security(session)
             self.has_row_security = True
-
-    def _turn_on(self, session: Session) -> None:
-        with session.transaction():
-            lock_migrations(session)
-            row_security.turn_on(session)
 
     def _configure(self, connection: Connection) -> None:
         prepare(connection)
@@ -241,9 +239,7 @@ class Connections:
             connection.pool_sessions()
         if not self.has_row_security:
             return Session(connection, POSTGRES), None
-        return Session(connection, POSTGRES, can_copy=False), row_security.naming(
-            connection, agents
-        )
+        return Session(connection, POSTGRES, can_copy=False), naming(connection, agents)
 
     def _prepare_repetition(self, error: psycopg.Error, deadline: float | None = None) -> None:
         """Wait for better times, or take notice of policies that another process put in force.
@@ -253,7 +249,7 @@ class Connections:
         """
         if isinstance(error, LOST_STATEMENT):
             self._statements_are_lost = True
-        if not isinstance(error, row_security.NAMES_NO_AGENTS):
+        if not isinstance(error, NAMES_NO_AGENTS):
             self._wait(deadline)
             return
         found = attempted(self._read_row_security)
@@ -263,7 +259,7 @@ class Connections:
 
     def _read_row_security(self) -> bool:
         with _leased(self._pool, PATIENCE) as connection:
-            return row_security.is_on(Session(connection, POSTGRES))
+            return has_row_security(Session(connection, POSTGRES))
 
     def write(
         self,
@@ -314,7 +310,7 @@ class Connections:
 
     def is_repeated(self, error: BaseException) -> bool:
         """Return whether `write` restarts its work after an error."""
-        if isinstance(error, row_security.NAMES_NO_AGENTS):
+        if isinstance(error, NAMES_NO_AGENTS):
             return not self.has_row_security
         if isinstance(error, REPEATABLE):
             return True
@@ -398,6 +394,14 @@ class Connections:
         self._is_closed = True
         self._pool.close()
         self._apart.close()
+
+
+@contextmanager
+def connected(target: Target) -> Generator[Session, None, None]:
+    """Connect to a database, beside the connections of its stores."""
+    with Connection.connect(target.conninfo) as connection:
+        prepare(connection)
+        yield Session(connection, POSTGRES)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from mnemic.errors import StoreUnavailableError
 from mnemic.model.deadline import check_deadline
 from mnemic.reporting.logs import logger
-from mnemic.store.postgres.row_security import SETTING, naming
+from mnemic.store.postgres.schema import SETTING, naming
 from mnemic.store.postgres.session import Connection
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import LogPosition

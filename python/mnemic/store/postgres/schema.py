@@ -1,6 +1,18 @@
-"""The tables in PostgreSQL, and the steps that lead to them and back."""
+"""The tables in PostgreSQL: the steps that lead to them and back, and policies of their rows.
 
+Migrations go up on opening and down on request, in one process at a time. Row-level security is a
+second isolation of agents, by policies of the database: each transaction names the agents that it
+is about, and sees no rows of others, whatever its statements say. A session that names none gets an
+error instead of an empty answer.
+"""
+
+from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+from psycopg import errors, sql
+
+from mnemic.errors import SchemaVersionError, StoreFileError
+from mnemic.store.postgres.session import Connection, Session
 
 PARTITIONS: Final = 8
 """Hash partitions of the large tables, by agent."""
@@ -216,3 +228,175 @@ MIGRATIONS: Final = (
 )
 """The versions of the tables, in their order. The extension stays on the way back: others may use
 it."""
+
+_LOCK: Final = 0x6D6E656D6963
+"""Number of the advisory lock: "mnemic"."""
+
+_VERSIONS: Final = """
+CREATE SCHEMA IF NOT EXISTS mnemic;
+CREATE TABLE IF NOT EXISTS mnemic.schema_migrations (
+    number     text COLLATE "C" PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+"""
+
+
+def version(session: Session) -> int:
+    """Return the number of migrations that the database has.
+
+    Raises:
+        SchemaVersionError: If it has migrations that this version of mnemic does not know.
+    """
+    if session.value("SELECT to_regclass('mnemic.schema_migrations') IS NULL"):
+        return 0
+    found = [name for (name,) in session.fetch("SELECT number FROM mnemic.schema_migrations")]
+    known = [migration.number for migration in MIGRATIONS]
+    if sorted(found) != known[: len(found)]:
+        unknown = sorted(set(found) - set(known)) or sorted(set(known) - set(found))
+        raise SchemaVersionError(
+            f"the tables in schema mnemic are of another version ({', '.join(unknown)}); this "
+            f"mnemic knows {known[-1]}; open them with the version that wrote them, or a newer one"
+        )
+    return len(found)
+
+
+def _lock_migrations(session: Session) -> None:
+    """Let no other process change tables until the transaction ends."""
+    session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+
+def migrate(session: Session, target: int = len(MIGRATIONS)) -> None:
+    """Bring the tables to a version, each step in a transaction, or a savepoint, of its own.
+
+    Args:
+        session: A connection.
+        target: Number of migrations that the database is to have.
+
+    Raises:
+        StoreFileError: If the database is not in UTF-8.
+        SchemaVersionError: If it has migrations that this version of mnemic does not know.
+    """
+    _check_encoding(session)
+    # Look first: a role that may write the tables need not have the right to change them.
+    while version(session) != target:
+        with session.connection.transaction():
+            session.script(f"SET LOCAL search_path = {session.pgvector}")  # for its types
+            _lock_migrations(session)
+            session.script(_VERSIONS)
+            _step(session, version(session), target)
+
+
+def _check_encoding(session: Session) -> None:
+    encoding = session.connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreFileError(
+            f"the database is in {encoding}, which cannot hold every text; make another one: "
+            "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
+
+
+def _step(session: Session, present: int, target: int) -> None:
+    """Take one step towards a version, unless another process has taken it."""
+    if present < target:
+        step = MIGRATIONS[present]
+        session.script(step.up)
+        session.run("INSERT INTO mnemic.schema_migrations (number) VALUES (%s)", (step.number,))
+    elif present > target:
+        step = MIGRATIONS[present - 1]
+        _check_way_back(session, step)
+        session.script(step.down)
+        session.run("DELETE FROM mnemic.schema_migrations WHERE number = %s", (step.number,))
+
+
+def _check_way_back(session: Session, step: Migration) -> None:
+    """Raise SchemaVersionError if a step cannot be undone without a loss."""
+    if step.obstacle is None:
+        return
+    session.fetch(naming(session.connection, None))  # where policies hide every agent's rows
+    for (reason,) in session.fetch(step.obstacle):
+        raise SchemaVersionError(f"the tables cannot go back to an older version: {reason}")
+
+
+def check_readable(session: Session) -> None:
+    """Check that the tables can be read as they are.
+
+    Raises:
+        StoreFileError: If the database is not in UTF-8.
+        SchemaVersionError: If they are not there, or of another version.
+    """
+    _check_encoding(session)
+    present = version(session)
+    if present != len(MIGRATIONS):
+        raise SchemaVersionError(
+            f"the database has {present} of {len(MIGRATIONS)} migrations of mnemic; open it once "
+            "for writing to bring its tables up to date"
+        )
+
+
+NAMES_NO_AGENTS: Final = (errors.UndefinedObject, errors.InvalidTextRepresentation)
+"""Errors of a policy in a transaction that names no agents."""
+
+SETTING: Final = "mnemic.agents"
+"""Names the agents of a transaction, in an array."""
+_EVERY_AGENT: Final = "*"
+"""The setting that names every agent; one of this name is `{*}`."""
+
+_TABLES: Final = """
+SELECT c.oid::regclass::text FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'agent_id'
+WHERE c.relnamespace = 'mnemic'::regnamespace AND c.relkind IN ('r', 'p')
+AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY 1
+"""
+"""Tables, partitions included, whose rows are visible to their owner without a policy."""
+
+_IS_ON: Final = """
+SELECT relrowsecurity AND relforcerowsecurity FROM pg_catalog.pg_class
+WHERE oid = 'mnemic.agent_memory_entries'::regclass
+"""
+_IS_EXEMPT: Final = (
+    "SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user"
+)
+
+# In a SELECT of its own the setting is read once for a statement, not once for each row.
+_POLICY: Final = f"""
+ALTER TABLE {{table}} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS mnemic_agents ON {{table}};
+CREATE POLICY mnemic_agents ON {{table}} USING (
+    (SELECT current_setting('{SETTING}') = '{_EVERY_AGENT}')
+    OR agent_id = ANY((
+        SELECT CASE current_setting('{SETTING}') WHEN '{_EVERY_AGENT}' THEN '{{{{}}}}'
+        ELSE current_setting('{SETTING}') END
+    )::text[])
+);
+"""
+
+
+def has_row_security(session: Session) -> bool:
+    """Return whether the policies of rows are in force."""
+    return bool(session.value(_IS_ON))
+
+
+def bypasses_row_security(session: Session) -> bool:
+    """Return whether policies do not hold for the role, as for a superuser."""
+    return bool(session.value(_IS_EXEMPT))
+
+
+def turn_on_row_security(session: Session) -> None:
+    """Put every table with an agent, and every partition, under the policy; also for the owner."""
+    with session.connection.transaction():
+        _lock_migrations(session)
+        for (table,) in session.fetch(_TABLES):
+            session.script(_POLICY.format(table=table))
+
+
+def naming(connection: Connection, agents: Sequence[str] | None) -> str:
+    """Return the statement by which a transaction names its agents; None is every agent."""
+    value = _EVERY_AGENT if agents is None else _array_of(agents)
+    literal = sql.Literal(value).as_string(connection)
+    return f"SELECT set_config('{SETTING}', {literal}, true)"
+
+
+def _array_of(agents: Sequence[str]) -> str:
+    """Return the text of an array of PostgreSQL."""
+    quoted = (agent.replace("\\", "\\\\").replace('"', '\\"') for agent in agents)
+    return "{" + ",".join(f'"{agent}"' for agent in quoted) + "}"

@@ -123,17 +123,18 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 """Finds pgvector wherever it was installed: statements name its schema, as that of the tables."""
 
 
-def prepare(connection: Connection, *, autocommit: bool = True) -> None:
+def prepare(connection: Connection) -> None:
     """Register how values are read, and find out what the connection leads to.
 
     A pooler answers with a process number of its own making, which is not that of the server's
     process: it cannot know which one a later transaction gets.
 
+    Its statements commit on their own, unless a transaction was begun.
+
     Args:
         connection: The connection, in no transaction.
-        autocommit: Whether statements commit on their own, unless a transaction was begun.
     """
-    connection.autocommit = autocommit
+    connection.autocommit = True
     ((process, schema, oid, array_oid),) = connection.execute(_ABOUT).fetchall()
     if process != connection.info.backend_pid:
         connection.pool_sessions()
@@ -307,12 +308,6 @@ class Session:
         copy = self._statement(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)")
         with self.connection.cursor() as cursor, cursor.copy(copy, tuple(values)) as rows:
             return b"".join(rows)
-
-    @contextmanager
-    def transaction(self) -> Generator[None, None, None]:
-        """Run statements together: all are kept, or none."""
-        with self.connection.transaction():
-            yield
 
     def begin(self, mode: str = "", first: str | None = None) -> None:
         """Begin a transaction of some mode; run a statement without values in the same message."""

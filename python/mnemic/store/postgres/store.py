@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from mnemic.errors import SealBrokenError
 from mnemic.model import (
     VerifyReport,
 )
@@ -20,11 +19,8 @@ from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.operations import AgentFacts, EntriesByRow, Nearest, PositionAndRevision, Read
-from mnemic.store.postgres import (
-    verification,
-)
-from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
+from mnemic.store.postgres.maintenance import Verification, backup_to, recount
 from mnemic.store.postgres.nearest import VECTOR_READS
 from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session
@@ -253,20 +249,16 @@ class PostgresStore(
         """Read all memories and compare them with what was counted; see `Store.verify`."""
         if repair:
             self._writable()
-        found, broken = self._read(None, lambda on: self._verified(on, report), one_moment=True)
+        found, broken = self._read(
+            None, lambda on: Verification(on, self._codec, report).result(), one_moment=True
+        )
         if repair:
-            agents = self._database.write(None, lambda on: verification.repair(on, self._codec))
+            agents = self._database.write(None, lambda on: recount(on, self._codec))
             found = msgspec.structs.replace(found, repaired_agents=tuple(agents))
         if broken is not None:
             broken.report = found
             raise broken
         return found
-
-    def _verified(
-        self, session: Session, report: Report
-    ) -> tuple[VerifyReport, SealBrokenError | None]:
-        walk = verification.Verification(session, self._codec, report)
-        return walk.report(), walk.broken
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the database."""

@@ -11,9 +11,10 @@ from psycopg import sql
 
 from mnemic.errors import MnemicError, StoreClosedError
 from mnemic.reporting.logs import logger
+from mnemic.store.postgres.connections import connected
 from mnemic.store.postgres.postgres_errors import with_typed_errors
-from mnemic.store.postgres.row_security import naming
-from mnemic.store.postgres.session import Connection, Session, prepare
+from mnemic.store.postgres.schema import naming
+from mnemic.store.postgres.session import Connection, Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import Model
 from mnemic.threads.background import Background
@@ -132,8 +133,8 @@ class VectorIndexBuilds:
         return with_typed_errors(lambda: self._connected_build(agent_id, model), self._target.shown)
 
     def _connected_build(self, agent_id: str, model: Model) -> bool:
-        with Connection.connect(self._target.conninfo) as connection, self._listed(connection):
-            prepare(connection)
+        with connected(self._target) as session, self._listed(session.connection):
+            connection = session.connection
             with connection.transaction():
                 connection.execute(naming(connection, [agent_id]).encode())
                 index = vector_index_of(connection, agent_id, model)
