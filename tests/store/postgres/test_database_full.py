@@ -56,7 +56,7 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns():
         stored, errors = written_until(memory, refusals=5)
         assert len(stored) > 10
         assert {type(error) for error in errors} == {StoreFullError}
-        assert "the server's disk or memory is full" in str(errors[0])
+        assert "the disk is full; nothing of this write was kept" in str(errors[0])
         assert memory.search("apple", limit=1, search_type="keyword")[0].content == "an apple"
         assert memory.count() == 1 + len(stored)
         assert set(stored) < ids(memory)

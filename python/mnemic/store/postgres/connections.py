@@ -13,7 +13,6 @@ from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from mnemic.errors import (
-    DeadlineExceededError,
     OutcomeUnknownError,
     ReadOnlyError,
     StoreClosedError,
@@ -21,13 +20,13 @@ from mnemic.errors import (
     StoreUnavailableError,
 )
 from mnemic.model.deadline import check_deadline
+from mnemic.store.errors import PATIENCE, failure_of
 from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.postgres_errors import (
-    LOST_STATEMENT,
-    REPEATABLE,
     FailedCall,
     attempted,
+    code_of,
     reason_of,
     typed,
     with_typed_errors,
@@ -50,9 +49,6 @@ Result = TypeVar("Result")
 MAX_CONNECTIONS: Final = 8
 """Connections of one store: PostgreSQL starts a process for each, and 100 is its usual limit."""
 
-PATIENCE: Final = 10.0
-"""Seconds that a call waits for a free connection, or for the server to come back."""
-
 _BACKOFF: Final = 2.0
 """Seconds of attempts to connect, at ever larger intervals, before they start again: after a long
 absence of the server a call waits no longer for its return than after a short one, a second."""
@@ -70,6 +66,9 @@ _LIMIT_LOCKS_OF_SEVERAL: Final = "SET LOCAL lock_timeout = '200ms'"
 
 _LIMIT_PAUSES: Final = "SET LOCAL idle_in_transaction_session_timeout = '60s'"
 """A process that is stopped in the midst of a write does not hold its locks forever."""
+
+_LOST_STATEMENTS: Final = {"26000", "42P05"}
+"""SQLSTATEs of a prepared statement that the server does not know, or another program prepared."""
 
 _ATTEMPTS: Final = 5
 """Times that a transaction is begun which others made fail."""
@@ -247,7 +246,7 @@ class Connections:
         Where the server does not know a statement that it prepared, something between runs
         transactions in several sessions of the server, and did not show it.
         """
-        if isinstance(error, LOST_STATEMENT):
+        if error.sqlstate in _LOST_STATEMENTS:
             self._statements_are_lost = True
         if not isinstance(error, NAMES_NO_AGENTS):
             self._wait(deadline)
@@ -312,9 +311,10 @@ class Connections:
         """Return whether `write` restarts its work after an error."""
         if isinstance(error, NAMES_NO_AGENTS):
             return not self.has_row_security
-        if isinstance(error, REPEATABLE):
-            return True
-        return isinstance(error, psycopg.OperationalError) and self._is_lost(error)
+        if not isinstance(error, psycopg.Error) or isinstance(error, PoolClosed):
+            return False
+        code = code_of(error)
+        return code is not None and failure_of(code).is_repeated
 
     def _write_once(
         self,
@@ -351,14 +351,6 @@ class Connections:
         return OutcomeUnknownError(
             f"{self.shown}: the connection was lost while a write was being committed; it is "
             "stored whole or not at all: look before writing it again"
-        )
-
-    def _is_lost(self, error: psycopg.OperationalError) -> bool:
-        """Return whether an error means that a connection is gone, or none could be had."""
-        return (
-            not isinstance(error, PoolClosed)
-            and (error.sqlstate is None or error.sqlstate[:2] in {"08", "57"})
-            and not isinstance(error, psycopg.errors.QueryCanceled)
         )
 
     def typed(self, error: psycopg.Error) -> Exception:
@@ -458,6 +450,5 @@ def _limited(
         if deadline is not None:
             session.set_deadline(deadline)
         result = work(session)
-    if session.deadline is not None and time.monotonic() > session.deadline:
-        raise DeadlineExceededError("the deadline passed while the memory was read")
+    check_deadline(session.deadline)
     return result

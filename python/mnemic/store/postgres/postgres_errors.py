@@ -5,44 +5,17 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 import psycopg
-from psycopg import errors
 
-from mnemic.errors import (
-    DeadlineExceededError,
-    InvalidEntryError,
-    MnemicError,
-    ReadOnlyError,
-    StoreBusyError,
-    StoreError,
-    StoreFullError,
-    StoreUnavailableError,
-)
+from mnemic.errors import MnemicError, StoreError, StoreUnavailableError
+from mnemic.store.errors import FAILURES, NO_CONNECTION, typed_error
 
 Result = TypeVar("Result")
-
-LOST_STATEMENT: Final = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
-"""Errors of a prepared statement that the server does not know, or another program prepared."""
-
-_CONFLICTS: Final = (
-    errors.SerializationFailure,
-    errors.DeadlockDetected,
-    errors.IdleInTransactionSessionTimeout,
-)
-"""Errors for the sake of other writers."""
-
-REPEATABLE: Final = (*LOST_STATEMENT, *_CONFLICTS)
-"""Errors after which a transaction is restarted."""
-
-_FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
-
 
 # libpq does not tell the SQLSTATE of a refused connection, only the text: PostgreSQL's (the first
 # pattern) or PgBouncer's. Of one in another language the last pattern shows that a server wrote it:
 # libpq puts two spaces behind its severity, and one behind any word of its own.
 _REFUSALS: Final = {
-    r'database ".*" does not exist|no such database': (
-        "there is no such database (3D000); create it, or correct its name in the URL"
-    ),
+    r'database ".*" does not exist|no such database': "3D000",
     r'role ".*" does not exist|no such user': (
         "there is no such role (28000); create it, or correct its name in the URL"
     ),
@@ -51,22 +24,15 @@ _REFUSALS: Final = {
         "the server lets in no such connection (28000): its pg_hba.conf has no line for this "
         "role, database, address and encryption"
     ),
-    r"authentication failed|no password supplied": (
-        "the password is wrong or missing, or there is no such role (28P01); correct the URL or "
-        "the passfile"
-    ),
+    r"authentication failed|no password supplied": "28P01",
     r"permission denied for database": (
         "the role may not connect to this database (42501); GRANT CONNECT ON DATABASE lets it"
     ),
     r"not currently accepting connections": (
         "the database takes no connections (55000); ALTER DATABASE ... ALLOW_CONNECTIONS lets it"
     ),
-    r"too many (clients|connections)|connection slots|no more connections": (
-        "too many connections are open (53300); close some, raise max_connections, or try again"
-    ),
-    r"starting up|shutting down|recovery mode|not yet accepting": (
-        "the server is starting or stopping (57P03); try again"
-    ),
+    r"too many (clients|connections)|connection slots|no more connections": "53300",
+    r"starting up|shutting down|recovery mode|not yet accepting": "57P03",
     r"unsupported startup parameter": (
         "the pooler takes no `options` in a URL (08P01); leave them out, set them for the role, "
         "or have the pooler ignore them (ignore_startup_parameters)"
@@ -81,13 +47,15 @@ _REFUSALS: Final = {
         "the server refuses the connection; psql with the same URL, or the server's log, says why"
     ),
 }
-"""Texts of connections that are refused, and what mnemic says of them."""
+"""Texts of refused connections, and their SQLSTATE or, where that says less, the reason."""
 
 
 def reason_of(error: psycopg.Error) -> str | None:
     """Return why a connection was refused; None if that is not known."""
     text = str(error)
-    return next((reason for pattern, reason in _REFUSALS.items() if re.search(pattern, text)), None)
+    reason = next((reason for said, reason in _REFUSALS.items() if re.search(said, text)), None)
+    failure = None if reason is None else FAILURES.get(reason)
+    return reason if failure is None else f"{failure.found} ({reason})"
 
 
 class FailedCall(NamedTuple):
@@ -116,37 +84,24 @@ def with_typed_errors(call: Callable[[], Result], place: str) -> Result:
     return done
 
 
-def typed(error: psycopg.Error, place: str) -> MnemicError:  # noqa: PLR0911 - one for each kind
+def code_of(error: psycopg.Error) -> str | None:
+    """Return the SQLSTATE of an error, also of a lost connection; None for errors without any."""
+    if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+        return NO_CONNECTION
+    return error.sqlstate
+
+
+def typed(error: psycopg.Error, place: str) -> MnemicError:
     """Return mnemic's error for one of PostgreSQL.
 
     Args:
         error: The error; its own message may quote values, and is not repeated.
         place: The database, without a password.
     """
-    code = f"PostgreSQL error {error.sqlstate}, {type(error).__name__}" if error.sqlstate else ""
-    if isinstance(error, errors.QueryCanceled):
-        return DeadlineExceededError(f"{place}: the deadline passed during a statement")
-    if isinstance(error, errors.ReadOnlySqlTransaction):
-        return ReadOnlyError(f"{place}: the database takes no writes ({code})")
-    if isinstance(error, (errors.LockNotAvailable, *_CONFLICTS)):
-        return StoreBusyError(f"{place}: other writers held the memories too long ({code}); retry")
-    if isinstance(error, _FULL):
-        return StoreFullError(f"{place}: the server's disk or memory is full ({code})")
-    if isinstance(error, errors.InsufficientPrivilege):
-        return StoreError(
-            f"{place}: the role may not do this ({code}); it needs the right to create a schema "
-            "and the extension vector, or rights on the schema mnemic"
-        )
-    if isinstance(error, errors.ProgramLimitExceeded):
-        return InvalidEntryError(
-            f"{place}: an agent_id, user_id or idempotency_key is too long for an index of "
-            f"PostgreSQL, which takes about 2,600 bytes ({code})"
-        )
-    if isinstance(error, psycopg.OperationalError):
-        reason = None if code else reason_of(error)
-        if reason is not None:
-            return StoreUnavailableError(f"{place}: {reason}")
-        return StoreUnavailableError(
-            f"{place}: the server cannot be reached ({code or 'no connection'}); try again"
-        )
-    return StoreError(f"{place}: {code or type(error).__name__}")
+    name, code = type(error).__name__, code_of(error)
+    if code is None:
+        return StoreError(f"{place}: {name}")
+    reason = reason_of(error) if error.sqlstate is None else None
+    if reason is not None:
+        return StoreUnavailableError(f"{place}: {reason}")
+    return typed_error(code, place, f"PostgreSQL error {code}, {name}")

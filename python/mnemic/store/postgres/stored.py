@@ -1,20 +1,15 @@
 """Stored rows as entries."""
 
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 
-from mnemic.errors import MnemicError, StoreCorruptError
+from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Record
+from mnemic.store import errors
 from mnemic.store.postgres.session import Columns
-from mnemic.store.row_codec import (
-    COLUMN_NAMES,
-    ENCRYPTED,
-    UNREADABLE,
-    LostContentError,
-    RowCodec,
-)
+from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sql.reads import readable
 
 CHANGED: str = "another program changed it, or the database is damaged: restore a backup"
@@ -23,22 +18,9 @@ CHANGED: str = "another program changed it, or the database is damaged: restore 
 _RECORD = slice(1, 1 + len(COLUMN_NAMES))
 
 
-@contextmanager
-def reading_stored(what: str) -> Generator[None, None, None]:
-    """Convert errors of decoding stored values to StoreCorruptError, without quoting them.
-
-    Args:
-        what: Name of the value for the message, such as "a link".
-    """
-    try:
-        yield
-    except MnemicError:
-        raise
-    except LostContentError as error:
-        raise StoreCorruptError(f"{error}; {CHANGED}") from None
-    except UNREADABLE as error:
-        problem = f"{what} cannot be read ({type(error).__name__}); {CHANGED}"
-        raise StoreCorruptError(problem) from None
+def reading_stored(what: str) -> AbstractContextManager[None]:
+    """Convert errors of decoding stored values of a database; see `errors.reading_stored`."""
+    return errors.reading_stored(what, CHANGED)
 
 
 def entries_of(codec: RowCodec, rows: Iterable[Columns], scope: Scope) -> list[MemoryEntry]:

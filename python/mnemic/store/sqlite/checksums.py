@@ -33,7 +33,7 @@ from mnemic.store.row_codec import (
     RowCodec,
 )
 from mnemic.store.sealing_codec import broken
-from mnemic.store.sqlite.damage import DAMAGED, decoded, reading_stored, unreadable
+from mnemic.store.sqlite.damage import DAMAGED, reading_stored, unreadable
 from mnemic.store.sqlite.sql import BY_ROW, Columns, among, fetch, read_columns
 from mnemic.store.values import Model
 
@@ -144,7 +144,8 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
     """
     if rows:
         check(rows)
-    return decoded(codec, (row[_RECORD] for row in rows))
+    with reading_stored("a stored memory"):
+        return [codec.decode(row[_RECORD]) for row in rows]
 
 
 def rows_with_sums(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:

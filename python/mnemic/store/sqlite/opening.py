@@ -15,6 +15,7 @@ from mnemic.errors import (
 )
 from mnemic.model.results import SchemaVersions
 from mnemic.new_files import remove_part
+from mnemic.store.errors import PATIENCE
 from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.dialect import SQLITE
@@ -30,7 +31,7 @@ from mnemic.store.sqlite.wal import remove_log
 from mnemic.threads.locks import Lock
 
 MEMORY_PATH = ":memory:"
-BUSY_MILLISECONDS = 10_000
+BUSY_MILLISECONDS = int(PATIENCE * 1000)
 
 Lease: TypeAlias = tuple[GuardedConnection, bool]
 """A connection, and whether it is reused for the next read."""
