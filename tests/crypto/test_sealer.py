@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mnemic.crypto import MasterKey, Sealer, new_salt
 from mnemic.errors import SealBrokenError, StoreCorruptError, StoreError, WrongKeyError
-from mnemic.store.fingerprints import fingerprints
+from mnemic.store.row_codec import fingerprints
 from tests.support.keys import (
     AGENT,
     ENTRY,

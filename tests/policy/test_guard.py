@@ -27,7 +27,7 @@ from mnemic.policy.limits import FixedWindow
 from mnemic.policy.policy import RetrievalPolicy
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.run import Retriever
-from mnemic.store.change_listeners import ChangeListeners
+from mnemic.store.changes import ChangeListeners
 from tests.policy.test_breaker import Timer
 from tests.support.clock import HOUR, MICROSECOND, NOON, SECOND, Clock
 from tests.support.embedders import WordEmbedder

@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.change_listeners import ChangeListeners
+from mnemic.store.changes import ChangeListeners
 from mnemic.store.operations import (
     Add,
     Delete,

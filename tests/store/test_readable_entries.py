@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from mnemic.errors import SealBrokenError
-from mnemic.store.sql.filters import NarrowingCondition
+from mnemic.store.sql.conditions import NarrowingCondition
 from mnemic.store.sql.lists import EntryList, first_readable
 from mnemic.store.sql.reads import readable
 from tests.support.entries import numbered

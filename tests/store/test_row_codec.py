@@ -16,11 +16,11 @@ from mnemic.store.row_codec import (
     FIELDS,
     UNREADABLE,
     LostContentError,
-    PlainRowCodec,
+    RowCodec,
     UsedKey,
     changed_columns,
     check_size,
-    key_of,
+    text_of,
     uuid_of,
     vector_of,
     with_changed,
@@ -29,7 +29,7 @@ from tests.support.clock import NOON
 from tests.support.entries import entry
 from tests.support.exports import PROFILE, everything
 
-CODEC = PlainRowCodec()
+CODEC = RowCodec()
 TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1)
 NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc"))).map(str.strip).filter(bool)
 TIMES = st.datetimes(timezones=st.just(UTC))
@@ -228,14 +228,14 @@ def test_what_is_too_large_together_is_refused():
 
 def test_ids_keys_and_vectors_are_checked():
     assert uuid_of(bytes(16)).int == 0
-    assert key_of(None) is None
-    assert key_of("k") == "k"
+    assert text_of(None) is None
+    assert text_of("k") == "k"
     assert vector_of(bytes(8)).tolist() == [0, 0]
     for read, wrong in (
         (uuid_of, b"short"),
         (uuid_of, "x" * 16),
-        (key_of, 3),
-        (key_of, "a\0"),
+        (text_of, 3),
+        (text_of, "a\0"),
         (vector_of, b""),
         (vector_of, b"123"),
         (vector_of, "1234"),

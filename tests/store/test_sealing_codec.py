@@ -9,8 +9,15 @@ from mnemic.crypto import Encryption
 from mnemic.errors import DetectorError, KeyUnavailableError, SealBrokenError, WrongKeyError
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.store.agent_keys import Keyring
-from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, FIELDS, PlainRowCodec, UsedKey
-from mnemic.store.sealed_columns import COPIED_COLUMNS, SEALED_COLUMNS
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    COPIED_COLUMNS,
+    ENCRYPTED,
+    FIELDS,
+    SEALED_COLUMNS,
+    RowCodec,
+    UsedKey,
+)
 from mnemic.store.sealing_codec import SealingRowCodec
 from tests.store.test_row_codec import ENTRIES
 from tests.support.clock import NOON
@@ -19,7 +26,7 @@ from tests.support.exports import PROFILE, everything
 from tests.support.keys import KEY, OTHER_KEY
 from tests.support.secret_forms import shown
 
-PLAIN = PlainRowCodec()
+PLAIN = RowCodec()
 
 
 def codec(encryption=None, stored=None):

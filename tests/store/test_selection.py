@@ -9,7 +9,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import MemorySortOrder
 from mnemic.store.operations import SoftDeleteAll
 from mnemic.store.sql import lists
-from mnemic.store.sql.lists import FIRST_BATCH, MAX_BATCH, MAX_CHARACTERS, batches, selected
+from mnemic.store.sql.lists import FIRST_BATCH, MAX_BATCH, MAX_CHARACTERS, batches, passing
 from tests.store.contract import AGENT, added, entries_by_id, matched, paged
 from tests.support.clock import MICROSECOND, NOON
 from tests.support.entries import numbered, uid
@@ -30,12 +30,12 @@ def is_even(records):
 
 @given(count=st.integers(0, 700), offset=st.integers(0, 400), limit=st.integers(0, 400))
 def test_offset_and_limit_apply_to_what_was_selected(count, offset, limit):
-    found = selected(map(record, range(count)), is_even, offset=offset, limit=limit)
+    found = passing(map(record, range(count)), is_even, offset=offset, limit=limit)
     assert [row for row, *_ in found] == list(range(0, count, 2))[offset : offset + limit]
 
 
 def test_the_largest_offset_selects_nothing():
-    assert selected(map(record, range(9)), is_even, offset=2**63 - 1, limit=1000) == []
+    assert passing(map(record, range(9)), is_even, offset=2**63 - 1, limit=1000) == []
 
 
 def test_nothing_is_read_after_the_batch_of_the_last_record_needed():
@@ -46,7 +46,7 @@ def test_nothing_is_read_after_the_batch_of_the_last_record_needed():
             read.append(row)
             yield record(row)
 
-    assert len(selected(rows(), is_even, limit=10)) == 10
+    assert len(passing(rows(), is_even, limit=10)) == 10
     assert len(read) == FIRST_BATCH
 
 

@@ -3,10 +3,10 @@
 from uuid import UUID, uuid4
 
 from mnemic.model import MemoryEntry
-from mnemic.store.row_codec import PlainRowCodec
+from mnemic.store.row_codec import RowCodec
 from tests.support.clock import NOON
 
-to_row = PlainRowCodec().encode
+to_row = RowCodec().encode
 """Return the columns of an entry, as they are stored and as the index reads them."""
 
 

@@ -12,9 +12,8 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import Add
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.stored import records_of
-from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sql.conditions import ENTRIES
-from mnemic.store.sql.filters import narrowed, order_by
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.conditions import ENTRIES, narrowed, order_by
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -61,7 +60,7 @@ def narrowed_and_decided_in_postgres(store, agent, expression, order):
     )
     connections = store._database.connections
     truths = connections.read([agent], lambda on: on.fetch(statement, [*values, agent]))
-    rows = records_of(PlainRowCodec(), [row[:-1] for row in truths])
+    rows = records_of(RowCodec(), [row[:-1] for row in truths])
     return decided(rows, [row[-1] for row in truths], expression, is_exact=is_exact)
 
 

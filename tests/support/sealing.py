@@ -9,7 +9,7 @@ import numpy as np
 
 from mnemic._core import row_sums, vector_sums
 from mnemic.crypto import Encryption
-from mnemic.store.row_codec import PlainRowCodec
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY
 from mnemic.store.sqlite.opening import connect
 from mnemic.store.sqlite.verification import repair_agents
@@ -103,4 +103,4 @@ def _make_sums_right(connection):
         connection.execute(
             "UPDATE agent_memory_entries SET vector_sum = ? WHERE row = ?", (own, row)
         )
-    repair_agents(connection, PlainRowCodec())
+    repair_agents(connection, RowCodec())

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from mnemic.model.payload import PayloadMemory
 from mnemic.policy.payload import RetrievalPayload
 from mnemic.reporting.description import hidden
-from mnemic.store.change_listeners import ChangedUser
+from mnemic.store.changes import ChangedUser
 from mnemic.threads.locks import InnerLock
 from mnemic.threads.single_flight import Bounds, SingleFlightCache
 

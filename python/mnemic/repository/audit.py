@@ -16,8 +16,8 @@ from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.secret_scan import SecretScan
-from mnemic.store.fingerprints import fingerprints
 from mnemic.store.operations import ScopeStatistics, StoredEntries
+from mnemic.store.row_codec import fingerprints
 from mnemic.store.values import StoredEntry
 
 BLOCK: Final = 256

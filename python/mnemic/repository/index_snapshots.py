@@ -25,7 +25,7 @@ from mnemic.errors import (
 from mnemic.index import HeldSource, InitialVectors, Snapshot
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
-from mnemic.store.fingerprints import exact_digest
+from mnemic.store.row_codec import exact_digest
 
 _log = logger(__name__)
 

@@ -16,8 +16,8 @@ from mnemic.model import MemoryEntry, MemoryStatus, OnDuplicate, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
-from mnemic.store.fingerprints import fingerprints
 from mnemic.store.operations import StoredEntries
+from mnemic.store.row_codec import fingerprints
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
 

@@ -83,7 +83,7 @@ from mnemic.repository.updating import Updater
 from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.store import open_store
-from mnemic.store.change_listeners import ChangeListener
+from mnemic.store.changes import ChangeListener
 from mnemic.store.operations import AgentFacts, EntriesById, EntryCount
 from mnemic.store.values import EntryRow, Selection
 from mnemic.threads.sync_bridge import run_blocking

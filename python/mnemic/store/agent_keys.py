@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from mnemic.crypto import Encryption, MasterKey, Sealer, new_salt
+from mnemic.crypto import Encryption, Sealer, new_salt
 from mnemic.crypto.envelope import KEY_ID_BYTES
 from mnemic.crypto.sealer import SALT_BYTES
 from mnemic.errors import SealBrokenError, WrongKeyError
@@ -153,8 +153,7 @@ class Keyring:
         keys = self.prepared(agent_id)
         newest = keys.stored[-1]
         if newest.key_id not in keys.sealers:
-            given = self.encryption.master_key().key_id.hex()
-            raise WrongKeyError(agent_id, newest.key_id.hex(), given)
+            raise self._wrong_key(agent_id, newest.key_id)
         return newest
 
     def check(self, agent_id: str) -> None:
@@ -165,8 +164,7 @@ class Keyring:
             MnemicError: As `keys` does.
         """
         for missing in self.refreshed(agent_id).missing:
-            given = self.encryption.master_key().key_id.hex()
-            raise WrongKeyError(agent_id, missing.key_id.hex(), given)
+            raise self._wrong_key(agent_id, missing.key_id)
 
     def rotate(self, agent_id: str, encryption: Encryption) -> AgentKeys:
         """Seal under the current key of other options from now on; return the keys then.
@@ -202,9 +200,12 @@ class Keyring:
             return sealer
         keys = self.refreshed(agent_id)
         if key_id not in keys.sealers and any(key.key_id == key_id for key in keys.stored):
-            given = self.encryption.master_key().key_id.hex()
-            raise WrongKeyError(agent_id, key_id.hex(), given)
+            raise self._wrong_key(agent_id, key_id)
         return keys.sealers.get(key_id)
+
+    def _wrong_key(self, agent_id: str, stored: bytes) -> WrongKeyError:
+        """Return the error for a stored key whose master key is not given."""
+        return WrongKeyError(agent_id, stored.hex(), self.encryption.master_key().key_id.hex())
 
     def _new_key(self, agent_id: str) -> StoredKey:
         """Return a key of an agent that is not stored yet."""
@@ -223,17 +224,11 @@ class Keyring:
         for key in stored:
             master = self.encryption.known_key(key.key_id, key.name)
             if master is not None:
-                sealers[key.key_id] = _checked_sealer(agent_id, key, master)
+                sealer = sealers[key.key_id] = Sealer(master, agent_id, key.salt)
+                sealer.verify_check(key.check_value)
         current = next(reversed(sealers.values()), None)  # of the newest key that is given
         keys = AgentKeys(tuple(stored), sealers, current)
         if stored and not sealers:
-            given = self.encryption.master_key().key_id.hex()
-            raise WrongKeyError(agent_id, stored[-1].key_id.hex(), given)
+            raise self._wrong_key(agent_id, stored[-1].key_id)
         self._known[agent_id] = keys
         return keys
-
-
-def _checked_sealer(agent_id: str, key: StoredKey, master: MasterKey) -> Sealer:
-    sealer = Sealer(master, agent_id, key.salt)
-    sealer.verify_check(key.check_value)
-    return sealer

@@ -1,12 +1,11 @@
-"""Entries of the change log."""
+"""Changes of entries: what a log keeps of them, and who is told of those of this process."""
 
+import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from mnemic.arrays import Float32Array, Int64Array, np
-from mnemic.model.rows import Link, Record, RowBatch
-from mnemic.store.contract import BatchSink
+from mnemic.threads.locks import InnerLock
 
 MAX_CHANGES = 100_000
 """Number of last changes of an agent that a store keeps, at least."""
@@ -33,6 +32,13 @@ An index keeps the accesses of a changed row, and its vectors if its content is 
 that was another one meanwhile may be the same again. After "switch", logged once for
 each user, the agent's vectors are those of another model: all rows are read again.
 """
+
+
+ChangedUser: TypeAlias = tuple[str, str | None]
+"""Agent and user of a changed entry; None stands for the entries without a user."""
+
+ChangeListener: TypeAlias = Callable[[Collection[ChangedUser]], object]
+"""Receives the users whose entries a commit changed. A method, which is held weakly."""
 
 
 class Change(NamedTuple):
@@ -92,43 +98,37 @@ def totals_by_user(changes: Sequence[Change]) -> list[UserTotals]:
     return [UserTotals(user_id, number, sizes[user_id]) for user_id, number in steps.items()]
 
 
-class CollectedBatch:
-    """A sink that collects everything."""
+class ChangeListeners:
+    """Calls listeners for each commit of a file. Thread-safe."""
 
     def __init__(self) -> None:
-        self.restart()
+        self._lock = InnerLock()
+        self._methods: dict[Hashable, tuple[weakref.WeakMethod[ChangeListener], ...]] = {}
 
-    def restart(self) -> None:
-        """Forget what came before."""
-        self.records: list[Record] = []
-        self.rows: list[Int64Array] = []
-        self.vectors: list[Float32Array] = []
+    def add(self, file: Hashable, listener: ChangeListener) -> None:
+        """Call a method with every change of a file from now on, for as long as its object lives.
 
-    def add_records(self, records: list[Record]) -> None:
-        """Add records of rows."""
-        self.records += records
+        Args:
+            file: Names the file in this process.
+            listener: The method.
+        """
+        method = weakref.WeakMethod(listener)
+        with self._lock:
+            for known, methods in list(self._methods.items()):
+                alive = tuple(each for each in methods if each() is not None)
+                if alive:
+                    self._methods[known] = alive
+                else:
+                    del self._methods[known]
+            self._methods[file] = (*self._methods.get(file, ()), method)
 
-    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
-        """Add vectors of rows."""
-        self.rows.append(rows)
-        self.vectors.append(vectors)
+    def notify(self, file: Hashable, changed: Collection[ChangedUser]) -> None:
+        """Call the listeners of a file."""
+        for method in self._methods.get(file, ()):
+            listener = method()
+            if listener is not None:
+                listener(changed)
 
 
-def full_batch(seq: int, sink: BatchSink, links: list[Link]) -> RowBatch:
-    """Return the change to all rows, with those that a sink has collected.
-
-    Args:
-        seq: Number of the agent's last change.
-        sink: Has got the rows; the batch has none of another than a `CollectedBatch`.
-        links: Their links.
-    """
-    collected = sink if isinstance(sink, CollectedBatch) else CollectedBatch()
-    return RowBatch(
-        since=None,
-        seq=seq,
-        records=collected.records,
-        embedded=[row for rows in collected.rows for row in rows.tolist()],
-        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
-        removed=[],
-        links=links,
-    )
+COMMITTED = ChangeListeners()
+"""The listeners of this process."""

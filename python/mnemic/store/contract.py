@@ -14,7 +14,7 @@ from mnemic.model import (
 )
 from mnemic.model.rows import Record, RowBatch, State
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.change_listeners import ChangeListener
+from mnemic.store.changes import ChangeListener
 from mnemic.store.operations import Read, Write
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.values import (

@@ -320,8 +320,7 @@ class Writer:
     def _enqueue(self, item: _Item) -> None:
         self._transactions.check_usable()  # before the lock, which a fork may have left locked
         with self._lock:
-            if self._is_closed:
-                raise StoreClosedError("the memory was closed")
+            self._check_open()
             self._enqueued += 1
             self._items.append(item)
 

@@ -7,16 +7,17 @@ indexes of the database read them.
 
 import copy
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from operator import itemgetter, methodcaller
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID, SafeUUID
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic._core import RECORD_COLUMNS
+from mnemic._core import RECORD_COLUMNS, fingerprint_digests
 from mnemic.arrays import Float32Array, np
 from mnemic.errors import InvalidEntryError, KeyUnavailableError, MnemicError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, validation
@@ -26,7 +27,6 @@ from mnemic.model.rows import Record
 from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 from mnemic.records.numbered import NumberedEnum
-from mnemic.store.fingerprints import earlier_fingerprint, fingerprint, fingerprints
 from mnemic.store.values import StoredKey
 
 Columns: TypeAlias = tuple[Any, ...]
@@ -53,6 +53,17 @@ _CONTENT: Final = COLUMN_NAMES.index("content")
 
 ENTRY_ID: Final = 1 + COLUMN_NAMES.index("id")
 """Index of an entry's id in the same."""
+
+SEALED_COLUMNS: Final = (
+    *("content", "metadata", "tags", "speaker", "category", "source", "role", "scope"),
+    *("message_id", "type_name"),
+)
+"""Stored names of the columns whose values a codec that seals puts into the sealed field."""
+
+COPIED_COLUMNS: Final = ("user_id", "is_sensitive", "created_at")
+"""Plain columns of which a copy is sealed: a row given to another user does not open."""
+
+_FINGERPRINT_BYTES: Final = 16  # 128 bits: two of 2**32 texts collide with probability 2**-65
 
 Place: TypeAlias = tuple[str, bytes]
 """Agent and id of an entry."""
@@ -111,116 +122,6 @@ class LostContentError(ValueError):
         self.entry_id = entry_id
 
 
-class RowCodec(Protocol):
-    """What a store keeps of an entry, and back.
-
-    A codec is immutable, and safe from any thread. Decoding raises one of `UNREADABLE` for values
-    that it cannot have made; a store turns that into its own error.
-    """
-
-    @property
-    def seals(self) -> bool:
-        """Whether it seals entries, so that columns of those marked as encrypted are unreadable."""
-        ...
-
-    def prepare(self, agent_id: str) -> StoredKey | None:
-        """Make what encoding entries of an agent needs; return the key that seals, if any does.
-
-        It may write to the store, and must not be called in a transaction.
-        """
-        ...
-
-    def check_key(self, agent_id: str, *, can_write: bool) -> None:
-        """Check the keys of an agent; make one if it has none and the store can be written."""
-        ...
-
-    @property
-    def content_size_sql(self) -> str:
-        """SQL expression for the bytes that the content of a row counts in the quota.
-
-        Statistics and deletions need not read contents then.
-        """
-        ...
-
-    def rows(self, entries: Sequence[KeyedEntry]) -> list[EncodedRow]:
-        """Return entries as they are stored, each with the idempotency key that it came with.
-
-        Fingerprints are equal for equivalent texts, of sealed entries of one agent or of others.
-
-        Raises:
-            InvalidEntryError: If content, tags and metadata together are larger than 10 MB.
-        """
-        ...
-
-    def used_key(self, row: EncodedRow) -> UsedKey | None:
-        """Return the idempotency key of a stored row in plain text; None without one."""
-        ...
-
-    def decode(self, columns: Sequence[Any]) -> MemoryEntry:
-        """Return the entry of the columns of `rows`.
-
-        Content, tags and metadata are as they were stored or an error; a content changed into
-        another text is not detected.
-        """
-        ...
-
-    def decode_tags(self, stored: object) -> tuple[str, ...]:
-        """Return the tags of the column `tags`."""
-        ...
-
-    def records(self, rows: list[Record]) -> list[Record]:
-        """Return rows, each a number and columns, as the index reads them: in plain text.
-
-        Rows that the codec cannot open are left out. Rows of a filter have placeholders in the
-        columns that it does not test, None in those of tags and metadata and an empty content; what
-        opening a row needs is always as it is stored.
-        """
-        ...
-
-    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[str]:
-        """Return the other forms of an idempotency key.
-
-        A memory that was stored with the key may have been sealed since, or not have been sealed.
-        """
-        ...
-
-    def lookup(self, entry: MemoryEntry) -> list[bytes]:
-        """Return the fingerprints under which rows of the same text are stored.
-
-        Those of an earlier version are among them, so that a row may have another text.
-        """
-        ...
-
-    def marked(self, entry: MemoryEntry) -> MemoryEntry:
-        """Return the entry, marked as encrypted if it is to be sealed.
-
-        Raises:
-            KeyUnavailableError: If it is marked already, and there is no key.
-            DetectorError: If a detector of sensitive texts fails.
-        """
-        ...
-
-    def seal_vector(self, entry: MemoryEntry, model: str, part: int, vector: Any) -> Any:
-        """Return a chunk's vector, a buffer, as it is stored of an entry."""
-        ...
-
-    def open_vector(self, place: Place, model: str, part: int, stored: object) -> bytes:
-        """Return the bytes of a chunk's vector of what `seal_vector` made for an encrypted entry.
-
-        Raises:
-            SealBrokenError: If it did not make it.
-        """
-        ...
-
-    def unopened(self, place: Place) -> MnemicError:
-        """Return the error of a sealed row that cannot be opened."""
-        ...
-
-    def stored_content_size(self, stored: object) -> int:
-        """Return the bytes that a column `content` counts in the quota, 0 for what is none."""
-        ...
-
-
 def encoded_row(row: Sequence[Any]) -> EncodedRow:
     """Return a row that begins with number, columns and keys as a codec made it."""
     keys = 1 + len(COLUMN_NAMES)
@@ -232,57 +133,52 @@ def sealed_ids(rows: Iterable[Sequence[Any]]) -> dict[int, bytes]:
     return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}
 
 
-def sealed_without_key(place: Place) -> KeyUnavailableError:
-    """Return the error of a sealed entry that is read without a key."""
-    return KeyUnavailableError(
-        f"memory {uuid_of(place[1])} of agent {place[0]!r} is sealed, and there is no key; open "
-        "the memory with encryption=Encryption(key=...)"
-    )
+class RowCodec:
+    """What a store keeps of an entry, and back; this one keeps every field in plain text.
 
+    A codec is immutable, and safe from any thread. Decoding raises one of `UNREADABLE` for values
+    that it cannot have made; a store turns that into its own error.
 
-class PlainRowCodec:
-    """Stores every field in plain text; see `RowCodec`."""
+    Attributes:
+        seals: Whether columns of entries that are marked as encrypted are unreadable.
+        content_size_sql: SQL expression for the bytes that the content of a row counts in the
+            quota: statistics and deletions need not read contents then.
+        encode: Returns the columns of an entry in plain text.
+    """
+
+    seals = False
+    content_size_sql = "octet_length(content)"
 
     def __init__(self) -> None:
-        self._encode, self._decode = _functions()
+        self.encode, self._decode = _functions()
 
-    @property
-    def seals(self) -> bool:
-        """Return False."""
-        return False
+    def prepare(self, agent_id: str) -> StoredKey | None:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - needs no key
+        """Make what encoding entries of an agent needs; return the key that seals, if any does.
 
-    @property
-    def content_size_sql(self) -> str:
-        """Return the size of the column itself."""
-        return "octet_length(content)"
+        It may write to the store, and must not be called in a transaction.
+        """
+        return None
 
-    def encode(self, entry: MemoryEntry) -> Columns:
-        """Return the columns of an entry."""
-        return self._encode(entry)
-
-    def decode(self, columns: Sequence[Any]) -> MemoryEntry:
-        """Return the entry of columns."""
-        return self._decode(columns)
-
-    def decode_tags(self, stored: object) -> tuple[str, ...]:
-        """Return the tags of the column `tags`."""
-        return () if stored is None else _to_tags(_text(stored))
-
-    def records(self, rows: list[Record]) -> list[Record]:
-        """Return the rows themselves, without those that are sealed."""
-        return [row for row in rows if not row[ENCRYPTED]]
+    def check_key(self, agent_id: str, *, can_write: bool) -> None:  # pyright: ignore[reportUnusedParameter]
+        """Check the keys of an agent; make one if it has none and the store can be written."""
 
     def rows(self, entries: Sequence[KeyedEntry]) -> list[EncodedRow]:
-        """Return entries as they are stored."""
+        """Return entries as they are stored, each with the idempotency key that it came with.
+
+        Fingerprints are equal for equivalent texts, of sealed entries of one agent or of others.
+
+        Raises:
+            InvalidEntryError: If content, tags and metadata together are larger than 10 MB.
+        """
         digests = fingerprints([entry.content for entry, _ in entries])
-        rows = [self._encode(entry) for entry, _ in entries]
+        rows = [self.encode(entry) for entry, _ in entries]
         return [
             EncodedRow(columns, _keys(digest, key), columns)
             for (_, key), digest, columns in zip(entries, digests, rows, strict=True)
         ]
 
     def used_key(self, row: EncodedRow) -> UsedKey | None:
-        """Return the idempotency key of a row that is not sealed.
+        """Return the idempotency key of a stored row in plain text; None without one.
 
         A content that is still the one that the key came with has a fingerprint of this version.
         """
@@ -291,40 +187,74 @@ class PlainRowCodec:
             return None
         return UsedKey(key, fingerprint(row.columns[_CONTENT]) if of_key == own else of_key)
 
-    def lookup(self, entry: MemoryEntry) -> list[bytes]:
-        """Return the fingerprints of this version and of the one before."""
-        return [fingerprint(entry.content), earlier_fingerprint(entry.content)]
+    def decode(self, columns: Sequence[Any]) -> MemoryEntry:
+        """Return the entry of the columns of `rows`.
+
+        Content, tags and metadata are as they were stored or an error; a content changed into
+        another text is not detected.
+        """
+        return self._decode(columns)
+
+    def decode_tags(self, stored: object) -> tuple[str, ...]:
+        """Return the tags of the column `tags` of an entry that is not sealed."""
+        return () if stored is None else _to_tags(_text(stored))
+
+    def records(self, rows: list[Record]) -> list[Record]:
+        """Return rows, each a number and columns, as the index reads them: in plain text.
+
+        Rows that the codec cannot open are left out. Rows of a filter have placeholders in the
+        columns that it does not test, None in those of tags and metadata and an empty content; what
+        opening a row needs is always as it is stored.
+        """
+        return [row for row in rows if not row[ENCRYPTED]]
 
     def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[str]:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none
-        """Return none."""
+        """Return the other forms of an idempotency key.
+
+        A memory that was stored with the key may have been sealed since, or not have been sealed.
+        """
         return ()
 
+    def lookup(self, entry: MemoryEntry) -> list[bytes]:
+        """Return the fingerprints under which rows of the same text are stored.
+
+        Those of an earlier version are among them, so that a row may have another text.
+        """
+        return [fingerprint(entry.content), earlier_fingerprint(entry.content)]
+
     def marked(self, entry: MemoryEntry) -> MemoryEntry:
-        """Return the entry itself: nothing is sealed."""
+        """Return the entry, marked as encrypted if it is to be sealed.
+
+        Raises:
+            KeyUnavailableError: If it is marked already, and there is no key.
+            DetectorError: If a detector of sensitive texts fails.
+        """
         if entry.is_encrypted:
-            raise sealed_without_key((entry.agent_id, entry.id.bytes))
+            raise self.unopened((entry.agent_id, entry.id.bytes))
         return entry
 
-    def prepare(self, agent_id: str) -> None:  # pyright: ignore[reportUnusedParameter]
-        """Do nothing."""
-
-    def check_key(self, agent_id: str, *, can_write: bool) -> None:  # pyright: ignore[reportUnusedParameter]
-        """Do nothing."""
-
     def seal_vector(self, entry: MemoryEntry, model: str, part: int, vector: Any) -> Any:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - stored as it is
-        """Return the vector itself."""
+        """Return a chunk's vector, a buffer, as it is stored of an entry."""
         return vector
 
     def open_vector(self, place: Place, model: str, part: int, stored: object) -> bytes:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - never
-        """Raise KeyUnavailableError."""
-        raise sealed_without_key(place)
+        """Return the bytes of a chunk's vector of what `seal_vector` made for an encrypted entry.
+
+        Raises:
+            SealBrokenError: If it did not make it.
+            KeyUnavailableError: If there is no key.
+        """
+        raise self.unopened(place)
 
     def unopened(self, place: Place) -> MnemicError:
-        """Return the error of a row for which there is no key."""
-        return sealed_without_key(place)
+        """Return the error of a sealed row that cannot be opened."""
+        return KeyUnavailableError(
+            f"memory {uuid_of(place[1])} of agent {place[0]!r} is sealed, and there is no key; "
+            "open the memory with encryption=Encryption(key=...)"
+        )
 
     def stored_content_size(self, stored: object) -> int:
-        """Return the bytes of the column `content`, in UTF-8; of a sealed row they are bytes."""
+        """Return the bytes that a column `content` counts in the quota, 0 for what is none."""
         if isinstance(stored, bytes):
             return len(stored)
         return len(stored.encode()) if isinstance(stored, str) else 0
@@ -361,6 +291,30 @@ def next_version(version: int) -> int:
     return min(version, _MAX_INT64 - 1) + 1
 
 
+def fingerprint(content: str) -> bytes:
+    """Return a content's fingerprint, equal for equivalent texts; as `mnemic.model.fingerprint`."""
+    return fingerprints([content])[0]
+
+
+def earlier_fingerprint(content: str) -> bytes:
+    """Return a content's fingerprint of version 1, which took raised digits for others."""
+    return fingerprint(unicodedata.normalize("NFKC", content))
+
+
+def fingerprints(contents: list[str]) -> list[bytes]:
+    """Return the fingerprint of each content."""
+    return [digest[:_FINGERPRINT_BYTES] for digest in fingerprint_digests(contents)]
+
+
+def exact_digest(data: bytes) -> str:
+    """Return a digest of 64 hexadecimal characters that every byte changes.
+
+    It is the SHA-256 of the bytes in hexadecimal, which are their own normal form: `hashlib` loads
+    OpenSSL, a fiftieth of the time in which a command searches.
+    """
+    return fingerprint_digests([data.hex()])[0].hex()
+
+
 def check_size(entry: MemoryEntry) -> None:
     """Check that content, tags and metadata of an entry can be stored.
 
@@ -384,9 +338,9 @@ def vector_of(blob: object) -> Float32Array:
     return vector
 
 
-def key_of(key: object) -> str | None:
-    """Return a stored idempotency key; raise ValueError if it is not a text."""
-    return None if key is None else _text(key)
+def text_of(stored: object) -> str | None:
+    """Return a stored text, None for none; raise ValueError if it is something else."""
+    return None if stored is None else _text(stored)
 
 
 def uuid_of(data: object) -> UUID:

@@ -28,18 +28,19 @@ from mnemic.model import MemoryEntry
 from mnemic.model.rows import Record
 from mnemic.reporting.logs import logger
 from mnemic.store.agent_keys import Keyring
-from mnemic.store.fingerprints import fingerprint, fingerprints
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
+    COPIED_COLUMNS,
+    SEALED_COLUMNS,
     Columns,
     EncodedRow,
     KeyedEntry,
     Place,
-    PlainRowCodec,
     RowCodec,
     UsedKey,
+    fingerprint,
+    fingerprints,
 )
-from mnemic.store.sealed_columns import COPIED_COLUMNS, SEALED_COLUMNS
 from mnemic.store.values import StoredKey
 
 _log = logger(__name__)
@@ -71,7 +72,7 @@ _unpack = msgspec.msgpack.Decoder(list[Any]).decode
 _TRUE: Final = (True, 1)
 
 
-class SealingRowCodec:
+class SealingRowCodec(RowCodec):
     """Seals entries that are marked as encrypted, and stores others in plain text.
 
     Args:
@@ -82,25 +83,12 @@ class SealingRowCodec:
     seals = True
 
     def __init__(self, keyring: Keyring) -> None:
+        super().__init__()
         self.keyring: Final = keyring
-        self._plain = PlainRowCodec()
-
-    @property
-    def content_size_sql(self) -> str:
-        """Return the size of the column, which for sealed entries holds all that is sealed."""
-        return self._plain.content_size_sql
 
     def prepare(self, agent_id: str) -> StoredKey | None:
         """Make the key of an agent if it has none; return the stored key that seals."""
         return self.keyring.prepared(agent_id).sealing
-
-    def newest_key(self, agent_id: str) -> StoredKey:
-        """Return the newest stored key of an agent.
-
-        Raises:
-            WrongKeyError: If its master key is not given.
-        """
-        return self.keyring.newest(agent_id)
 
     def check_key(self, agent_id: str, *, can_write: bool) -> None:
         """Check the keys of an agent; make one if it has none and the store can be written."""
@@ -110,7 +98,7 @@ class SealingRowCodec:
 
     def rows(self, entries: Sequence[KeyedEntry]) -> list[EncodedRow]:
         """Return entries as they are stored, sealed if they are marked as encrypted."""
-        rows = self._plain.rows(entries)
+        rows = super().rows(entries)
         places = [at for at, (entry, _) in enumerate(entries) if entry.is_encrypted]
         for at, sealed in zip(places, self._sealed([rows[at] for at in places]), strict=True):
             rows[at] = sealed
@@ -143,7 +131,7 @@ class SealingRowCodec:
     def used_key(self, row: EncodedRow) -> UsedKey | None:
         """Return the idempotency key of a stored row in plain text."""
         if not row.columns[_ENCRYPTED]:
-            return self._plain.used_key(row)
+            return super().used_key(row)
         known = self._unpacked(row.columns)
         if known[_KEY_AT] is None:
             return None
@@ -155,11 +143,7 @@ class SealingRowCodec:
         Raises:
             SealBrokenError: If its sealed field does not open, or belongs to another row.
         """
-        return self._plain.decode(self.opened(columns) if columns[_ENCRYPTED] else columns)
-
-    def decode_tags(self, stored: object) -> tuple[str, ...]:
-        """Return the tags of the column `tags` of an entry that is not sealed."""
-        return self._plain.decode_tags(stored)
+        return super().decode(self.opened(columns) if columns[_ENCRYPTED] else columns)
 
     def records(self, rows: list[Record]) -> list[Record]:
         """Return rows in plain text; those that do not open are logged and left out."""
@@ -187,14 +171,10 @@ class SealingRowCodec:
 
     def lookup(self, entry: MemoryEntry) -> list[bytes]:
         """Return the fingerprints of both versions, keyed for an entry that is to be sealed."""
-        plain = self._plain.lookup(entry)
+        plain = super().lookup(entry)
         if not entry.is_encrypted:
             return plain
         return list(map(self._current(entry.agent_id).keyed_fingerprint, plain))
-
-    def stored_content_size(self, stored: object) -> int:
-        """Return the bytes of the column `content`."""
-        return self._plain.stored_content_size(stored)
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:
         """Return the entry, marked as encrypted if it is to be sealed; a seal is never undone.
@@ -287,9 +267,7 @@ class SealingRowCodec:
 
     def _sealer_of(self, agent_id: str, entry_id: bytes, field: bytes) -> Sealer:
         key_id = field[KEY_ID]
-        sealer = self.keyring.keys(agent_id).sealers.get(key_id)
-        if sealer is None:
-            sealer = self.keyring.sealer_of(agent_id, key_id)
+        sealer = self.keyring.sealer_of(agent_id, key_id)
         if sealer is None:
             raise broken(entry_id, "it is sealed under no key of its agent")
         return sealer

@@ -21,7 +21,7 @@ from mnemic.store.operations import (
     UpdateAll,
     VectorsOfRow,
 )
-from mnemic.store.row_codec import PlainRowCodec, UsedKey
+from mnemic.store.row_codec import RowCodec, UsedKey
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -78,7 +78,7 @@ def test_a_sensitive_entry_is_stored_sealed_and_read_as_it_was(store, place):
     assert [place.column("is_encrypted", number) for number in (1, 2)] == [True, False]
     for name in ("metadata", "tags", *SEALED_TEXTS):
         assert place.column(name, 1) is None
-    (plain,) = PlainRowCodec().rows([(made, UsedKey(f"{SECRET}-key"))])
+    (plain,) = RowCodec().rows([(made, UsedKey(f"{SECRET}-key"))])
     names = ("fingerprint", "idempotency_key", "key_fingerprint")
     for name, open_value in zip(names, plain.more, strict=True):
         assert place.column(name, 1) not in (open_value, str(open_value).encode())

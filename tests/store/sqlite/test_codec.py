@@ -10,7 +10,7 @@ from mnemic.errors import StorageQuotaExceededError, StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model.filter import parse_filter
 from mnemic.store.operations import AddEmbeddings, Delete, ScopeStatistics
-from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
     AGENT,
@@ -33,7 +33,7 @@ from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 
 SEALED = [COLUMN_NAMES.index(name) for name in ("content", "tags", "metadata")]
-_PLAIN = PlainRowCodec()
+_PLAIN = RowCodec()
 
 
 def sealed(columns, first=0, *, seal=lambda text: text.encode().hex()):
@@ -48,7 +48,7 @@ def unsealed(columns, first=0):
     return sealed(columns, first, seal=lambda text: bytes.fromhex(text).decode())
 
 
-class HexCodec(PlainRowCodec):
+class HexCodec(RowCodec):
     """Hides content, tags and metadata from whoever reads the file without a second look."""
 
     content_size_sql = "octet_length(content) / 2"
@@ -79,7 +79,7 @@ class HexCodec(PlainRowCodec):
 def stores(tmp_path):
     opened = [
         SqliteStore(tmp_path / "hex.db", codec=HexCodec()),
-        SqliteStore(tmp_path / "plain.db", codec=PlainRowCodec()),
+        SqliteStore(tmp_path / "plain.db", codec=RowCodec()),
     ]
     yield opened
     for store in opened:
@@ -176,7 +176,7 @@ def test_a_quota_counts_what_the_codec_says(stores):
 
 
 def test_a_file_of_another_codec_is_damaged_to_this_one(tmp_path):
-    store = SqliteStore(tmp_path / "a.db", codec=PlainRowCodec())
+    store = SqliteStore(tmp_path / "a.db", codec=RowCodec())
     added(store, "a", [numbered(1, content="plain")])
     store.close()
     store = SqliteStore(tmp_path / "a.db", codec=HexCodec())

@@ -14,8 +14,8 @@ from mnemic._core import fold
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryFilter
 from mnemic.model.filter import parse_filter
-from mnemic.store.sql.filters import MAX_NUMBERS
-from mnemic.store.sql.filters import narrowed as narrowed_by
+from mnemic.store.sql.conditions import MAX_NUMBERS
+from mnemic.store.sql.conditions import narrowed as narrowed_by
 from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.store import SqliteStore

@@ -4,8 +4,8 @@ import pytest
 
 from mnemic.model import Scope
 from mnemic.model.filter import Criteria, parse_filter
-from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sql.selected_rows import numbers_of, selected
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sql.lists import numbers_of, selected
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import added
 from tests.support.entries import numbered, uid
@@ -34,7 +34,7 @@ def test_ids_are_looked_up_and_their_rows_are_read_by_number(writer, scope, wher
     executed = []
     writer.exec_trace = lambda _, sql, values: executed.append((sql, values)) or True
     criteria = Criteria([uid(1), uid(11)], where and parse_filter(where))
-    rows = numbers_of(writer, selected(writer, PlainRowCodec(), scope, criteria))
+    rows = numbers_of(writer, selected(writer, RowCodec(), scope, criteria))
     writer.exec_trace = None
     assert len(rows) == 2
     first, *others = plans(writer, executed)

@@ -6,7 +6,7 @@ import pytest
 from mnemic.model.rows import State
 from mnemic.store.changes import MAX_CHANGES
 from mnemic.store.operations import AccessesSince, EntriesById, EntriesByRow, LinkEnds, LinksOf
-from mnemic.store.row_codec import PlainRowCodec
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql import change_log
 from mnemic.store.sqlite import change_log as sqlite_log
 from mnemic.store.sqlite import dialect
@@ -28,7 +28,7 @@ from tests.store.contract import (
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 
-CODEC = PlainRowCodec()
+CODEC = RowCodec()
 
 
 @pytest.fixture(params=["file", "memory"])

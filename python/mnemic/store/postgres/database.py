@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from mnemic.errors import MnemicError, OutcomeUnknownError, StoreUnavailableError
 from mnemic.reporting.logs import logger
-from mnemic.store.change_listeners import COMMITTED, ChangedUser
+from mnemic.store.changes import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers, succeeded
 from mnemic.store.group_commit import Writer
 from mnemic.store.postgres.cached_rows import CachedAgents

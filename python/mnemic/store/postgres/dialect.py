@@ -8,7 +8,6 @@ from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.new_rows import NewVectors, as_stored, encoded
 from mnemic.store.postgres.change_log import StoredRows, advance, has_vectors, write_changes
 from mnemic.store.postgres.new_rows import (
     adding,
@@ -38,6 +37,7 @@ from mnemic.store.postgres.vectors import (
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
+from mnemic.store.sql.new_rows import NewVectors, as_stored, encoded
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model, OwnedId
 

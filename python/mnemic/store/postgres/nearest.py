@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import All
 from mnemic.model.rows import RowBatch
-from mnemic.store.changes import CollectedBatch
 from mnemic.store.operations import ActiveRows, Nearest, RowsWithoutVectors
 from mnemic.store.postgres.change_log import StoredRows
 from mnemic.store.postgres.dialect import POSTGRES
@@ -21,9 +20,15 @@ from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.change_log import all_rows
-from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, IS_ACTIVE, visible, visible_in
-from mnemic.store.sql.filters import narrowed
+from mnemic.store.sql.change_log import CollectedBatch, all_rows
+from mnemic.store.sql.conditions import (
+    ENTRIES,
+    HAS_ACTIVE_STATUS,
+    IS_ACTIVE,
+    narrowed,
+    visible,
+    visible_in,
+)
 from mnemic.store.sql.lists import has_sealed
 from mnemic.store.sql.operations import Reading
 from mnemic.store.sql.session import Condition

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, cast
 
-from mnemic.store.new_rows import AddOptions, NewRow, NewVectors
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import EMBEDDINGS, MORE, SEALED_VECTORS, bound
 from mnemic.store.postgres.vectors import COPIED, upsert_vectors
 from mnemic.store.row_codec import COLUMN_NAMES
 from mnemic.store.sql.conditions import ENTRIES
+from mnemic.store.sql.new_rows import AddOptions, NewRow, NewVectors
 from mnemic.store.sql.replacing import Overwrite
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model
@@ -29,7 +29,7 @@ def adding(
     """Return a pipeline, in which neither COPY nor the batches of a filter run."""
     on = cast("Session", session)
     is_copied = max(len(rows), sum(len(new.vectors) for new in rows)) >= COPIED
-    if rules.instead_of is not None or (on.can_copy and is_copied):
+    if rules.wanted.instead_of is not None or (on.can_copy and is_copied):
         return nullcontext()
     return on.pipeline()
 

@@ -16,7 +16,7 @@ from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.transactions import AgentJob
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.opened import Deletion, OpenedSql
+from mnemic.store.sql.session import Deletion, OpenedSql
 from mnemic.store.values import LogPosition
 
 Result = TypeVar("Result")

@@ -18,7 +18,7 @@ from psycopg.types import TypeInfo
 if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
-    from mnemic.store.change_listeners import ChangedUser
+    from mnemic.store.changes import ChangedUser
     from mnemic.store.sql.dialect import Dialect
     from mnemic.store.values import LogPosition
 

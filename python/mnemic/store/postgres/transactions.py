@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 import psycopg
 
-from mnemic.store.new_rows import AddedRows
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.session import Session
 from mnemic.store.row_codec import uuid_of
 from mnemic.store.sql.accesses import AccessFlush, write_accesses
+from mnemic.store.sql.new_rows import AddedRows
 from mnemic.threads.locks import InnerLock
 
 Result = TypeVar("Result")

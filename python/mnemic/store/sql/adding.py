@@ -1,22 +1,38 @@
 """What stores entries, in the stores in SQL."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from uuid import UUID
 
-from mnemic.errors import InvalidEntryError
-from mnemic.model import MemoryEntry, Scope
-from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.store.changes import Change
-from mnemic.store.duplicates import (
-    check_idempotency_key,
-    first_with_text,
-    id_in_use,
-    merged,
-    superseded_missing,
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbeddingModelMismatchError,
+    EntryNotFoundError,
+    InvalidEntryError,
 )
-from mnemic.store.embedding_model import model_of
-from mnemic.store.new_rows import (
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
+from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.records.lines import HIDDEN
+from mnemic.reporting.description import quoted
+from mnemic.store.changes import Change
+from mnemic.store.operations import Add, AddEmbeddings
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    ENTRY_ID,
+    RowCodec,
+    UsedKey,
+    encoded_row,
+    fingerprint,
+    uuid_of,
+    with_changed,
+)
+from mnemic.store.sql.change_log import log_changes
+from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, in_scope, visible
+from mnemic.store.sql.deletes import Write, evict_entries, remove_others
+from mnemic.store.sql.dialect import Dialect
+from mnemic.store.sql.links import end_supersession, supersede
+from mnemic.store.sql.new_rows import (
     AddedRows,
     AddOptions,
     NewRow,
@@ -24,26 +40,12 @@ from mnemic.store.new_rows import (
     Outcome,
     WrittenRows,
     as_stored,
+    id_in_use,
     stored_vectors,
 )
-from mnemic.store.operations import Add, AddEmbeddings, NeedVectors
-from mnemic.store.row_codec import (
-    COLUMN_NAMES,
-    ENTRY_ID,
-    RowCodec,
-    encoded_row,
-    uuid_of,
-    with_changed,
-)
-from mnemic.store.sql.change_log import log_changes
-from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, in_scope, visible
-from mnemic.store.sql.dialect import Dialect
-from mnemic.store.sql.eviction import Write, evict_entries, remove_others
-from mnemic.store.sql.links import end_supersession, supersede
 from mnemic.store.sql.replacing import (
     Place,
     StoredRow,
-    need_vectors,
     opened_rows,
     place_of,
     replace,
@@ -51,22 +53,36 @@ from mnemic.store.sql.replacing import (
     with_owned_ids,
 )
 from mnemic.store.sql.sealing import check_no_key, current_key
-from mnemic.store.sql.session import SqlSession
+from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.sql.updates import write_merged
+from mnemic.store.values import Model
 
 _ID, _USER, _CREATED_AT = map(COLUMN_NAMES.index, ("id", "user_id", "created_at"))
 
 
-def needed_vectors(on: SqlSession, codec: RowCodec, wanted: NeedVectors) -> list[bool]:
-    """Return for each entry whether adding it needs its vectors, in the current state."""
-    return need_vectors(
-        on,
-        codec,
-        wanted.agent_id,
-        wanted.entries,
-        model=wanted.model,
-        on_conflict=wanted.on_conflict,
-    )
+def _model_of(entries: Iterable[MemoryEntry]) -> Model | None:
+    """Return the model of the entries' embeddings; None if there are none.
+
+    Raises:
+        EmbeddingModelMismatchError: If they come from several models.
+        InvalidEntryError: If an embedding names no model.
+    """
+    first = None
+    for entry in entries:
+        if entry.embedding is None:
+            continue
+        model = entry.embedding_model, entry.embedding.size
+        if first is not None and model != first:
+            raise EmbeddingModelMismatchError(
+                f"one call brings vectors of several models: {first}, {model}"
+            )
+        first = model
+    if first is None:
+        return None
+    name, dimensions = first
+    if name is None:
+        raise InvalidEntryError("an entry has an embedding without its embedding_model")
+    return name, dimensions
 
 
 def add_job(codec: RowCodec, dialect: Dialect, wanted: Add) -> "AddJob":
@@ -78,21 +94,10 @@ def add_job(codec: RowCodec, dialect: Dialect, wanted: Add) -> "AddJob":
                 f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
             )
     key = codec.prepare(agent_id)
-    model = model_of(new.entry for new in entries)
+    model = _model_of(new.entry for new in entries)
     vectors = list(map(stored_vectors, entries))
     rows = dialect.new_rows(codec, entries, vectors, model and model[0])
-    rules = AddOptions(
-        codec,
-        to_microseconds(wanted.now),
-        model,
-        wanted.quotas,
-        wanted.on_duplicate,
-        wanted.is_import,
-        wanted.on_conflict,
-        key,
-        wanted.time_zone,
-        wanted.instead_of,
-    )
+    rules = AddOptions(wanted, codec, to_microseconds(wanted.now), model, key)
     return AddJob(agent_id, rows, rules)
 
 
@@ -114,10 +119,12 @@ class AddJob:
         self.rows = rows
         self.rules = rules
         self.stored: AddedRows | None = None
-        is_plain = rules.on_conflict == "raise" and are_independent(rows, rules)
+        is_plain = rules.wanted.on_conflict == "raise" and are_independent(rows, rules)
         # What a call deletes is its own.
-        is_plain = is_plain and not (rules.instead_of or rules.quotas.entry_limits.evicts)
-        self.kind = (agent_id, rules.model, rules.quotas, rules.key) if is_plain else None
+        is_plain = is_plain and not (
+            rules.wanted.instead_of or rules.wanted.quotas.entry_limits.evicts
+        )
+        self.kind = (agent_id, rules.model, rules.wanted.quotas, rules.key) if is_plain else None
 
     def __call__(self, on: SqlSession) -> AddedRows:
         """Store the entries."""
@@ -176,7 +183,7 @@ def _split(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
 
 def are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
     """Return whether storing these entries reads no other entry."""
-    return rules.on_duplicate == "keep" and all(map(_is_independent, rows))
+    return rules.wanted.on_duplicate == "keep" and all(map(_is_independent, rows))
 
 
 def _is_independent(new: NewRow) -> bool:
@@ -194,10 +201,10 @@ def add(on: SqlSession, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
         model = rules.model if has_vectors else None
         stored = [outcome.row for outcome in outcomes]
         removed = list[Change]()
-        if rules.instead_of is not None:
-            removed = remove_others(on, rules.codec, rules.instead_of, set(stored))
+        if rules.wanted.instead_of is not None:
+            removed = remove_others(on, rules.codec, rules.wanted.instead_of, set(stored))
         changes = [*changes, *removed]
-        quotas, zone = rules.quotas, rules.time_zone
+        quotas, zone = rules.wanted.quotas, rules.wanted.time_zone
         write = Write(agent_id, changes, quotas, rules.now, kept=stored)
         evicted = evict_entries(on, rules.codec, write)
         logged = [*changes, *evicted]
@@ -208,7 +215,7 @@ def add(on: SqlSession, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 
 def _store(on: SqlSession, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> WrittenRows:
     if are_independent(rows, rules):
-        if rules.on_conflict == "raise":
+        if rules.wanted.on_conflict == "raise":
             return _insert(on, agent_id, rows, rules)
         written = _store_many(on, agent_id, rows, rules)
         if written is not None:
@@ -306,15 +313,15 @@ def _replace_or_skip(
 
 
 def _store_one(on: SqlSession, agent_id: str, new: NewRow, rules: AddOptions) -> WrittenRows:
-    repeated = _found_by_key(on, rules.codec, agent_id, new)
+    repeated = _repeated_key(on, rules.codec, agent_id, new)
     if repeated is not None:
         return repeated
-    if rules.on_conflict != "raise":
+    if rules.wanted.on_conflict != "raise":
         known = stored_rows(on, rules.codec, agent_id, [new.owned_id])
         if known:
             (old,) = known.values()
             return _store_over(on, agent_id, new, old, rules)
-    repeated = _found_by_text(on, agent_id, new, rules)
+    repeated = _repeated_text(on, agent_id, new, rules)
     if repeated is not None:
         return repeated
     written = _insert(on, agent_id, [new], rules)
@@ -345,15 +352,22 @@ def _superseding(
     superseded = supersede(on, rules.codec, entry, written.outcomes[0].row, at)
     if superseded is not None:
         return WrittenRows(written.outcomes, [*written.changes, superseded])
-    if rules.is_import:
+    if rules.wanted.is_import:
         return written
-    raise superseded_missing(entry, entry.agent_id)
+    raise EntryNotFoundError(
+        f"memory {entry.id} supersedes {entry.supersedes}, and there is no such "
+        f"memory for agent {entry.agent_id!r}, user {entry.user_id!r}"
+    )
 
 
-def _found_by_key(
+def _repeated_key(
     on: SqlSession, codec: RowCodec, agent_id: str, new: NewRow
 ) -> WrittenRows | None:
-    """Find the entry of an earlier call with the same idempotency key."""
+    """Find the entry of an earlier call with the same idempotency key.
+
+    Raises:
+        DuplicateEntryError: If it came with another content.
+    """
     _, key, _ = new.more
     if key is None:
         return None
@@ -363,7 +377,7 @@ def _found_by_key(
         for row in on.fetch(sql, (agent_id, new.entry.user_id or "", stored_key)):
             with dialect.reading_stored("a memory's key"):
                 existing, used = uuid_of(row[ENTRY_ID]), codec.used_key(encoded_row(row))
-            check_idempotency_key(new.shown_key, used, new.entry.content, existing)
+            _check_content(new, used, existing)
             return WrittenRows([Outcome(row[0], row[ENTRY_ID], is_new=False)], [])
     return None
 
@@ -374,32 +388,53 @@ def _of_key(columns: str, user_key: str) -> str:
     return f"SELECT {columns} FROM {ENTRIES} WHERE {is_of_user} AND idempotency_key = ?"
 
 
-def _found_by_text(
+def _check_content(new: NewRow, used: UsedKey | None, existing: UUID) -> None:
+    """Raise DuplicateEntryError if an idempotency key was used for another content."""
+    if used is None or used.fingerprint != fingerprint(new.entry.content):
+        shown = HIDDEN if new.shown_key is None else quoted(new.shown_key)
+        raise DuplicateEntryError(
+            f"idempotency key {shown} was used for another content, that of "
+            f"memory {existing}; a key belongs to one memory"
+        )
+
+
+def _repeated_text(
     on: SqlSession, agent_id: str, new: NewRow, rules: AddOptions
 ) -> WrittenRows | None:
     """Find an entry with the same text, and merge the new one into it if that is wanted."""
-    if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
+    if rules.wanted.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
         return None
-    dialect, scope = on.dialect, Scope(agent_id, new.entry.user_id)
-    where, values = in_scope(scope)
-    sql = _of_text(dialect.keyed_row, dialect.by_index("fingerprint"), where)
-    bound = (*values, *rules.codec.lookup(new.entry), rules.now)
-    found = first_with_text(
-        new.entry.content,
-        lambda limit: on.fetch_checked(sql, (*bound, limit or sys.maxsize)),
-        lambda rows: dialect.entries(rules.codec, rows, scope),
-    )
+    found = _first_with_text(on, agent_id, new, rules)
     if found is None:
         return None
     row, old = found
     outcomes = [Outcome(row[0], old.id.bytes, is_new=False)]
-    if rules.on_duplicate != "merge":
-        return WrittenRows(outcomes, [])
-    changed = merged(old, new.entry, from_microseconds(rules.now))
+    changed = _merged(old, new.entry, rules.now) if rules.wanted.on_duplicate == "merge" else None
     if changed is None:
         return WrittenRows(outcomes, [])
     size = write_merged(on, rules.codec, row, with_changed(old, changed))
     return WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)])
+
+
+def _first_with_text(
+    on: SqlSession, agent_id: str, new: NewRow, rules: AddOptions
+) -> tuple[Columns, MemoryEntry] | None:
+    dialect, scope = on.dialect, Scope(agent_id, new.entry.user_id)
+    where, values = in_scope(scope)
+    sql = _of_text(dialect.keyed_row, dialect.by_index("fingerprint"), where)
+    bound = (*values, *rules.codec.lookup(new.entry), rules.now)
+    wanted = fingerprint(new.entry.content)
+    for limit in (
+        1,
+        sys.maxsize,
+    ):  # an earlier version may have stored other texts so
+        rows = on.fetch_checked(sql, (*bound, limit))
+        for row, entry in zip(rows, dialect.entries(rules.codec, rows, scope), strict=True):
+            if fingerprint(entry.content) == wanted:
+                return row, entry
+        if not rows:
+            break
+    return None
 
 
 @cache
@@ -408,6 +443,20 @@ def _of_text(columns: str, hint: str, where: str) -> str:
         f"SELECT {columns} FROM {ENTRIES} {hint} "
         f"WHERE {where} AND fingerprint IN (?, ?) AND {IS_ACTIVE} ORDER BY created_at, row LIMIT ?"
     )
+
+
+def _merged(old: MemoryEntry, new: MemoryEntry, now: int) -> MemoryEntry | None:
+    """Return an entry with the tags, the metadata and the higher importance of its duplicate.
+
+    Returns:
+        None if nothing changes.
+    """
+    update = MemoryEntryUpdate(
+        importance=max(old.importance, new.importance), add_tags=new.tags, metadata=new.metadata
+    )
+    changed = update.applied_to(old, from_microseconds(now))
+    before = old.importance, old.tags, old.metadata
+    return None if (changed.importance, changed.tags, changed.metadata) == before else changed
 
 
 def add_embeddings(on: SqlSession, codec: RowCodec, wanted: AddEmbeddings) -> None:

@@ -5,20 +5,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from mnemic.arrays import Float32Array, Int64Array, np
+from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import LinkType, Scope
-from mnemic.model.rows import Link, RowBatch, State
-from mnemic.store.changes import (
-    Change,
-    CollectedBatch,
-    full_batch,
-    last_dropped,
-    totals_by_user,
-)
+from mnemic.model.rows import Link, Record, RowBatch, State
+from mnemic.store.changes import Change, last_dropped, totals_by_user
 from mnemic.store.contract import BatchSink
-from mnemic.store.embedding_model import check_model
 from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
-from mnemic.store.row_codec import RowCodec
+from mnemic.store.row_codec import RowCodec, text_of
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
 from mnemic.store.sql.dialect import RowReader
 from mnemic.store.sql.session import Columns, Condition, SqlSession
@@ -52,6 +47,28 @@ _LEADS_ON: Final = (
     "WHERE t.row = l.to_row AND t.agent_id = e.agent_id "
     "AND t.user_id IS NOT DISTINCT FROM e.user_id)"
 )
+
+
+class CollectedBatch:
+    """A sink that collects everything."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what came before."""
+        self.records: list[Record] = []
+        self.rows: list[Int64Array] = []
+        self.vectors: list[Float32Array] = []
+
+    def add_records(self, records: list[Record]) -> None:
+        """Add records of rows."""
+        self.records += records
+
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
+        """Add vectors of rows."""
+        self.rows.append(rows)
+        self.vectors.append(vectors)
 
 
 def position(on: SqlSession, agent_id: str) -> LogPosition:
@@ -104,28 +121,21 @@ def agent_facts(on: SqlSession, codec: RowCodec, wanted: AgentFacts) -> StoredAg
         return StoredAgent(None, None)
     ((zone,),) = found
     with on.dialect.reading_stored("a time zone"):
-        return StoredAgent(model_in_use(on, agent_id), zone if zone is None else _text(zone))
+        return StoredAgent(model_in_use(on, agent_id), text_of(zone))
 
 
 def recorded_model(on: SqlSession, agent_id: str) -> Model | None:
     """Return the model recorded for the agent's vectors, or None if there was none yet."""
-    name, dimensions = _agent(on, agent_id)[2]
-    if name is None:
-        return None
+    stored, dimensions = _agent(on, agent_id)[2]
     with on.dialect.reading_stored("an agent's model"):
-        return _text(name), on.dialect.integers([dimensions])[0]
+        name = text_of(stored)
+        return None if name is None else (name, on.dialect.integers([dimensions])[0])
 
 
 def model_in_use(on: SqlSession, agent_id: str) -> Model | None:
     """Return the recorded model if the agent has vectors of it."""
     model = recorded_model(on, agent_id)
     return model if model is not None and on.dialect.has_vectors(on, agent_id, model) else None
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
 
 
 def _agent(on: SqlSession, agent_id: str) -> tuple[int, int, Sequence[Any]]:
@@ -138,12 +148,24 @@ def _agent(on: SqlSession, agent_id: str) -> tuple[int, int, Sequence[Any]]:
     return seq, pruned, found[0][2:]
 
 
-def _check_model(on: SqlSession, agent_id: str, known: Sequence[Any], model: Model) -> bool:
-    """Return whether the model is another one than the recorded one, which has no vectors."""
-    is_new = known[0] is not None and tuple(known) != model
-    if is_new and on.dialect.has_vectors(on, agent_id, known):
-        check_model(agent_id, known, model)
-    return is_new
+def _is_other_model(on: SqlSession, agent_id: str, known: Sequence[Any], model: Model) -> bool:
+    """Return whether a model is another one than the recorded one, which has no vectors.
+
+    Raises:
+        EmbeddingModelMismatchError: If that has vectors.
+    """
+    if known[0] is None or tuple(known) == model:
+        return False
+    if not on.dialect.has_vectors(on, agent_id, known):
+        return True
+    unfit = EmbeddingModelMismatchError(
+        f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions, and "
+        f"those of {model[0]!r} with {model[1]} cannot be compared with them; open the memory "
+        f"with the embedder {known[0]!r}, or have all embedded again: memory.reembed(...)"
+    )
+    if isinstance(known[1], int) and known[1] != model[1]:
+        unfit.stored, unfit.given = known[1], model[1]
+    raise unfit
 
 
 def log_changes(
@@ -172,7 +194,7 @@ def log_changes(
     if quotas.user is not None:
         for user_id, _, size in users:
             check_user_quota(quotas.user, user_id, by_user[user_id or ""] - size, size)
-    if model is not None and _check_model(on, agent_id, known, model):
+    if model is not None and _is_other_model(on, agent_id, known, model):
         sql = f"UPDATE {AGENTS} SET model = ?, dimensions = ? WHERE agent_id = ?"
         on.run(sql, (*model, agent_id))
     size = sum([user.size for user in users])
@@ -213,7 +235,7 @@ def rows_since(
     """
     last, pruned, known = _agent(on, agent_id)
     if model is not None:
-        _check_model(on, agent_id, known, model)
+        _is_other_model(on, agent_id, known, model)
     reader = on.dialect.row_reader(on, codec, agent_id, model)
     if since is not None and pruned <= since <= last:
         sql = f"SELECT entry_row, kind FROM {CHANGES} WHERE agent_id = ? AND seq > ?"
@@ -301,7 +323,26 @@ def all_rows(
     if state is State.ACTIVE:
         source = _source(on, scope, f"({HAS_ACTIVE_STATUS} OR {_LEADS_ON})")
         links = reader.links(_links(on, scope.agent_id, source))
-    return full_batch(0, sink, links)
+    return _full_batch(sink, links)
+
+
+def _full_batch(sink: BatchSink, links: list[Link]) -> RowBatch:
+    """Return the change to all rows, with those that a sink has collected.
+
+    Args:
+        sink: Has got the rows; the batch has none of another than a `CollectedBatch`.
+        links: Their links.
+    """
+    collected = sink if isinstance(sink, CollectedBatch) else CollectedBatch()
+    return RowBatch(
+        since=None,
+        seq=0,
+        records=collected.records,
+        embedded=[row for rows in collected.rows for row in rows.tolist()],
+        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
+        removed=[],
+        links=links,
+    )
 
 
 def _links(on: SqlSession, agent_id: str, condition: Condition) -> list[Columns]:

@@ -2,15 +2,14 @@
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from mnemic.errors import InvalidEntryError, LinkAcrossUsersError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
-from mnemic.store.duplicates import check_one_user, single
-from mnemic.store.links import LinkedEntry, ReadLink, ends_of
 from mnemic.store.operations import (
     AddLinks,
     Link,
@@ -20,9 +19,17 @@ from mnemic.store.operations import (
     Successors,
     Unlink,
 )
-from mnemic.store.row_codec import RowCodec, next_version
+from mnemic.store.row_codec import RowCodec, next_version, uuid_of
 from mnemic.store.sql.change_log import log_changes
-from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
+from mnemic.store.sql.conditions import (
+    ENTRIES,
+    IS_PRESENT,
+    LINKS,
+    single,
+    visible,
+    visible_in,
+    with_id,
+)
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.reads import entries_of_rows
 from mnemic.store.sql.session import Columns, Condition, SqlSession
@@ -43,6 +50,44 @@ _END_SUPERSESSION: Final = (
 )
 
 
+class _ReadLink(NamedTuple):
+    """A link with the rows of its ends and the user of its source."""
+
+    from_row: int
+    to_row: int
+    user_id: str | None
+    link: MemoryLink
+
+    @classmethod
+    def of(cls, columns: tuple[Any, ...]) -> "_ReadLink":
+        """Return the link of columns: rows, user, ids, type, strength, time.
+
+        Raises:
+            ValueError: If it cannot have been stored.
+        """
+        from_row, to_row, user_id, from_id, to_id, kind, strength, created_at = columns
+        ends, time = (uuid_of(from_id), uuid_of(to_id)), from_microseconds(created_at)
+        try:
+            link = MemoryLink(*ends, LinkType.numbered(kind), strength, time)
+        except InvalidEntryError as error:
+            raise ValueError(str(error)) from error
+        return cls(from_row, to_row, user_id, link)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """The key of the order of links: time, then ids, then type, then user."""
+        link = self.link
+        return link.created_at, link.from_id, link.to_id, link.type, self.user_id or ""
+
+
+class _LinkedEntry(NamedTuple):
+    """One end of a link: row and user of an entry, and the entry that it supersedes."""
+
+    row: int
+    user_id: str | None
+    supersedes: bytes | None
+
+
 def link(on: SqlSession, codec: RowCodec, wanted: Link) -> MemoryLink:
     """Write a link between two entries of a scope; return its new state."""
     new, agent_id, time = wanted.link, wanted.agent_id, to_microseconds(wanted.now)
@@ -50,7 +95,11 @@ def link(on: SqlSession, codec: RowCodec, wanted: Link) -> MemoryLink:
         _present_end(on, codec, wanted.scope, entry_id, time)
         for entry_id in (new.from_id, new.to_id)
     )
-    check_one_user(source.user_id, target.user_id)
+    if source.user_id != target.user_id:
+        raise LinkAcrossUsersError(
+            "the two memories are not of the same user: a link between users is neither followed "
+            "within a user nor exported; link memories of one user"
+        )
     place = agent_id, source.row, target.row, int(new.type)
     with on.dialect.reading_stored("a link"):
         stored_at = _put_link(on, (*place, new.strength, to_microseconds(new.created_at)))
@@ -104,7 +153,15 @@ def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[MemoryLin
 
 def link_ends(on: SqlSession, codec: RowCodec, wanted: LinkEnds) -> list[LinkEnd]:
     """Return the other ends of the links of a row's entry."""
-    return ends_of(wanted.row, _links_at(on, codec, wanted, wanted.row))
+    row = wanted.row
+    return [
+        LinkEnd(
+            read.to_row if read.from_row == row else read.from_row,
+            read.link.type,
+            read.link.strength,
+        )
+        for read in _links_at(on, codec, wanted, row)
+    ]
 
 
 def links_within(on: SqlSession, codec: RowCodec, wanted: LinksWithin) -> list[StoredLink]:
@@ -212,13 +269,13 @@ def _put_link(on: SqlSession, link: Columns) -> int:
 
 def _links_at(
     on: SqlSession, codec: RowCodec, wanted: LinksOf | LinkEnds, row: int
-) -> list[ReadLink]:
+) -> list[_ReadLink]:
     where, values = visible_in(wanted.scope, codec)
     ends = _both_ends(f"{where} AND {IS_PRESENT}")
     agent_id, present = wanted.agent_id, [*values, to_microseconds(wanted.now)]
     is_owned, owner = on.dialect.owned("l", agent_id)
     types, bound = _among_types(on.dialect, wanted.kinds)
-    found: list[ReadLink] = []
+    found: list[_ReadLink] = []
     for side in ("from_row", "to_row"):
         if (side, wanted.direction) in (("from_row", "in"), ("to_row", "out")):
             continue
@@ -252,11 +309,11 @@ def _add_link(on: SqlSession, codec: RowCodec, scope: Scope, wanted: MemoryLink)
     return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)]
 
 
-def _links(on: SqlSession, sql: str, values: Sequence[object]) -> list[ReadLink]:
+def _links(on: SqlSession, sql: str, values: Sequence[object]) -> list[_ReadLink]:
     """Return the links that a statement reads, in their order."""
     found = on.fetch(sql, values)
     with on.dialect.reading_stored("a link"):
-        return sorted(map(ReadLink.of, found), key=attrgetter("place"))
+        return sorted(map(_ReadLink.of, found), key=attrgetter("place"))
 
 
 def _among_types(dialect: Dialect, kinds: Collection[LinkType] | None) -> Condition:
@@ -271,7 +328,7 @@ def _end(
     scope: Scope,
     entry_id: UUID,
     present_at: int | None = None,
-) -> LinkedEntry | None:
+) -> _LinkedEntry | None:
     """Return the entry with an id in a scope, in any state if no time is given."""
     where, values = with_id(on.dialect, scope, entry_id)
     where = f"{where} AND {visible(codec)}"
@@ -279,12 +336,12 @@ def _end(
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = f"SELECT row, user_id, supersedes FROM {ENTRIES} WHERE {where}"
     found = single(on.fetch(sql, values), scope, entry_id)
-    return None if found is None else LinkedEntry(*found)
+    return None if found is None else _LinkedEntry(*found)
 
 
 def _present_end(
     on: SqlSession, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
-) -> LinkedEntry:
+) -> _LinkedEntry:
     end = _end(on, codec, scope, entry_id, now)
     if end is None:
         raise not_found(entry_id, scope)

@@ -1,4 +1,4 @@
-"""The lists and counts of the stores in SQL.
+"""The lists and counts of the stores in SQL, and the rows that a write for many is for.
 
 A statement narrows: it yields the rows of a condition that holds for every match, in the order of
 the list. The core then decides each row, so that no store has a truth table of its own.
@@ -8,22 +8,34 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import compress, islice
-from typing import Final, NamedTuple, TypeAlias
+from operator import index
+from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 from mnemic._core import RECORD_COLUMNS, distinct_values, matches
 from mnemic.model import Expression, MemoryEntry, Scope
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.fields import Kind, MemoryField
-from mnemic.model.filter import All, references
+from mnemic.model.filter import All, Criteria, references
 from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import DistinctValues, EntryCount, EntryPage
-from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec
-from mnemic.store.sealed_columns import COPIED_COLUMNS
-from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, cut, visible_in
+from mnemic.store.row_codec import COLUMN_NAMES, COPIED_COLUMNS, FIELDS, RowCodec
+from mnemic.store.sql.conditions import (
+    ENTRIES,
+    IS_PRESENT,
+    NarrowingCondition,
+    check_unambiguous,
+    cut,
+    in_scope,
+    narrowed,
+    order_by,
+    visible,
+    visible_in,
+    with_ids,
+)
 from mnemic.store.sql.dialect import Dialect
-from mnemic.store.sql.filters import NarrowingCondition, narrowed, order_by
 from mnemic.store.sql.reads import readable_entries
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 
@@ -202,7 +214,7 @@ def _listed(on: SqlSession, codec: RowCodec, scope: Scope, wanted: EntryList) ->
     sql = dialect.in_order(columns, narrow.sql, order)
     with closing(on.stream(sql, narrow.values)) as records:
         decide = _decision(dialect, codec, expression)
-        rows = [row for row, *_ in selected(records, decide, limit=limit, offset=offset)]
+        rows = [row for row, *_ in passing(records, decide, limit=limit, offset=offset)]
     is_owned, owner = dialect.owned("e", scope.agent_id)
     sql = (
         f"SELECT {dialect.row} FROM {ENTRIES} AS e {dialect.by_row} "
@@ -228,7 +240,7 @@ def matching_rows(
     sql = f"SELECT {columns} FROM {ENTRIES} {hint} WHERE {where[0]}"
     decide = _decision(on.dialect, codec, expression)
     with closing(on.stream(sql, where[1])) as records:
-        return [row for row, *_ in selected(records, decide, limit=sys.maxsize)]
+        return [row for row, *_ in passing(records, decide, limit=sys.maxsize)]
 
 
 def has_sealed(on: SqlSession, codec: RowCodec, where: Condition) -> bool:
@@ -292,7 +304,7 @@ def _grouped(
         return wanted.values(found)
 
 
-def selected(
+def passing(
     records: Iterable[Record], decide: Decide, *, limit: int, offset: int = 0
 ) -> list[Record]:
     """Return the records that are selected, in their order.
@@ -306,8 +318,8 @@ def selected(
         limit: Maximum number of records.
         offset: Number of first selected records to skip.
     """
-    passing = (record for batch in batches(records) for record in compress(batch, decide(batch)))
-    return list(islice(passing, offset, min(offset + limit, sys.maxsize)))
+    wanted = (record for batch in batches(records) for record in compress(batch, decide(batch)))
+    return list(islice(wanted, offset, min(offset + limit, sys.maxsize)))
 
 
 def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
@@ -330,3 +342,82 @@ def _characters(record: Record) -> int:
         return len(content or "") + len(tags or "") + len(metadata or "")
     except TypeError:  # a damaged value, which the decision refuses
         return 0
+
+
+_ANY: Final[Condition] = ("true", [])
+
+
+class Rows(NamedTuple):
+    """Which rows a statement is for.
+
+    Attributes:
+        where: The condition.
+        values: Its bound values.
+        hint: Hint, behind the table's name, of how to reach them.
+    """
+
+    where: str
+    values: Sequence[Any]
+    hint: str = ""
+
+    def also(self, where: str, values: Sequence[Any]) -> "Rows":
+        """Return those of them for which a condition holds too."""
+        return Rows(f"{self.where} AND {where}", [*self.values, *values], self.hint)
+
+
+def of_rows(dialect: Dialect, agent_id: str, rows: Sequence[int]) -> Rows:
+    """Return rows of an agent by their numbers."""
+    among, values = dialect.among_rows(rows)
+    return Rows(f"agent_id = ? AND {among}", [agent_id, *values], dialect.by_row)
+
+
+def selected(
+    on: SqlSession, codec: RowCodec, scope: Scope, criteria: Criteria, state: Condition = _ANY
+) -> Rows:
+    """Return the rows of the selected entries of a scope.
+
+    Args:
+        on: In the transaction that writes.
+        codec: Codec of the entries; those that it cannot read match no filter.
+        scope: The scope.
+        criteria: The entries.
+        state: A further condition.
+
+    Raises:
+        AmbiguousIdError: If the scope is of all users, and several have one of the ids.
+    """
+    which = Rows(*in_scope(scope))
+    if criteria.ids is not None:
+        rows = _rows_of_ids(on, scope, criteria.ids)
+        which = of_rows(on.dialect, scope.agent_id, rows)
+    which = which.also(*state)
+    if criteria.expression is None:
+        return which
+    sql, bound, is_exact = narrowed(on.dialect, criteria.expression, seals=codec.seals)
+    which = which.also(f"{visible(codec)} AND ({sql})", bound)
+    if is_exact:
+        return which
+    found = matching_rows(
+        on, codec, criteria.expression, (which.where, list(which.values)), which.hint
+    )
+    return of_rows(on.dialect, scope.agent_id, found)
+
+
+def numbers_of(on: SqlSession, which: Rows, limit: int | None = None) -> list[int]:
+    """Return the numbers of rows, or of some of them, ascending."""
+    some = "" if limit is None else f" LIMIT {limit}"
+    sql = f"SELECT row FROM {ENTRIES} {which.hint} WHERE {which.where}{some}"
+    found = on.fetch(sql, which.values)
+    with on.dialect.reading_stored("a row's number"):  # in a damaged file it may be anything
+        return sorted(index(row) for (row,) in found)
+
+
+def _rows_of_ids(on: SqlSession, scope: Scope, ids: Sequence[UUID]) -> list[int]:
+    """Return the rows of the entries of a scope that have one of these ids, in any state."""
+    where, values = with_ids(on.dialect, scope, ids)
+    found = on.fetch(
+        f"SELECT row, id FROM {ENTRIES} {on.dialect.by_index('id')} WHERE {where}", values
+    )
+    check_unambiguous(scope, [entry_id for _, entry_id in found])
+    with on.dialect.reading_stored("a row's number"):
+        return [index(row) for row, _ in found]

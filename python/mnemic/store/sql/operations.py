@@ -6,7 +6,6 @@ from concurrent.futures import Future
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from mnemic.store.new_rows import stored_of
 from mnemic.store.operations import (
     AccessesSince,
     Add,
@@ -65,11 +64,13 @@ from mnemic.store.sql import (
     lists,
     reads,
     reembedding,
+    replacing,
     sealing,
     updates,
     usage,
 )
-from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.new_rows import stored_of
+from mnemic.store.sql.session import OpenedSql
 
 Result = TypeVar("Result")
 
@@ -115,7 +116,7 @@ READS: Final[Mapping[type, Reading]] = {
     LinkEnds: Reading(links.link_ends, one_moment=True),
     LinksOf: Reading(links.links_of, one_moment=True),
     LinksWithin: Reading(links.links_within, one_moment=True),
-    NeedVectors: Reading(adding.needed_vectors, one_moment=True),
+    NeedVectors: Reading(replacing.needed_vectors, one_moment=True),
     PositionAndRevision: Reading(change_log.position_and_revision),
     RowsToEmbed: Reading(reembedding.rows_to_embed),
     ScopeStatistics: Reading(usage.statistics, one_moment=True),
@@ -134,7 +135,7 @@ WRITES: Final[Mapping[type, Writing]] = {
     AddLinks: Writing(links.add_links),
     AddShadowVectors: Writing(reembedding.add_shadow_vectors),
     Delete: Writing(deletes.delete),
-    DeleteAll: Writing(deletes.delete_selected, in_parts=True),
+    DeleteAll: Writing(deletes.delete_all, in_parts=True),
     DropShadowVectors: Writing(reembedding.drop_shadow_vectors),
     EndRotation: Writing(sealing.end_rotation),
     ForgetAgent: Writing(deletes.forget_agent, in_parts=True, finish=sealing.forgotten),

@@ -10,7 +10,6 @@ from mnemic.arrays import Float32Array, np
 from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.duplicates import single
 from mnemic.store.operations import (
     EntriesById,
     EntriesByRow,
@@ -18,12 +17,13 @@ from mnemic.store.operations import (
     VectorsById,
     VectorsOfRow,
 )
-from mnemic.store.row_codec import RowCodec, encoded_row, key_of, uuid_of, whole
+from mnemic.store.row_codec import RowCodec, encoded_row, text_of, uuid_of, whole
 from mnemic.store.sealing_codec import log_broken
 from mnemic.store.sql.conditions import (
     ENTRIES,
     IS_ACTIVE,
     IS_PRESENT,
+    single,
     visible,
     visible_in,
     with_ids,
@@ -192,4 +192,4 @@ def _with_vectors(
         first, *more = vectors
         entry = entry.with_embedding(first, model)
     used = codec.used_key(encoded_row(columns))
-    return StoredEntry(columns[0], entry, key_of(used and used.key), tuple(more))
+    return StoredEntry(columns[0], entry, text_of(used and used.key), tuple(more))

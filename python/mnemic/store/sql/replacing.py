@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec.structs import force_setattr
 
 from mnemic.errors import StoreCorruptError
-from mnemic.model import MemoryEntry, MemoryStatus, OnConflict
+from mnemic.model import MemoryEntry, MemoryStatus
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.changes import Change, ChangeKind
-from mnemic.store.new_rows import NewRow, Outcome, Replacement, WrittenRows
+from mnemic.store.operations import NeedVectors
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     ENTRY_ID,
@@ -24,6 +24,7 @@ from mnemic.store.row_codec import (
 )
 from mnemic.store.sql.conditions import EMBEDDINGS, ENTRIES, LINKS, assigned
 from mnemic.store.sql.dialect import Dialect
+from mnemic.store.sql.new_rows import NewRow, Outcome, Replacement, WrittenRows
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model, OwnedId, ReplacedEntry
 
@@ -164,21 +165,14 @@ def opened_rows(
     return stored
 
 
-def need_vectors(
-    on: SqlSession,
-    codec: RowCodec,
-    agent_id: str,
-    entries: Sequence[MemoryEntry],
-    *,
-    model: str,
-    on_conflict: OnConflict,
-) -> list[bool]:
+def needed_vectors(on: SqlSession, codec: RowCodec, wanted: NeedVectors) -> list[bool]:
     """Return for each entry whether storing it needs its vectors, in the current state."""
+    agent_id, entries = wanted.agent_id, wanted.entries
     stored = stored_rows(on, codec, agent_id, [(entry.user_id, entry.id) for entry in entries])
     places = [(entry.user_id or "", entry.id.bytes) for entry in entries]
-    if on_conflict == "skip" or not stored:
+    if wanted.on_conflict == "skip" or not stored:
         return [place not in stored for place in places]
-    embedded = _with_vectors(on, agent_id, [old.row for old in stored.values()], model)
+    embedded = _with_vectors(on, agent_id, [old.row for old in stored.values()], wanted.model)
     return [
         place not in stored
         or stored[place].row not in embedded

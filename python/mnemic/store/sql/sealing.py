@@ -11,12 +11,11 @@ from mnemic.errors import KeyUnavailableError, SealBrokenError
 from mnemic.model import MemoryEntry
 from mnemic.store.agent_keys import Keyring, stored_key
 from mnemic.store.operations import EndRotation, Reseal, SealedUnderOtherKeys
-from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec, RowCodec, sealed_ids
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec, log_broken, sealing_codec_of
 from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import PlainVector
-from mnemic.store.sql.opened import OpenedSql
-from mnemic.store.sql.session import Columns, SqlSession
+from mnemic.store.sql.session import Columns, OpenedSql, SqlSession
 from mnemic.store.values import StoredKey
 
 _KEYS: Final = "mnemic.agent_memory_keys"
@@ -49,7 +48,7 @@ class SqlSealing(OpenedSql, ABC):
     def codec_of(self, encryption: Encryption | None) -> RowCodec:
         """Return the codec of these options."""
         if encryption is None:
-            return PlainRowCodec()
+            return RowCodec()
         return SealingRowCodec(Keyring(encryption, self._stored_keys, self._store_key))
 
     def _stored_keys(self, agent_id: str) -> Sequence[StoredKey]:
@@ -181,7 +180,7 @@ def _newest_key(on: SqlSession, codec: SealingRowCodec, agent_id: str) -> Stored
         WrongKeyError: If its master key is not given.
     """
     current_key(on, codec, agent_id)
-    return codec.newest_key(agent_id)
+    return codec.keyring.newest(agent_id)
 
 
 def _reseal(on: SqlSession, codec: SealingRowCodec, agent_id: str, rows: list[int]) -> int:

@@ -9,7 +9,6 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.written import written
 from mnemic.store.changes import Change, ChangeKind
-from mnemic.store.duplicates import check_unambiguous, single
 from mnemic.store.operations import SetExpiry, Update, UpdateAll
 from mnemic.store.row_codec import (
     CHANGED_NAMES,
@@ -25,15 +24,16 @@ from mnemic.store.sql.conditions import (
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
     assigned,
+    check_unambiguous,
+    single,
     visible,
     with_id,
     with_ids,
 )
-from mnemic.store.sql.deletes import ids_of
-from mnemic.store.sql.eviction import Write, evict_entries
+from mnemic.store.sql.deletes import Write, evict_entries, ids_of
+from mnemic.store.sql.lists import numbers_of, of_rows, selected
 from mnemic.store.sql.replacing import WRITTEN
 from mnemic.store.sql.sealing import current_key
-from mnemic.store.sql.selected_rows import numbers_of, of_rows, selected
 from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 

@@ -18,8 +18,14 @@ from mnemic.model import (
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.operations import ScopeStatistics, StoredCount, UsedBytes, Users
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, cut, in_scope, visible_in
-from mnemic.store.sql.filters import beginning_with
+from mnemic.store.sql.conditions import (
+    ENTRIES,
+    IS_ACTIVE,
+    beginning_with,
+    cut,
+    in_scope,
+    visible_in,
+)
 from mnemic.store.sql.reads import readable_entries
 from mnemic.store.sql.session import Columns, SqlSession
 
@@ -42,17 +48,13 @@ _TOP_TAGS: Final = 10
 def used(on: SqlSession, codec: RowCodec, wanted: UsedBytes) -> int:
     """Return the bytes of the contents of an agent or a user."""
     del codec
-    scope = wanted.scope
-    if scope.all_users:
-        return used_bytes(on, scope.agent_id)
-    return used_by_user(on, scope.agent_id, scope.user_id)
+    return used_bytes(on, wanted.scope)
 
 
 def stored_count(on: SqlSession, codec: RowCodec, wanted: StoredCount) -> int:
     """Return the number of entries in any state."""
     del codec
-    where, values = in_scope(wanted.scope)
-    return int(on.value(f"SELECT count(*) FROM {ENTRIES} WHERE {where}", values))
+    return number_of(on, wanted.scope)
 
 
 def users(on: SqlSession, codec: RowCodec, wanted: Users) -> list[UserUsage]:
@@ -91,18 +93,18 @@ def statistics(on: SqlSession, codec: RowCodec, wanted: ScopeStatistics) -> Long
         return _statistics(codec, states, types=types, tags=tags, times=times, sealed=sealed)
 
 
-def used_bytes(on: SqlSession, agent_id: str) -> int:
-    """Return the bytes of the agent's contents, deleted entries included."""
-    return _bytes(on, _AGENT_BYTES, (agent_id,))
+def number_of(on: SqlSession, scope: Scope) -> int:
+    """Return the number of entries of a scope, in any state."""
+    where, values = in_scope(scope)
+    return int(on.value(f"SELECT count(*) FROM {ENTRIES} WHERE {where}", values))
 
 
-def used_by_user(on: SqlSession, agent_id: str, user_id: str | None) -> int:
-    """Return the bytes of a user's contents, deleted entries included."""
-    return _bytes(on, _USER_BYTES, (agent_id, user_id or ""))
-
-
-def _bytes(on: SqlSession, sql: str, values: Sequence[str]) -> int:
-    found = on.fetch(sql, values)
+def used_bytes(on: SqlSession, scope: Scope) -> int:
+    """Return the bytes of the contents of an agent or a user, deleted entries included."""
+    if scope.all_users:
+        found = on.fetch(_AGENT_BYTES, (scope.agent_id,))
+    else:
+        found = on.fetch(_USER_BYTES, (scope.agent_id, scope.user_id or ""))
     if not found:
         return 0
     try:  # a context manager takes a tenth of the time

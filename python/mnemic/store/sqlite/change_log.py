@@ -10,13 +10,14 @@ from mnemic._core import VectorSums
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
+from mnemic.model import Scope
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import HAS_STATE, reaches_back
 from mnemic.store.sql.dialect import Advanced
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.sql.usage import used_by_user
+from mnemic.store.sql.usage import used_bytes
 from mnemic.store.sqlite.checksums import (
     MASK,
     NO_SUMS,
@@ -136,16 +137,16 @@ def advance(
         if session.run(_ADVANCE_USER, values) == 0:
             session.run(_BEGIN_USER, values)
         if with_users:
-            of_users[user_id or ""] = used_by_user(session, agent_id, user_id)
+            of_users[user_id or ""] = used_bytes(session, Scope(agent_id, user_id))
     connection = cast("GuardedConnection", session)
     sums = connection.summed_rows.settle(connection, agent_id)
     steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
     values = (steps, size, *sums, *(model or (None, None)), time_zone, agent_id)
     if session.run(_ADVANCE, values) == 0:
         session.run(_BEGIN, values)
-    ((seq, used_bytes, *known),) = session.fetch(_ADVANCED, (agent_id,))
-    seq, used_bytes = integers([seq, used_bytes])
-    return Advanced(seq, used_bytes, known, of_users)
+    ((seq, used, *known),) = session.fetch(_ADVANCED, (agent_id,))
+    seq, used = integers([seq, used])
+    return Advanced(seq, used, known, of_users)
 
 
 def write_changes(

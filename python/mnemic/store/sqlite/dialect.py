@@ -8,10 +8,10 @@ from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Record
-from mnemic.store.new_rows import AddOptions, NewRow, vector_blobs
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sql.dialect import PlainVector
+from mnemic.store.sql.new_rows import AddOptions, NewRow, vector_blobs
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sqlite.change_log import CheckedRows, advance, has_vectors, write_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check, check_links_of, entries_of

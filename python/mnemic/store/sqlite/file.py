@@ -13,7 +13,7 @@ from mnemic.store.futures import MAX_THREADS, Workers
 from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import AccessFlush, PendingAccesses, write_accesses
-from mnemic.store.sql.opened import OpenedSql
+from mnemic.store.sql.session import OpenedSql
 from mnemic.store.sqlite import fork_guard
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.dialect import SQLITE

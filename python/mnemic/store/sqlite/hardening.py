@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from mnemic.store.sqlite.sql import (
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
-    from mnemic.store.change_listeners import ChangedUser
+    from mnemic.store.changes import ChangedUser
     from mnemic.store.sql.dialect import Dialect
 
 STEPS_PER_CHECK = 1_000_000
@@ -142,10 +142,6 @@ class GuardedConnection(apsw.Connection):
     def one_moment(self) -> AbstractContextManager[None]:
         """Let all statements see one state."""
         return one_moment(self)
-
-    def pipeline(self) -> AbstractContextManager[None]:
-        """Do nothing: no statement crosses a network."""
-        return nullcontext()
 
     def savepoint(self) -> None:
         """Begin a part of the transaction that can be undone alone."""

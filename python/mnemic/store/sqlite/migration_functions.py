@@ -10,7 +10,7 @@ import apsw
 
 from mnemic._core import column_sum, placed_sums
 from mnemic.errors import StoreCorruptError
-from mnemic.store.fingerprints import fingerprint
+from mnemic.store.row_codec import fingerprint
 from mnemic.store.sqlite.checksums import MASK
 from mnemic.store.sqlite.damage import DAMAGED
 

@@ -9,9 +9,8 @@ import apsw
 from mnemic._core import row_sums, vector_sums
 from mnemic.arrays import Float32Array
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.duplicates import id_in_use
-from mnemic.store.new_rows import NewRow, NewVectors, encoded
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
+from mnemic.store.sql.new_rows import NewRow, NewVectors, encoded, id_in_use
 from mnemic.store.sql.replacing import Overwrite
 from mnemic.store.sql.session import SqlSession
 from mnemic.store.sqlite.hardening import GuardedConnection

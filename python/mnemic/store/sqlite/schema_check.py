@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import apsw
 
 from mnemic.errors import StoreCorruptError, StoreFileError
-from mnemic.store.fingerprints import exact_digest
+from mnemic.store.row_codec import exact_digest
 from mnemic.store.sqlite import migration_functions, sql
 from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS

@@ -17,7 +17,7 @@ from mnemic.model import (
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.change_listeners import COMMITTED, ChangeListener
+from mnemic.store.changes import COMMITTED, ChangeListener
 from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.row_codec import RowCodec

@@ -6,7 +6,7 @@ from typing import TypeVar
 import apsw
 
 from mnemic.errors import StoreFullError
-from mnemic.store.change_listeners import COMMITTED
+from mnemic.store.changes import COMMITTED
 from mnemic.store.group_commit import Job
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.hardening import GuardedConnection

@@ -4,17 +4,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from mnemic.arrays import Float32Array, np
-from mnemic.model import MemoryEntry, MemoryStatus, OnConflict, OnDuplicate
+from mnemic.errors import DuplicateEntryError
+from mnemic.model import MemoryEntry, MemoryStatus
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Record, RowBatch
 from mnemic.store.changes import Change
-from mnemic.store.quota import NO_QUOTAS, Quotas
+from mnemic.store.operations import Add
 from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey, uuid_of
 from mnemic.store.values import (
     Model,
     OwnedId,
     ReplacedEntry,
-    Selection,
     StoredKey,
     WriteResult,
 )
@@ -65,6 +65,14 @@ class NewRow(NamedTuple):
     def shown_key(self) -> str | None:
         """The given key for a message; None for an entry whose texts are hidden."""
         return None if self.entry.hides_content else self.given_key
+
+
+def id_in_use(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
+    """Return the error for an id that the user has already."""
+    return DuplicateEntryError(
+        f"a memory with id {entry.id} is already stored for agent {agent_id!r}, "
+        f"user {entry.user_id!r}"
+    )
 
 
 def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
@@ -133,36 +141,26 @@ class NewVectors(NamedTuple):
 
 
 class AddOptions(NamedTuple):
-    """Options of storing entries.
+    """How entries are stored.
 
     Attributes:
+        wanted: The operation, with the options that were given.
         codec: Codec of the entries.
-        now: Microseconds since 1970 in UTC.
+        now: Its time, in microseconds since 1970 in UTC.
         model: Model of the given vectors; None if there are none.
-        quotas: Maximum bytes of content of the agent and of each user.
-        on_duplicate: Treatment of a text that the user already has.
-        is_import: Whether a superseded entry may be missing.
-        on_conflict: Treatment of an id that the user already has.
         key: The agent's key that sealed entries; None if none can be sealed.
-        time_zone: Name of the agent's time zone, unless it has one.
-        instead_of: The entries that those given take the place of; None is none.
     """
 
+    wanted: Add
     codec: RowCodec
     now: int
-    model: Model | None = None
-    quotas: Quotas = NO_QUOTAS
-    on_duplicate: OnDuplicate = "keep"
-    is_import: bool = False
-    on_conflict: OnConflict = "raise"
-    key: StoredKey | None = None
-    time_zone: str | None = None
-    instead_of: Selection | None = None
+    model: Model | None
+    key: StoredKey | None
 
     def keeps(self, new: NewRow, old: Columns) -> bool:
         """Return whether a stored entry stays as it is, given its columns in plain text."""
-        if self.on_conflict == "skip" or self.instead_of is None or new.vectors:
-            return self.on_conflict == "skip"
+        if self.wanted.on_conflict == "skip" or self.wanted.instead_of is None or new.vectors:
+            return self.wanted.on_conflict == "skip"
         return _stated(new.plain) == _stated(old)
 
 
