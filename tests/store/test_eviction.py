@@ -22,12 +22,12 @@ from mnemic.store.operations import (
     Restore,
     SoftDelete,
     StoredCount,
-    StoredEntries,
     Update,
     UpdateAll,
     VectorsOfRow,
 )
 from mnemic.store.quota import EntryLimits, Quotas
+from tests.store.conftest import Places
 from tests.store.contract import (
     ALICE,
     EVERYONE,
@@ -39,15 +39,13 @@ from tests.store.contract import (
     gathered,
     link_of,
     numbers,
-    one,
     quotas_of,
     rows_of,
     seq_of,
     settled,
-    used_by_user,
     used_bytes,
 )
-from tests.support.clock import DAY, HOUR, NOON
+from tests.support.clock import DAY, NOON
 from tests.support.entries import numbered, uid
 from tests.support.tiers import examples
 
@@ -73,28 +71,16 @@ def left(store, user_id="alice"):
     return sorted(stored.entry.id.int for stored in found)
 
 
-def updated(store, number, content, scope=ALICE, **rules):
+def updating(store, number, content, scope=ALICE, now=NOON, **rules):
     update = MemoryEntryUpdate(content=content)
+    quotas = quotas_of({"entry_limits": EVICTS, **rules})
     wanted = Update(
-        scope,
-        uid(number),
-        change=lambda old: update.applied_to(old, NOON),
-        now=NOON,
-        quotas=quotas_of({"entry_limits": EVICTS, **rules}),
+        scope, uid(number), change=lambda old: update.applied_to(old, now), now=now, quotas=quotas
     )
-    return store.write(wanted).result()
+    return store.write(wanted)
 
 
 # What goes first
-
-
-@pytest.mark.plain_text("counts bytes of plain contents")
-@pytest.mark.requirement("R005", "C201")
-def test_the_least_important_goes_first(store):
-    put(store, sized(1, 40, 0.3), sized(2, 40, 0.1), sized(3, 20, 0.2))
-    assert put(store, sized(4, 50, 0.5), user_quota=100) == [2, 3]
-    assert left(store) == [1, 4]
-    assert used_by_user(store, "a", "alice") == 90
 
 
 @pytest.mark.requirement("R005", "C201")
@@ -104,38 +90,6 @@ def test_of_a_budget_of_entries_the_least_important_goes_first(store):
     assert put(store, small(4), entry_limits=entry_limits) == [2]
     assert put(store, small(5), small(6), entry_limits=entry_limits) == [3, 1]
     assert left(store) == [4, 5, 6]
-
-
-def test_importance_comes_before_accesses_and_accesses_before_age(store):
-    put(
-        store,
-        small(1, 0.2, access_count=9, last_accessed_at=NOON + HOUR),
-        small(2, 0.3, access_count=1, last_accessed_at=NOON + HOUR),
-        small(3, 0.3, access_count=2, created_at=NOON - DAY, last_accessed_at=NOON),
-    )
-    entry_limits = EntryLimits(user_entries=3, evicts=True)
-    assert put(store, *(small(number) for number in (4, 5, 6)), entry_limits=entry_limits) == [
-        1,
-        2,
-        3,
-    ]
-
-
-def test_deleted_and_expired_entries_go_before_all_others_the_longest_ago_first(store):
-    put(
-        store,
-        small(1, 0.0),
-        small(2, 1.0),
-        small(3, 0.9, expires_at=NOON + 2 * HOUR),
-        small(4, 0.9),
-        small(5, 0.9, expires_at=NOON + DAY),
-    )
-    for number, hours in ((2, 3), (4, 1)):
-        store.write(SoftDelete(ALICE, uid(number), NOON + hours * HOUR)).result()
-    entry_limits = EntryLimits(user_entries=5, evicts=True)
-    row_changes = [small(number, 0.5) for number in (6, 7, 8, 9)]
-    assert put(store, *row_changes, now=NOON + 4 * HOUR, entry_limits=entry_limits) == [4, 3, 2, 1]
-    assert left(store) == [5, 6, 7, 8, 9]
 
 
 def test_a_superseded_entry_goes_before_an_active_one(store):
@@ -154,21 +108,6 @@ def test_an_archived_entry_goes_by_its_importance(store):
         [1],
         [3],
     ]
-
-
-def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
-    entries = [
-        small(9, access_count=1, last_accessed_at=NOON + HOUR),
-        small(8, access_count=0, created_at=NOON - timedelta(hours=3)),
-        small(7, access_count=1, created_at=NOON - timedelta(hours=3), last_accessed_at=NOON),
-        small(6, access_count=1, created_at=NOON - timedelta(hours=2), last_accessed_at=NOON),
-        small(4, access_count=2, last_accessed_at=NOON),
-        small(3, access_count=2, last_accessed_at=NOON),
-    ]
-    put(store, *entries)
-    entry_limits = EntryLimits(user_entries=6, evicts=True)
-    row_changes = [small(20 + at, 0.5) for at in range(6)]
-    assert put(store, *row_changes, entry_limits=entry_limits) == [8, 7, 6, 9, 3, 4]
 
 
 def test_accesses_that_are_not_written_yet_count(store):
@@ -192,31 +131,6 @@ def test_what_is_more_important_stays_and_the_write_is_refused(store):
     assert put(store, small(3, 0.5), entry_limits=entry_limits) == [1]
 
 
-@pytest.mark.plain_text("counts bytes of plain contents")
-def test_nothing_of_importance_one_goes(store):
-    put(store, sized(1, 50, 1.0), sized(2, 50, 1.0))
-    with pytest.raises(StorageQuotaExceededError, match="Current: 100 bytes, Limit: 100 bytes"):
-        put(store, sized(3, 1, 1.0), user_quota=100)
-    assert left(store) == [1, 2]
-
-
-@pytest.mark.plain_text("counts bytes of plain contents")
-def test_entries_of_one_batch_do_not_go_for_each_other(store):
-    put(store, sized(1, 10, 0.5))
-    with pytest.raises(StorageQuotaExceededError):
-        put(store, sized(2, 60, 0.9), sized(3, 60, 0.9), user_quota=100)
-    assert left(store) == [1]
-    assert put(store, sized(2, 50, 0.9), sized(3, 50, 0.9), user_quota=100) == [1]
-
-
-def test_for_a_batch_nothing_goes_that_is_more_important_than_its_least_important(store):
-    put(store, small(1, 0.5), small(2, 0.5))
-    entry_limits = EntryLimits(user_entries=2, evicts=True)
-    with pytest.raises(StorageQuotaExceededError):
-        put(store, small(3, 0.9), small(4, 0.4), entry_limits=entry_limits)
-    assert left(store) == [1, 2]
-
-
 def test_an_entry_that_the_call_answers_with_stays(store):
     added(store, "a", [small(1, 0.1), small(2, 0.3)], ["k", None])
     entry_limits = EntryLimits(user_entries=2, evicts=True)
@@ -231,28 +145,6 @@ def test_an_entry_that_the_new_one_supersedes_stays(store):
     entry_limits = EntryLimits(user_entries=2, evicts=True)
     assert put(store, small(3, supersedes=uid(1)), entry_limits=entry_limits) == [2]
     assert left(store) == [1, 3]
-
-
-def test_a_write_frees_no_more_than_it_adds(store):
-    put(store, *(sized(number, 10, number / 100) for number in range(1, 11)))
-    assert put(store, sized(11, 10), user_quota=20) == [1]
-    assert put(store, sized(12, 5), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [2]
-    assert len(left(store)) == 10
-
-
-@pytest.mark.plain_text("counts bytes of plain contents")
-def test_what_frees_nothing_needed_stays(store):
-    empty = sized(1, 0, 0.1, metadata={"kind": "marker"})
-    put(store, empty, sized(2, 99, 0.2))
-    assert put(store, sized(3, 50), user_quota=100) == [2]
-    assert left(store) == [1, 3]
-
-
-def test_without_space_for_the_entry_alone_nothing_goes(store):
-    put(store, sized(1, 50, 0.1))
-    with pytest.raises(StorageQuotaExceededError):
-        put(store, sized(2, 101), user_quota=100)
-    assert left(store) == [1]
 
 
 # Whose entries go
@@ -284,23 +176,6 @@ def test_another_agents_entries_stay(store):
         store, small(2), entry_limits=EntryLimits(entries=1, user_entries=1, evicts=True)
     ) == [1]
     assert entries_by_id(store, Scope("b", "alice"), [uid(1)], now=NOON)
-
-
-@pytest.mark.plain_text("counts bytes of plain contents")
-def test_in_a_batch_of_several_users_each_frees_at_most_what_it_adds(store):
-    put(store, sized(1, 40, 0.1), *(sized(n, 10, 0.1, "bob") for n in (2, 3, 4)), sized(5, 30, 0.9))
-    gone = put(store, sized(6, 35), sized(7, 10, 0.5, "bob"), quota=Quota(100))
-    assert gone == [1, 2]
-    assert left(store, "bob") == [3, 4, 7]
-    assert used_bytes(store, "a") == 95
-
-
-@pytest.mark.plain_text("counts bytes of plain contents")
-def test_both_limits_of_a_user_and_the_agent_are_kept(store):
-    put(store, sized(1, 40, 0.1), sized(2, 40, 0.2), sized(3, 10, 0.3, "bob"))
-    rules = {"quota": Quota(100), "user_quota": 90, "entry_limits": EntryLimits(3, 2, evicts=True)}
-    assert put(store, sized(4, 50), **rules) == [1]
-    assert (used_bytes(store, "a"), store.read(StoredCount(EVERYONE))) == (100, 3)
 
 
 # Budgets of entries without eviction
@@ -340,28 +215,13 @@ def test_a_replacement_a_retry_and_a_change_add_no_entry(store):
     put(store, small(1, content="other"), on_conflict="replace", entry_limits=entry_limits)
     put(store, small(3, content="other"), on_duplicate="skip", entry_limits=entry_limits)
     assert (
-        updated(store, 1, "longer than before", entry_limits=entry_limits).content
+        updating(store, 1, "longer than before", entry_limits=entry_limits).result().content
         == "longer than before"
     )
     assert left(store) == [1]
 
 
 # Changes
-
-
-def test_a_change_that_grows_makes_space(store):
-    put(store, sized(1, 40, 0.1), sized(2, 40, 0.9))
-    entry = updated(store, 2, "y" * 70, user_quota=100)
-    assert (entry.content, numbers(entry.evicted)) == ("y" * 70, [1])
-    assert entry == one(store, ALICE, 2)
-    assert updated(store, 2, "y", user_quota=100).evicted == ()
-
-
-def test_a_change_is_refused_where_what_is_left_is_more_important(store):
-    put(store, sized(1, 40, 0.9), sized(2, 40, 0.1))
-    with pytest.raises(StorageQuotaExceededError):
-        updated(store, 2, "y" * 70, user_quota=100)
-    assert one(store, ALICE, 2).content == "x" * 40
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
@@ -407,14 +267,6 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     assert store.read(VectorsOfRow("a", 1, "m")).shape == (0, 0)
     assert store.read(LinksOf(ALICE, uid(2), "both", None, now=NOON)) == []
     assert not store.write(Restore(ALICE, uid(1), oldest=NOON - DAY, now=NOON)).result()
-
-
-def test_a_refused_write_deletes_nothing_and_is_no_change(store):
-    put(store, sized(1, 50, 0.1), sized(2, 50, 0.9))
-    before = seq_of(store)
-    with pytest.raises(StorageQuotaExceededError):
-        put(store, sized(3, 60), user_quota=100)
-    assert (left(store), seq_of(store)) == ([1, 2], before)
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
@@ -503,26 +355,55 @@ def test_writes_of_one_group_each_name_what_went_for_them(store):
 
 
 class Kept(NamedTuple):
-    """An entry of the naive twin."""
+    """An entry of the naive twin; its times are seconds since noon."""
 
     user: str | None
     number: int
     size: int
     importance: float
-    ended_at: int | None = None
+    access_count: int = 0
+    created_at: int = 0
+    used_at: int | None = None
+    expires_at: int | None = None
+    forgotten_at: int | None = None
 
-    @property
-    def order(self):
-        return self.ended_at is None, self.ended_at or 0, self.importance, self.number
+    def ended_at(self, now):
+        is_expired = self.expires_at is not None and self.expires_at <= now
+        return self.forgotten_at or (self.expires_at if is_expired else None)
+
+    def order(self, now):
+        """Return a key of what goes first."""
+        ended_at = self.ended_at(now)
+        used_at = self.created_at if self.used_at is None else self.used_at
+        last = (self.importance, self.access_count, used_at, self.created_at, self.number)
+        return ended_at is None, ended_at or 0, *last
+
+    def entry(self):
+        times = {
+            name: seconds if seconds is None else NOON + timedelta(seconds=seconds)
+            for name, seconds in (
+                ("created_at", self.created_at),
+                ("last_accessed_at", self.used_at),
+                ("expires_at", self.expires_at),
+            )
+        }
+        given = {"access_count": self.access_count, "metadata": {"kind": "marker"}, **times}
+        return sized(self.number, self.size, self.importance, self.user, **given)
 
 
-USERS = ["alice", "bob", None]
+USERS = st.sampled_from(["alice", "bob", None])
 IMPORTANCES = st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
 LIMITS = st.sampled_from([None, 40, 80])
 BUDGETS = st.sampled_from([None, 2, 4])
-NEWS = st.tuples(st.sampled_from(USERS), st.integers(1, 30), IMPORTANCES)
-
-
+NEW = st.builds(
+    Kept,
+    *(USERS, st.just(0), st.integers(0, 30), IMPORTANCES),
+    access_count=st.integers(0, 1),
+    created_at=st.sampled_from([-2, -1, 0]),
+    used_at=st.sampled_from([None, -1, 0]),
+    expires_at=st.sampled_from([None, None, 1, 3, 5]),
+    forgotten_at=st.none(),
+)
 EVERYBODY = object()
 
 
@@ -533,16 +414,29 @@ def _total(grown, user, column):
 class Evictions(RuleBasedStateMachine):
     """Additions, changes and deletions beside a list of entries."""
 
+    kind = "memory"
+
     @initialize()
     def open(self):
-        self.store = open_store("sqlite:///:memory:")
+        self.places = Places(self.kind, None)
+        self.store = open_store(self.places.url())
         self.kept = []
-        self.last = self.time = 0
+        self.last = self.now = 0
 
     def teardown(self):
         if hasattr(self, "store"):
             assert self.store.verify().ok
             self.store.close()
+            self.places.drop()
+
+    @property
+    def time(self):
+        return NOON + timedelta(seconds=self.now)
+
+    def present(self, at):
+        """Return one of the entries that have not ended, None if all have."""
+        found = [one for one in self.kept if one.ended_at(self.now) is None]
+        return found[at % len(found)] if found else None
 
     def missing(self, limits, added, user=EVERYBODY):
         """Return by how much additions exceed the limits, of bytes and of entries."""
@@ -566,7 +460,7 @@ class Evictions(RuleBasedStateMachine):
             needed = [max(pair) for pair in zip(own, shares, strict=True)]
             freed = [0, 0]
             for each in self.candidates(grown, user):
-                if freed[0] < needed[0] or freed[1] < needed[1]:
+                if freed[1] < needed[1] or (freed[0] < needed[0] and each.size):
                     gone.append(each)
                     freed = [freed[0] + each.size, freed[1] + 1]
             if freed[0] < own[0] or freed[1] < own[1]:
@@ -582,100 +476,84 @@ class Evictions(RuleBasedStateMachine):
         touched = {new.number for new, *_ in grown}
         return [
             each
-            for each in sorted(self.kept, key=lambda kept: kept.order)
+            for each in sorted(self.kept, key=lambda kept: kept.order(self.now))
             if each.user == user
             and each.number not in touched
-            and (each.ended_at is not None or each.importance <= min([0.99, *bars]))
+            and (each.ended_at(self.now) is not None or each.importance <= min([0.99, *bars]))
         ]
 
     def attempt(self, write, grown, limits, after):
-        wanted = self.expected(grown, limits)
+        wanted, before = self.expected(grown, limits), seq_of(self.store)
         try:
             result = settled(write())
         except StorageQuotaExceededError:
             assert wanted is None
+            assert seq_of(self.store) == before
             return
         assert wanted is not None
         assert numbers(result.evicted) == [each.number for each in wanted]
         self.kept = [each for each in after if each not in wanted]
 
     @rule(
-        row_changes=st.lists(
-            st.tuples(st.sampled_from(USERS), st.integers(1, 30), IMPORTANCES),
-            min_size=1,
-            max_size=4,
-        ),
+        made=st.lists(NEW, min_size=1, max_size=4),
         user_quota=LIMITS,
         quota=LIMITS,
         entries=BUDGETS,
         user_entries=BUDGETS,
     )
-    def add(self, row_changes, user_quota, quota, entries, user_entries):
-        new = []
-        for user, size, importance in row_changes:
-            self.last += 1
-            new.append(Kept(user, self.last, size, importance))
-        limits = user_quota, quota, entries, user_entries
+    def add(self, made, user_quota, quota, entries, user_entries):
+        new = [one._replace(number=self.last + at) for at, one in enumerate(made, start=1)]
+        self.last += len(new)
+        rules = {
+            "user_quota": user_quota,
+            "quota": None if quota is None else Quota(quota),
+            "entry_limits": EntryLimits(entries, user_entries, evicts=True),
+        }
+        given = [one.entry() for one in new]
         self.attempt(
-            lambda: adding(
-                self.store,
-                "a",
-                [sized(one.number, one.size, one.importance, one.user) for one in new],
-                user_quota=user_quota,
-                quota=None if quota is None else Quota(quota),
-                entry_limits=EntryLimits(entries, user_entries, evicts=True),
-            ),
+            lambda: adding(self.store, "a", given, now=self.time, **rules),
             [(each, each.size, 1) for each in new],
-            limits,
+            (user_quota, quota, entries, user_entries),
             [*self.kept, *new],
         )
 
     @rule(at=st.integers(0, 20), size=st.integers(1, 30), user_quota=LIMITS)
     def update(self, at, size, user_quota):
-        living = [one for one in self.kept if one.ended_at is None]
-        if not living:
-            return
-        old = living[at % len(living)]
-        new = old._replace(size=size)
-        update = MemoryEntryUpdate(content="y" * size)
-        self.attempt(
-            lambda: self.store.write(
-                Update(
-                    Scope("a", old.user),
-                    uid(old.number),
-                    change=lambda stored: update.applied_to(stored, NOON),
-                    now=NOON,
-                    quotas=Quotas(user=user_quota, entry_limits=EVICTS),
-                )
-            ),
-            [(new, size - old.size, 0)],
-            (user_quota, None, None, None),
-            [new if one is old else one for one in self.kept],
-        )
+        if old := self.present(at):
+            new, scope = old._replace(size=size), Scope("a", old.user)
+            self.attempt(
+                lambda: updating(
+                    self.store, old.number, "y" * size, scope, self.time, user_quota=user_quota
+                ),
+                [(new, size - old.size, 0)],
+                (user_quota, None, None, None),
+                [new if one is old else one for one in self.kept],
+            )
 
     @rule(at=st.integers(0, 20))
     def forget(self, at):
-        living = [one for one in self.kept if one.ended_at is None]
-        if living:
-            old = living[at % len(living)]
-            self.time += 1
-            moment = NOON + timedelta(seconds=self.time)
-            self.store.write(SoftDelete(Scope("a", old.user), uid(old.number), moment)).result()
-            self.kept = [
-                one._replace(ended_at=self.time) if one is old else one for one in self.kept
-            ]
+        self.now += 1
+        if old := self.present(at):
+            self.store.write(SoftDelete(Scope("a", old.user), uid(old.number), self.time)).result()
+            new = old._replace(forgotten_at=self.now)
+            self.kept = [new if one is old else one for one in self.kept]
 
     @invariant()
     def the_store_has_what_the_twin_has(self):
         if not hasattr(self, "store"):
             return
-        stored = self.store.read(
-            StoredEntries(EVERYONE, 0, 999, now=NOON, include_deleted=True, model=None)
-        )
+        stored = exported(self.store, limit=999)
         found = {(one.entry.user_id, one.entry.id.int, len(one.entry.content)) for one in stored}
         assert found == {(one.user, one.number, one.size) for one in self.kept}
         assert used_bytes(self.store, "a") == sum(one.size for one in self.kept)
 
 
+class EvictionsInPostgres(Evictions):
+    kind = "postgres"
+
+
 TestEvictions = Evictions.TestCase
-TestEvictions.settings = examples(60, stateful_step_count=20)
+TestEvictions.settings = examples(60, least=40, stateful_step_count=20)
+TestEvictions.pytestmark = pytest.mark.requirement("R005", "C201")
+TestEvictionsInPostgres = EvictionsInPostgres.TestCase
+TestEvictionsInPostgres.settings = examples(30, stateful_step_count=20)
