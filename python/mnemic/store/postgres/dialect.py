@@ -8,12 +8,15 @@ from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.postgres.change_log import StoredRows, advance, has_vectors, write_changes
-from mnemic.store.postgres.new_rows import (
+from mnemic.store.postgres.rows import (
+    StoredRows,
     adding,
+    advance,
     fetch_numbered,
+    has_vectors,
     insert_entries,
     overwrite_vectors,
+    write_changes,
 )
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.sql import HAS_NO_VECTOR, ROW, USER_KEY, bound

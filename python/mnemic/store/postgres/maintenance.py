@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import Final
 
 from mnemic._core import RECORD_COLUMNS
@@ -29,17 +27,13 @@ from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import EMBEDDINGS, ROW, SEALED_VECTORS
 from mnemic.store.postgres.stored import entries_of
 from mnemic.store.postgres.target import Target, target_of
-from mnemic.store.postgres.vectors import opened
+from mnemic.store.postgres.vectors import opened, sealed_parts
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
 from mnemic.store.sql.change_log import AGENTS, USERS
 from mnemic.store.sql.conditions import ENTRIES, LINKS
 from mnemic.store.sql.versions import checked_version
 
 _PAGE = 1000
-_SEALED: Final = (
-    f"SELECT entry_row, model, sealed FROM {SEALED_VECTORS} WHERE agent_id = %s "
-    "AND entry_row = ANY(%s) ORDER BY entry_row, model, part"
-)
 _COUNTS: Final = "SELECT " + ", ".join(
     f"(SELECT count(*) FROM {table})" for table in (EMBEDDINGS, SEALED_VECTORS, LINKS)
 )
@@ -95,10 +89,9 @@ class Verification:
         if not sealed:
             return
         rows = {row[0]: row for row in page}
-        found = self._session.fetch(_SEALED, (agent_id, list(sealed)))
-        for (number, model), parts in groupby(found, itemgetter(0, 1)):
-            place, blobs = (agent_id, sealed[number]), [blob for *_, blob in parts]
-            self._guarded(partial(opened, self._codec, place, model, blobs), rows[number])
+        for row, model, blobs in sealed_parts(self._session, agent_id, sealed):
+            place = agent_id, sealed[row]
+            self._guarded(partial(opened, self._codec, place, model, blobs), rows[row])
 
     def _guarded(self, work: Callable[[], object], row: Columns) -> None:
         """Run a part of the pass over a row, unless its key is not given; report its error."""

@@ -12,8 +12,8 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import All
 from mnemic.model.rows import RowBatch
 from mnemic.store.operations import ActiveRows, Nearest, RowsWithoutVectors
-from mnemic.store.postgres.change_log import StoredRows
 from mnemic.store.postgres.dialect import POSTGRES
+from mnemic.store.postgres.rows import StoredRows
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, HAS_NO_VECTOR, ROW
 from mnemic.store.postgres.stored import active_entries, records_of

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = tuple[Any, ...]
 
+COPIED: Final = 32
+"""Rows from which on a COPY is faster than statements."""
+
 _STREAMED_AT_ONCE: Final = 512
 _PREPARED_AFTER: Final = 5
 """Uses of a statement after which the server keeps its plan."""
@@ -148,6 +151,31 @@ def prepare(connection: Connection) -> None:
         connection.adapters.register_dumper(Vector, of_this_oid)
 
 
+class Insertion(NamedTuple):
+    """How rows are inserted.
+
+    Attributes:
+        insert: The statement for one of them.
+        copy: The COPY of all.
+        types: Names of the columns' types, of which COPY takes the binary form; none for a text.
+    """
+
+    insert: str
+    copy: str
+    types: tuple[str, ...]
+
+    @classmethod
+    def into(cls, table: str, columns: str, types: tuple[str, ...] = ()) -> "Insertion":
+        """Return the statements for columns of a table."""
+        marks = ", ".join("?" * len(columns.split(",")))
+        form = " (FORMAT BINARY)" if types else ""
+        return cls(
+            f"INSERT INTO {table} ({columns}) VALUES ({marks})",
+            f"COPY {table} ({columns}) FROM STDIN{form}",
+            types,
+        )
+
+
 def uuids(ids: Iterable[bytes]) -> list[UUID]:
     """Return ids as they are bound."""
     return [UUID(bytes=entry_id) for entry_id in ids]
@@ -244,12 +272,14 @@ class Session:
             with self.connection.cursor() as cursor:
                 cursor.executemany(self._statement(sql), values)
 
-    def insert(self, sql: str, values: Sequence[Columns]) -> None:
-        """Insert rows by a statement for one of them, or by a COPY of all."""
-        if not sql.startswith("COPY"):
-            self.run_all(sql, values)
+    def insert(self, into: Insertion, values: Sequence[Columns]) -> None:
+        """Insert rows by a statement for each of them, or by a COPY of all."""
+        if len(values) < COPIED or not self.can_copy:
+            self.run_all(into.insert, values)
             return
-        with self.connection.cursor() as cursor, cursor.copy(self._statement(sql)) as rows:
+        with self.connection.cursor() as cursor, cursor.copy(into.copy.encode()) as rows:
+            if into.types:
+                rows.set_types(into.types)
             for columns in values:
                 rows.write_row(columns)
 
@@ -342,21 +372,5 @@ class Session:
         with suppress(psycopg.OperationalError):  # the connection is gone, and the state with it
             self.run("COMMIT")
 
-    def vectors(
-        self, agent_id: str, rows: Sequence[int], model: str
-    ) -> dict[int, tuple[NDArray[np.float32], ...]]:
-        """Return the vectors of rows' chunks by row; rows without any are missing."""
-        found: dict[int, tuple[NDArray[np.float32], ...]] = {}
-        values = (agent_id, list(rows), model)
-        for row, vector in self.fetch(_VECTORS, values):
-            found[row] = (*found.get(row, ()), vector)
-        return found
-
     def _statement(self, sql: str) -> bytes:
         return _statement(sql, self.connection.pgvector)
-
-
-_VECTORS: Final = (
-    "SELECT entry_row, embedding FROM mnemic.agent_memory_embeddings WHERE agent_id = %s "
-    "AND entry_row = ANY(%s) AND model = %s AND NOT is_companion ORDER BY entry_row, part"
-)

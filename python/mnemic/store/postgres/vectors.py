@@ -1,6 +1,6 @@
-"""The vectors of entries: in pgvector's column, and those of sealed entries in another table."""
+"""The vectors of entries: in pgvector's column, those of sealed entries in another table."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, cast
@@ -13,8 +13,7 @@ from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import AddShadowVectors
-from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
-from mnemic.store.postgres.session import Columns, Session, Vector
+from mnemic.store.postgres.session import Columns, Insertion, Session, Vector
 from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS, lacks
 from mnemic.store.postgres.stored import reading_stored
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
@@ -26,16 +25,15 @@ from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model
 
 _COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
-_INSERT: Final = f"INSERT INTO {EMBEDDINGS} ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
-_COPY: Final = f"COPY {EMBEDDINGS} ({_COLUMNS}) FROM STDIN (FORMAT BINARY)"
-_SEALED_COLUMNS: Final = "agent_id, entry_row, model, part, created_at, sealed"
-_INSERT_SEALED: Final = (
-    f"INSERT INTO {SEALED_VECTORS} ({_SEALED_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s)"
+_PLAIN: Final = Insertion.into(
+    EMBEDDINGS, _COLUMNS, ("text", "int8", "text", "bool", "int4", "int8", "vector")
 )
-_COPY_SEALED: Final = f"COPY {SEALED_VECTORS} ({_SEALED_COLUMNS}) FROM STDIN"
-_OF_ROWS: Final = (
-    f"SELECT entry_row, sealed FROM {SEALED_VECTORS} WHERE agent_id = %s AND entry_row = ANY(%s) "
-    "AND model = %s ORDER BY entry_row, part"
+_SEALED: Final = Insertion.into(
+    SEALED_VECTORS, "agent_id, entry_row, model, part, created_at, sealed"
+)
+_PLAIN_OF_ROWS: Final = (
+    f"SELECT entry_row, embedding FROM {EMBEDDINGS} WHERE agent_id = %s "
+    "AND entry_row = ANY(%s) AND model = %s AND NOT is_companion ORDER BY entry_row, part"
 )
 _SEALED_WITHIN: Final = (
     f"SELECT row, id FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s) AND is_encrypted"
@@ -47,9 +45,6 @@ MAX_DIMENSIONS: Final = 16_000
 MIN_LENGTH: Final = 1e-6
 MAX_LENGTH: Final = 1e18
 """Between them squares of lengths, which pgvector adds up in single precision, are exact enough."""
-
-COPIED: Final = 32
-"""Rows from which on a COPY is faster than statements."""
 
 Vectors = tuple[NDArray[np.float32], ...]
 """The vectors of a row's chunks."""
@@ -66,35 +61,17 @@ def upsert_vectors(
     """Insert the vectors of rows that have none of the model."""
     if model is None:
         return
-    plain: list[VectorRow] = []
-    sealed: list[tuple[object, ...]] = []
+    plain: list[Columns] = []
+    sealed: list[Columns] = []
     for row, time, vectors in rows:
         for part, vector in enumerate(vectors):
             if isinstance(vector, bytes):
                 sealed.append((agent_id, row, model[0], part, time, vector))
             else:
-                plain.append(VectorRow(row, part, time, vector))
-    _write_plain(session, agent_id, model[0], plain, is_shadow=is_shadow)
-    if sealed:
-        is_copied = session.can_copy and len(sealed) >= COPIED
-        session.insert(_COPY_SEALED if is_copied else _INSERT_SEALED, sealed)
-
-
-def _write_plain(
-    session: Session, agent_id: str, model: str, new: list[VectorRow], *, is_shadow: bool
-) -> None:
-    for *_, vector in new:
-        _check_vector(vector)
-    if len(new) < COPIED or not session.can_copy:
-        values = [
-            (agent_id, row, model, is_shadow, part, time, Vector(vector))
-            for row, part, time, vector in new
-        ]
-        session.run_all(_INSERT, values)
-        return
-    data = vectors_copied(agent_id, model, new, is_shadow=is_shadow)
-    with session.incoming(_COPY) as copy:
-        copy.write(data)
+                _check_vector(vector)
+                plain.append((agent_id, row, model[0], is_shadow, part, time, Vector(vector)))
+    session.insert(_PLAIN, plain)
+    session.insert(_SEALED, sealed)
 
 
 def _check_vector(vector: NDArray[np.float32]) -> None:
@@ -140,6 +117,16 @@ def seal_vectors(session: Session, codec: RowCodec, row: int, entry: MemoryEntry
         upsert_vectors(session, entry.agent_id, (model, 0), [NewVectors(row, time, sealed)])
 
 
+def plain_vectors(
+    session: Session, agent_id: str, rows: Sequence[int], model: str
+) -> dict[int, Vectors]:
+    """Return the vectors of rows' chunks by row; rows without any are missing."""
+    found: dict[int, Vectors] = {}
+    for row, vector in session.fetch(_PLAIN_OF_ROWS, (agent_id, list(rows), model)):
+        found[row] = (*found.get(row, ()), vector)
+    return found
+
+
 def own_vectors(
     session: Session, codec: RowCodec, agent_id: str, rows: Sequence[int], model: str
 ) -> dict[int, NDArray[np.float32]]:
@@ -151,7 +138,7 @@ def own_vectors(
     sealed: dict[int, bytes] = {}
     if codec.seals:
         sealed = dict(session.fetch(_SEALED_WITHIN, (agent_id, list(rows))))
-    plain = session.vectors(agent_id, list(rows), model)  # zeros of sealed rows too
+    plain = plain_vectors(session, agent_id, rows, model)  # zeros of sealed rows too
     opened = sealed_vectors(session, codec, agent_id, sealed, model) if sealed else {}
     return {row: np.stack(own) for row, own in (plain | opened).items()}
 
@@ -160,7 +147,7 @@ def readable_vectors(
     session: Session, codec: RowCodec, agent_id: str, rows: Sequence[Columns], model: str
 ) -> dict[int, NDArray[np.float32]]:
     """Return the same of rows that begin with number and columns, without those that break."""
-    plain = session.vectors(agent_id, [row for row, *_ in rows], model)
+    plain = plain_vectors(session, agent_id, [row for row, *_ in rows], model)
     opened = sealed_vectors(session, codec, agent_id, sealed_ids(rows), model, dimensions=0)
     found = plain | {row: own for row, own in opened.items() if own[0].size}
     return {row: np.stack(own) for row, own in found.items()}
@@ -191,10 +178,7 @@ def sealed_vectors(
         SealBrokenError: If one does not open.
     """
     found: dict[int, Vectors] = {}
-    for row, parts in groupby(
-        session.fetch(_OF_ROWS, (agent_id, list(sealed), model)), itemgetter(0)
-    ):
-        blobs = [blob for _, blob in parts]
+    for row, _, blobs in sealed_parts(session, agent_id, sealed, model):
         try:
             found[row] = opened(codec, (agent_id, sealed[row]), model, blobs)
             if dimensions and any(own.size != dimensions for own in found[row]):
@@ -205,6 +189,20 @@ def sealed_vectors(
             log_broken(broken(sealed[row], "a sealed vector is not as it was stored"))
             found[row] = (np.zeros(dimensions, dtype=np.float32),)
     return found
+
+
+def sealed_parts(
+    session: Session, agent_id: str, rows: Iterable[int], model: str | None = None
+) -> Iterator[tuple[int, str, list[bytes]]]:
+    """Yield the sealed vectors of rows' chunks with row and model; None is every model."""
+    where, values = ("", []) if model is None else ("AND model = ?", [model])
+    sql = (
+        f"SELECT entry_row, model, sealed FROM {SEALED_VECTORS} WHERE agent_id = ? "
+        f"AND entry_row = ANY(?) {where} ORDER BY entry_row, model, part"
+    )
+    found = session.fetch(sql, (agent_id, list(rows), *values))
+    for (row, name), parts in groupby(found, itemgetter(0, 1)):
+        yield row, name, [blob for *_, blob in parts]
 
 
 def opened(
@@ -228,10 +226,6 @@ _UNDER_OTHER_KEYS: Final = (
     f"UNION SELECT entry_row FROM {SEALED_VECTORS} WHERE agent_id = ? "
     "AND substr(sealed, 1, 9) <> ? AND entry_row > ?"
 )
-_SEALED_OF_ROWS: Final = (
-    f"SELECT entry_row, model, part, sealed FROM {SEALED_VECTORS} "
-    "WHERE agent_id = ? AND entry_row = ANY(?) ORDER BY entry_row, model, part"
-)
 _UPDATE_SEALED: Final = (
     f"UPDATE {SEALED_VECTORS} AS v SET sealed = new.sealed "
     "FROM unnest(?::bytea[], ?::bigint[], ?::text[], ?::integer[]) "
@@ -254,16 +248,11 @@ def opened_vectors(
     Raises:
         SealBrokenError: If one does not open.
     """
-    plain: list[PlainVector] = []
-    found = session.fetch(_SEALED_OF_ROWS, (agent_id, list(ids)))
-    for (row, model), parts in groupby(found, itemgetter(0, 1)):
-        own = list(parts)
-        vectors = opened(codec, (agent_id, ids[row]), model, [blob for *_, blob in own])
-        plain += [
-            (model, part, row, vector.tobytes())
-            for (_, _, part, _), vector in zip(own, vectors, strict=True)
-        ]
-    return plain
+    return [
+        (model, part, row, vector.tobytes())
+        for row, model, blobs in sealed_parts(session, agent_id, ids)
+        for part, vector in enumerate(opened(codec, (agent_id, ids[row]), model, blobs))
+    ]
 
 
 def write_sealed(session: Session, agent_id: str, vectors: Sequence[Columns]) -> None:

@@ -1,7 +1,7 @@
-"""What PostgreSQL does otherwise in the change log: arrays in one round trip, and COPY."""
+"""What PostgreSQL does otherwise in storing and loading rows: arrays, COPY, and pipelines."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, cast
 
 import numpy as np
@@ -11,17 +11,22 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
-from mnemic.store.postgres.session import Columns, Session, uuids
-from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS
+from mnemic.store.postgres.session import COPIED, Columns, Insertion, Session, uuids
+from mnemic.store.postgres.sql import EMBEDDINGS, MORE, ROW, SEALED_VECTORS, bound
 from mnemic.store.postgres.stored import CHANGED, records_of
-from mnemic.store.postgres.vectors import Vectors, sealed_vectors
-from mnemic.store.row_codec import RowCodec, sealed_ids
+from mnemic.store.postgres.vectors import Vectors, plain_vectors, sealed_vectors, upsert_vectors
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, sealed_ids
 from mnemic.store.sql.change_log import AGENTS, CHANGES, USERS
 from mnemic.store.sql.conditions import ENTRIES, visible
 from mnemic.store.sql.dialect import Advanced
+from mnemic.store.sql.new_rows import AddOptions, NewRow, NewVectors
+from mnemic.store.sql.replacing import Overwrite
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import LogPosition, Model
 
+_ENTRIES: Final = Insertion.into(ENTRIES, f"{ROW}, {', '.join(MORE)}")
+_NUMBERS: Final = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, ?)"
+_CREATED_AT: Final = COLUMN_NAMES.index("created_at")
 _ADVANCE: Final = (
     f"INSERT INTO {AGENTS} AS agent (agent_id, seq, used_bytes, model, dimensions, time_zone) "
     "VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (agent_id) DO UPDATE SET "
@@ -38,16 +43,73 @@ _ADVANCE_USERS: Final = (
     "revision = wall.revision + excluded.revision, "
     "used_bytes = wall.used_bytes + excluded.used_bytes RETURNING user_key, used_bytes"
 )
-_INSERT: Final = (
+_INSERT_CHANGES: Final = (
     f"INSERT INTO {CHANGES} (agent_id, seq, entry_row, entry_id, kind, user_id) "
     "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::text[], %s::text[])"
 )
 _HAS_VECTORS: Final = (
     f"SELECT EXISTS (SELECT 1 FROM {EMBEDDINGS} WHERE agent_id = %s AND model = %s "
-    "AND NOT is_companion AND {pgvector}.vector_dims(embedding) = %s) "
+    "AND NOT is_companion AND pgvector.vector_dims(embedding) = %s) "
     f"OR EXISTS (SELECT 1 FROM {SEALED_VECTORS} WHERE agent_id = %s AND model = %s "
     f"AND octet_length(sealed) = 4 * %s + {OVERHEAD})"
 )
+
+
+def adding(
+    session: SqlSession, rows: Sequence[NewRow], rules: AddOptions
+) -> AbstractContextManager[None]:
+    """Return a pipeline, in which neither COPY nor the batches of a filter run."""
+    on = cast("Session", session)
+    is_copied = max(len(rows), sum(len(new.vectors) for new in rows)) >= COPIED
+    if rules.wanted.instead_of is not None or (on.can_copy and is_copied):
+        return nullcontext()
+    return on.pipeline()
+
+
+def fetch_numbered(
+    session: SqlSession, select: Condition, number: int
+) -> tuple[list[Columns], Sequence[int]]:
+    """Return the rows of a statement, and numbers for new rows, in one round trip of a pipeline."""
+    found, numbers = cast("Session", session).fetch_each(select, (_NUMBERS, (number,)))
+    return found, sorted([row for (row,) in numbers])
+
+
+def insert_entries(
+    session: SqlSession,
+    agent_id: str,
+    rows: Sequence[NewRow],
+    model: Model | None,
+    numbers: Sequence[int],
+) -> Sequence[int]:
+    """Insert entries of an agent with their vectors, as the rows of these numbers."""
+    on = cast("Session", session)
+    numbered = list(zip(numbers, rows, strict=True))
+    values = [(row, *bound(new.columns), *new.more) for row, new in numbered]
+    on.insert(_ENTRIES, values)
+    vectors = [
+        NewVectors(row, new.columns[_CREATED_AT], new.stored_vectors) for row, new in numbered
+    ]
+    upsert_vectors(on, agent_id, model, vectors)
+    return numbers
+
+
+def overwrite_vectors(
+    session: SqlSession, agent_id: str, model: Model | None, overwrites: Sequence[Overwrite]
+) -> None:
+    """Write the vectors of entries over those of the rows whose places they take."""
+    outdated = [each for each in overwrites if not each.keeps_vectors]
+    shadowed = [each for each in overwrites if each.changes_content or each.entry.hides_content]
+    sealed = [each for each in outdated if each.old.is_sealed]
+    for table, gone in (
+        (f"{EMBEDDINGS} WHERE is_companion", shadowed),
+        (f"{EMBEDDINGS} WHERE NOT is_companion", outdated),
+        (f"{SEALED_VECTORS} WHERE true", sealed),
+    ):
+        if gone:
+            sql = f"DELETE FROM {table} AND agent_id = ? AND entry_row = ANY(?)"
+            session.run(sql, (agent_id, [each.old.row for each in gone]))
+    new = [NewVectors(each.old.row, each.time, each.new.stored_vectors) for each in outdated]
+    upsert_vectors(cast("Session", session), agent_id, model, new)
 
 
 def advance(
@@ -79,17 +141,17 @@ def write_changes(
     columns: tuple[list[Any], ...] = tuple(map(list, zip(*changes, strict=True)))
     rows, ids, kinds, user_ids, _ = columns
     numbers = list(range(first, first + len(changes)))
-    session.run(_INSERT, (agent_id, numbers, rows, uuids(ids), kinds, user_ids))
+    session.run(_INSERT_CHANGES, (agent_id, numbers, rows, uuids(ids), kinds, user_ids))
 
 
 def has_vectors(session: SqlSession, agent_id: str, model: Sequence[Any]) -> bool:
     """Return whether an agent has vectors of a model, given by its name and its dimension."""
-    sql = _HAS_VECTORS.format(pgvector=cast("Session", session).pgvector)
-    return bool(session.value(sql, (agent_id, *model, agent_id, *model)))
+    return bool(session.value(_HAS_VECTORS, (agent_id, *model, agent_id, *model)))
 
 
 # A COPY in binary format: a signature with flags, the rows, and a mark of two bytes. Each row has
-# its number of columns, and before each column its size; a vector begins with its dimension.
+# its number of columns in two bytes, and before each column its size in four; a vector begins with
+# its dimension and two bytes without a meaning.
 _COPY_HEADER: Final = 19
 _COPY_END: Final = 2
 
@@ -129,7 +191,8 @@ class StoredRows:
         """Return all vectors of rows that were given; zeros for a row with a broken one."""
         if self._model is None or not rows:
             return [], None
-        found = self._session.vectors(self._agent_id, rows, self._model[0])  # zeros of sealed too
+        # Zeros of sealed rows too.
+        found = plain_vectors(self._session, self._agent_id, rows, self._model[0])
         if self._sealed:
             found |= self._sealed_vectors(self._model, self._sealed)
         return _joined(found, self._model) if found else ([], None)
@@ -145,48 +208,39 @@ class StoredRows:
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Yield the vectors of all rows of a condition in batches."""
         if self._model is None or not self._has_rows:
-            return iter(())
-        return chain(
-            self._plain_batches(selected, self._model, size),
-            self._sealed_batches(self._model, size),
-        )
+            return
+        yield from self._plain_batches(selected, self._model, size)
+        yield from self._sealed_batches(self._model, size)
 
     def _plain_batches(
         self, selected: Condition, model: Model, size: int
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Yield the vectors in plain text of the rows of a condition."""
-        (where, values), (name, dim), session = selected, model, self._session
+        (where, values), (name, dim) = selected, model
         sql = (
             f"SELECT entry_row, embedding FROM {EMBEDDINGS} AS v "
             f"JOIN {ENTRIES} AS e USING (agent_id) "
             f"WHERE {where} AND {visible(self._codec)} "
-            f"AND (NOT is_encrypted OR {session.pgvector}.vector_norm(embedding) = 0) "
+            "AND (NOT is_encrypted OR pgvector.vector_norm(embedding) = 0) "
             "AND e.row = v.entry_row AND model = %s AND NOT is_companion ORDER BY entry_row, part"
         )
-        data = session.copied(sql, (*values, name))
+        data = self._session.copied(sql, (*values, name))
         row = np.dtype(
-            [
-                ("columns", ">i2"),
-                ("row_size", ">i4"),
-                ("row", ">i8"),
-                ("vector_size", ">i4"),
-                ("dim", ">i2"),
-                ("unused", ">i2"),
-                ("vector", ">f4", (dim,)),
-            ]
+            {
+                "names": ["row", "dim", "vector"],
+                "formats": [">i8", ">i2", (">f4", dim)],
+                "offsets": [6, 18, 22],
+            }
         )
         length = len(data) - _COPY_HEADER - _COPY_END
-        if length % row.itemsize:
-            raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {CHANGED}")
         table = np.frombuffer(data, row, count=length // row.itemsize, offset=_COPY_HEADER)
-        if not (table["dim"] == dim).all():
+        if length % row.itemsize or not (table["dim"] == dim).all():
             raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {CHANGED}")
         rows = table["row"].astype(np.int64)
         begin = 0
         while begin < len(rows):
-            end = min(begin + size, len(rows))
-            while end < len(rows) and rows[end] == rows[end - 1]:
-                end += 1
+            last = rows[min(begin + size, len(rows)) - 1]
+            end = int(np.searchsorted(rows, last, "right"))  # with all chunks of the last row
             yield rows[begin:end], table["vector"][begin:end].astype(np.float32)
             begin = end
 
