@@ -121,22 +121,3 @@ class CachedRows:
             self.put(found.rows)
             self.position = found.position
             return True
-
-
-class CachedAgents:
-    """The cached rows of a database's agents. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._agents: dict[str, CachedRows] = {}
-
-    def replace(self, agent_id: str, rows: CachedRows) -> None:
-        """Cache rows in place of those that are cached of an agent."""
-        self._agents[agent_id] = rows
-
-    def of(self, agent_id: str) -> CachedRows | None:
-        """Return the rows of an agent, if they are cached."""
-        return self._agents.get(agent_id)
-
-    def release(self, agent_id: str) -> None:
-        """Hold the rows of an agent no longer."""
-        self._agents.pop(agent_id, None)

@@ -20,9 +20,9 @@ from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.operations import AgentFacts, EntriesByRow, Nearest, PositionAndRevision, Read
 from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
+from mnemic.store.postgres.database import OpenedDatabase
 from mnemic.store.postgres.maintenance import Verification, backup_to, recount
 from mnemic.store.postgres.nearest import VECTOR_READS
-from mnemic.store.postgres.opened_database import OpenedDatabase
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.target import target_of
@@ -139,7 +139,7 @@ class PostgresStore(
                 hold=cached.put if holds else None,
             )
             if holds and batch.since is None:
-                database.cached.replace(agent_id, cached)
+                database.cached[agent_id] = cached
             return batch
 
         return self._read(agent_id, work, deadline=deadline, one_moment=True)
@@ -175,7 +175,7 @@ class PostgresStore(
         self, agent_id: str, rows: Sequence[int], deadline: float | None
     ) -> list[Columns] | None:
         database = self._usable()
-        cached = database.cached.of(agent_id)
+        cached = database.cached.get(agent_id)
         if cached is None:
             return None
         is_behind = cached.position != self.known_position(agent_id)
@@ -189,7 +189,7 @@ class PostgresStore(
                 )
             )
             if not is_current:
-                database.cached.release(agent_id)
+                database.cached.pop(agent_id, None)
                 return None
         found = cached.of(rows)
         former = [] if found is None else self._under_former_keys(agent_id, found)
@@ -221,12 +221,12 @@ class PostgresStore(
 
     def cached_bytes(self, agent_id: str) -> int:
         """Return the bytes of an agent's rows that are cached for searches; 0 if they are not."""
-        cached = self._database.cached.of(agent_id)
+        cached = self._database.cached.get(agent_id)
         return 0 if cached is None else cached.nbytes
 
     def release(self, agent_id: str) -> None:
         """Hold an agent's rows no longer, until `rows_since` gives them all again."""
-        self._database.cached.release(agent_id)
+        self._database.cached.pop(agent_id, None)
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together."""
