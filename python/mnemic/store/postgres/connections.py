@@ -21,7 +21,6 @@ from mnemic.errors import (
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.store.errors import PATIENCE, failure_of
-from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.postgres_errors import (
     FailedCall,
@@ -40,7 +39,7 @@ from mnemic.store.postgres.schema import (
     naming,
     turn_on_row_security,
 )
-from mnemic.store.postgres.session import Connection, Session, prepare
+from mnemic.store.postgres.session import Connection, Session, cancelled_with_task, prepare
 from mnemic.store.postgres.target import Target
 from mnemic.threads.locks import settling
 
@@ -215,11 +214,17 @@ class Connections:
             with (
                 # A signal handler would wait for the one connection apart that its thread has.
                 settling() if apart else nullcontext(),
-                _leased(pool, _seconds_until(deadline)) as connection,
+                _leased(pool, deadline) as connection,
                 cancelled_with_task(connection),
             ):
-                session, naming = self._session(connection, agents)
-                return _limited(session, work, deadline, naming, one_moment=one_moment)
+                session, names = self._session(connection, agents)
+                is_plain = deadline is None and names is None and not one_moment
+                with nullcontext() if is_plain else session.one_moment(names):
+                    if deadline is not None:
+                        session.set_deadline(deadline)
+                    result = work(session)
+                check_deadline(session.deadline)
+                return result
 
         while True:
             check_deadline(deadline)
@@ -257,7 +262,7 @@ class Connections:
         self.has_row_security = True
 
     def _read_row_security(self) -> bool:
-        with _leased(self._pool, PATIENCE) as connection:
+        with _leased(self._pool) as connection:
             return has_row_security(Session(connection, POSTGRES))
 
     def write(
@@ -303,7 +308,12 @@ class Connections:
             is_lost = bool(unknown) and was_committed is None
             is_last = attempt == _ATTEMPTS or time.monotonic() > ends
             if is_lost or is_last or not self.is_repeated(done.error):
-                raise self._unknown() if unknown else self.typed(done.error)
+                if not unknown:
+                    raise self.typed(done.error)
+                raise OutcomeUnknownError(
+                    f"{self.shown}: the connection was lost while a write was being committed; it "
+                    "is stored whole or not at all: look before writing it again"
+                )
             self._prepare_repetition(done.error)
         raise AssertionError("unreachable")
 
@@ -323,17 +333,18 @@ class Connections:
         unknown: list[Result],
     ) -> Result:
         """Run work in a transaction; its result is in `unknown` if the commit is not answered."""
-        with _leased(self._pool, PATIENCE) as connection:
-            session, naming = self._session(connection, agents)
-            first = [_LIMIT_PAUSES, *([] if naming is None else [naming])]
+        with _leased(self._pool) as connection:
+            session, names = self._session(connection, agents)
+            first = [_LIMIT_PAUSES, *([] if names is None else [names])]
             first += [_LIMIT_LOCKS.format(is_local="true")] * connection.is_pooled
             first += [_LIMIT_LOCKS_OF_SEVERAL] * (len(agents or ()) > 1)
-            first += _locks(connection, agents or ())
+            # Always in the same order.
+            first += [_LOCK.format(name).as_string(connection) for name in sorted(agents or ())]
             try:
                 session.begin(first="; ".join(first))
                 result = work(session)
             except BaseException as error:
-                _undo(session, error)
+                _undo(connection, error)
                 raise
             try:
                 session.run("COMMIT")
@@ -346,12 +357,6 @@ class Connections:
                 raise
             connection.renew_statements()
             return result
-
-    def _unknown(self) -> OutcomeUnknownError:
-        return OutcomeUnknownError(
-            f"{self.shown}: the connection was lost while a write was being committed; it is "
-            "stored whole or not at all: look before writing it again"
-        )
 
     def typed(self, error: psycopg.Error) -> Exception:
         """Return mnemic's error for one of PostgreSQL."""
@@ -397,8 +402,11 @@ def connected(target: Target) -> Generator[Session, None, None]:
 
 
 @contextmanager
-def _leased(pool: ConnectionPool[Connection], seconds: float) -> Generator[Connection, None, None]:
+def _leased(
+    pool: ConnectionPool[Connection], deadline: float | None = None
+) -> Generator[Connection, None, None]:
     """Lend a connection of a pool, whose locks a signal handler must not wait for."""
+    seconds = PATIENCE if deadline is None else min(PATIENCE, deadline - time.monotonic())
     with settling():
         connection = pool.getconn(seconds)
     try:
@@ -409,13 +417,12 @@ def _leased(pool: ConnectionPool[Connection], seconds: float) -> Generator[Conne
             pool.putconn(connection)
 
 
-def _undo(session: Session, error: BaseException) -> None:
+def _undo(connection: Connection, error: BaseException) -> None:
     """Undo a transaction after an error, or give its connection up.
 
     A KeyboardInterrupt may have cut a message to the server short, or left a pipeline open: the
     answer to another statement would never come.
     """
-    connection = session.connection
     is_sound = isinstance(error, Exception) and not connection.pgconn.pipeline_status
     if connection.closed:
         return
@@ -424,31 +431,3 @@ def _undo(session: Session, error: BaseException) -> None:
         connection.renew_statements()
     else:
         connection.close()
-
-
-def _locks(connection: Connection, agents: Sequence[str]) -> list[str]:
-    """Return the statements that lock agents, always in the same order."""
-    return [_LOCK.format(agent_id).as_string(connection) for agent_id in sorted(agents)]
-
-
-def _seconds_until(deadline: float | None) -> float:
-    """Return how long to wait for a connection."""
-    return PATIENCE if deadline is None else min(PATIENCE, deadline - time.monotonic())
-
-
-def _limited(
-    session: Session,
-    work: Callable[[Session], Result],
-    deadline: float | None,
-    naming: str | None,
-    *,
-    one_moment: bool,
-) -> Result:
-    if deadline is None and naming is None and not one_moment:
-        return work(session)
-    with session.one_moment(naming):
-        if deadline is not None:
-            session.set_deadline(deadline)
-        result = work(session)
-    check_deadline(session.deadline)
-    return result

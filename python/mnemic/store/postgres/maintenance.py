@@ -185,14 +185,15 @@ def _copy_to(source: Session, target: Target, report: Report) -> None:
 
 def _copy_tables(source: Session, copy: Session, report: Report) -> None:
     expected, copied = int(source.value(_SIZE)), 0
-    for table in _TABLES:
-        with copy.incoming(f"COPY mnemic.{table} FROM STDIN (FORMAT BINARY)") as rows:
-            for part in source.outgoing(
-                f"COPY (SELECT * FROM mnemic.{table}) TO STDOUT (FORMAT BINARY)"
-            ):
-                rows.write(part)
-                copied += len(part)
-                report(copied, max(expected, copied))
+    with source.connection.cursor() as stored, copy.connection.cursor() as copies:
+        for table in _TABLES:
+            read = f"COPY (SELECT * FROM mnemic.{table}) TO STDOUT (FORMAT BINARY)".encode()
+            write = f"COPY mnemic.{table} FROM STDIN (FORMAT BINARY)".encode()
+            with stored.copy(read) as parts, copies.copy(write) as rows:
+                for part in parts:
+                    rows.write(part)
+                    copied += len(part)
+                    report(copied, max(expected, copied))
     last = source.value("SELECT last_value FROM mnemic.agent_memory_rows")
     copy.fetch("SELECT setval('mnemic.agent_memory_rows', %s)", (last,))
 

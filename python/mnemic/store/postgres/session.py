@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 from psycopg.adapt import Dumper, Loader
 from psycopg.pq import Format, TransactionStatus
 from psycopg.types import TypeInfo
+from psycopg.types.string import ByteaBinaryLoader, TextBinaryLoader
+
+from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
     from psycopg.abc import Buffer
@@ -23,6 +28,9 @@ if TYPE_CHECKING:
     from mnemic.store.values import LogPosition
 
 Columns: TypeAlias = tuple[Any, ...]
+
+CANCEL_SECONDS: Final = 5.0
+"""Seconds that a request to cancel may take."""
 
 COPIED: Final = 32
 """Rows from which on a COPY is faster than statements."""
@@ -71,24 +79,6 @@ class Connection(psycopg.Connection[Columns]):
 
 _VECTOR_HEADER: Final = 4
 """Bytes before the numbers of a vector: its dimension, and two without a meaning."""
-
-
-class _BytesLoader(Loader):
-    """Reads a UUID as its bytes, which is what a codec stores."""
-
-    format = Format.BINARY
-
-    def load(self, data: "Buffer") -> bytes:
-        return bytes(data)
-
-
-class _TextLoader(Loader):
-    """Reads JSON as its text."""
-
-    format = Format.BINARY
-
-    def load(self, data: "Buffer") -> str:
-        return bytes(data).decode()
 
 
 class Vector(NamedTuple):
@@ -141,8 +131,8 @@ def prepare(connection: Connection) -> None:
     ((process, schema, oid, array_oid),) = connection.execute(_ABOUT).fetchall()
     if process != connection.info.backend_pid:
         connection.pool_sessions()
-    connection.adapters.register_loader("uuid", _BytesLoader)
-    connection.adapters.register_loader("json", _TextLoader)
+    connection.adapters.register_loader("uuid", ByteaBinaryLoader)  # what a codec stores
+    connection.adapters.register_loader("json", TextBinaryLoader)
     if oid is not None:  # not before the first migration
         connection.pgvector = schema
         TypeInfo("vector", oid, array_oid).register(connection)
@@ -322,17 +312,6 @@ class Session:
     def _set_timeout(self, milliseconds: int) -> None:
         self.run("SELECT set_config('statement_timeout', ?, true)", (str(milliseconds),))
 
-    def outgoing(self, sql: str) -> Generator["Buffer", None, None]:
-        """Run a COPY; yield its data in parts."""
-        with self.connection.cursor() as cursor, cursor.copy(self._statement(sql)) as rows:
-            yield from rows
-
-    @contextmanager
-    def incoming(self, sql: str) -> Generator[psycopg.Copy, None, None]:
-        """Run a COPY of data that the caller writes."""
-        with self.connection.cursor() as cursor, cursor.copy(self._statement(sql)) as rows:
-            yield rows
-
     def copied(self, sql: str, values: Sequence[Any]) -> bytes:
         """Return the rows of a statement in PostgreSQL's binary format of COPY."""
         copy = self._statement(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)")
@@ -374,3 +353,49 @@ class Session:
 
     def _statement(self, sql: str) -> bytes:
         return _statement(sql, self.connection.pgvector)
+
+
+class _CancelRequest:
+    """At most one request to cancel what a connection does, until `end`.
+
+    Args:
+        connection: The connection.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = Lock()
+        self._has_ended = False
+        self._is_sent = False
+
+    def send_soon(self) -> None:
+        """Send it from another thread, for it takes a connection of its own to the server."""
+        start_thread(thread_of("cancel", self._send))
+
+    def _send(self) -> None:
+        # An error is that of an unreachable server: its statement ends too.
+        with self._lock, suppress(psycopg.Error):
+            if not self._has_ended:
+                self._is_sent = True
+                self._connection.cancel_safe(timeout=CANCEL_SECONDS)
+
+    def end(self) -> None:
+        """Send none from now on; close a connection on which one may still arrive."""
+        with self._lock:
+            self._has_ended = True
+        if self._is_sent:
+            self._connection.close()
+
+
+@contextmanager
+def cancelled_with_task(connection: Connection) -> Generator[None, None, None]:
+    """Have the server end the statement of this block if the task that waits for it is cancelled.
+
+    A block that no task waits for is not affected.
+    """
+    request = _CancelRequest(connection)
+    try:
+        with on_cancellation(request.send_soon):
+            yield
+    finally:
+        request.end()

@@ -14,7 +14,7 @@ from mnemic.reporting.logs import logger
 from mnemic.store.postgres.connections import connected
 from mnemic.store.postgres.postgres_errors import with_typed_errors
 from mnemic.store.postgres.schema import naming
-from mnemic.store.postgres.session import Connection, Session
+from mnemic.store.postgres.session import CANCEL_SECONDS, Connection, Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import Model
 from mnemic.threads.background import Background
@@ -28,9 +28,6 @@ in single precision, and an index half the space, with the same recall."""
 
 _RETRY_AFTER: Final = 600.0
 """Seconds after which an index that could not be built is tried again."""
-
-_CANCEL_SECONDS: Final = 5.0
-"""Seconds that `close` waits for the cancellation of a build."""
 
 _PARTITION: Final = """
 SELECT c.relname FROM mnemic.agent_memory_embeddings AS v
@@ -192,8 +189,8 @@ class VectorIndexBuilds:
             connections = list(self._connections)
         for connection in connections:
             with suppress(psycopg.Error):  # the server is unreachable, and the build with it
-                connection.cancel_safe(timeout=_CANCEL_SECONDS)
-        self._thread.join(_CANCEL_SECONDS)
+                connection.cancel_safe(timeout=CANCEL_SECONDS)
+        self._thread.join(CANCEL_SECONDS)
 
 
 def _creation(connection: Connection, index: VectorIndex) -> bytes:
