@@ -25,7 +25,7 @@ _TOUCHED: Final = (
 )
 
 
-class _RowChanges(NamedTuple):
+class RowChanges(NamedTuple):
     """What changed since a position.
 
     Attributes:
@@ -39,7 +39,7 @@ class _RowChanges(NamedTuple):
     rows: list[Columns]
 
 
-def row_changes(session: Session, agent_id: str, since: LogPosition) -> _RowChanges | None:
+def row_changes(session: Session, agent_id: str, since: LogPosition) -> RowChanges | None:
     """Return what changed since a position; None if the log does not go back so far."""
     sql = "SELECT seq, accesses, pruned FROM mnemic.agent_memory_agents WHERE agent_id = %s"
     found = session.fetch(sql, (agent_id,))
@@ -49,7 +49,7 @@ def row_changes(session: Session, agent_id: str, since: LogPosition) -> _RowChan
     values = (agent_id, since.seq, agent_id, since.accesses)
     touched = [row for (row,) in session.fetch(_TOUCHED, values)]
     rows = cached_rows(session, agent_id, touched) if touched else []
-    return _RowChanges(LogPosition(seq, accesses), touched, rows)
+    return RowChanges(LogPosition(seq, accesses), touched, rows)
 
 
 def cached_rows(session: Session, agent_id: str, rows: Sequence[int]) -> list[Columns]:
@@ -68,18 +68,16 @@ class CachedRows:
 
     Args:
         position: Position of the agent when they were read.
+
+    Attributes:
+        nbytes: Bytes held, partly estimated.
     """
 
     def __init__(self, position: LogPosition) -> None:
         self.position = position
         self._lock = InnerLock()
         self._rows: dict[int, bytes] = {}
-        self._nbytes = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, partly estimated."""
-        return self._nbytes
+        self.nbytes = 0
 
     def put(self, rows: Iterable[Columns]) -> None:
         """Take in rows, a number and columns each."""
@@ -87,12 +85,12 @@ class CachedRows:
             self._drop(row[0])
             if row[_AT_ENCRYPTED] or not row[_AT_SENSITIVE]:
                 cached = self._rows[row[0]] = msgspec.msgpack.encode(row)
-                self._nbytes += sys.getsizeof(cached) + _SLOT
+                self.nbytes += sys.getsizeof(cached) + _SLOT
 
     def _drop(self, row: int) -> None:
         known = self._rows.pop(row, None)
         if known is not None:
-            self._nbytes -= sys.getsizeof(known) + _SLOT
+            self.nbytes -= sys.getsizeof(known) + _SLOT
 
     def of(self, rows: Sequence[int]) -> list[Columns] | None:
         """Return columns with their numbers; None unless all of these rows are cached."""
@@ -102,16 +100,8 @@ class CachedRows:
             return None
         return [msgspec.msgpack.decode(row, type=tuple) for row in found if row is not None]
 
-    def renew(self, rows: Sequence[int], read: Callable[[], Iterable[Columns]]) -> None:
-        """Take in rows as they are stored now."""
-        with self._lock:
-            found = list(read())
-            for row in rows:
-                self._drop(row)
-            self.put(found)
-
-    def catch_up(self, read: Callable[[LogPosition], _RowChanges | None]) -> bool:
-        """Take in what changed; return False if the log does not go back so far."""
+    def catch_up(self, read: Callable[[LogPosition], RowChanges | None]) -> bool:
+        """Take in what has changed since a position; return False if nobody knows any more."""
         with self._lock:
             found = read(self.position)
             if found is None:

@@ -20,7 +20,7 @@ from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.change_log import CollectedBatch, all_rows
+from mnemic.store.sql.change_log import CollectedBatch, all_rows, full_batch
 from mnemic.store.sql.conditions import (
     ENTRIES,
     HAS_ACTIVE_STATUS,
@@ -236,14 +236,10 @@ def _by_index(
 
 def _batch(codec: RowCodec, found: Sequence[_Row]) -> RowBatch:
     """Return rows with their vectors as the change that an empty index begins with."""
+    sink = CollectedBatch()
+    sink.add_records(records_of(codec, [row.columns for row in found]))
     chunks = [(row.columns[0], vector) for row in found for vector in row.vectors or ()]
-    vectors = [vector for _, vector in chunks]
-    return RowBatch(
-        since=None,
-        seq=0,
-        records=records_of(codec, [row.columns for row in found]),
-        embedded=[row for row, _ in chunks],
-        vectors=np.stack(vectors) if vectors else None,
-        removed=[],
-        links=[],
-    )
+    if chunks:
+        rows, vectors = zip(*chunks, strict=True)
+        sink.add_vectors(np.array(rows), np.stack(vectors))
+    return full_batch(sink, [])

@@ -142,7 +142,9 @@ class Positions:
             DeadlineExceededError: If the deadline passes.
             StoreUnavailableError: If the server is away, and was for longer.
         """
-        self._start()
+        with self._changed:
+            if not self._is_closed:
+                self._thread.begin(self._run)
         ends = time.monotonic() + ANSWER_SECONDS
         for _ in range(_ATTEMPTS):
             if self._awaits_connection():
@@ -157,14 +159,14 @@ class Positions:
         if known is None or position is None:
             heard_at, found = datetime.now(UTC), self._read(agent_id)
             return self._take(agent_id, found, None, heard_at)
-        self._check_age(known, max_stale)
+        age = (datetime.now(UTC) - known.heard_at).total_seconds()
+        if age > max_stale:
+            raise StoreUnavailableError(
+                f"{self._target.shown}: the server has not been heard of for {age:.0f} s, and "
+                f"max_stale is {max_stale:g} s; try again once it can be reached"
+            )
         known.stale = time.monotonic(), known.heard_at
         return position
-
-    def _start(self) -> None:
-        with self._changed:
-            if not self._is_closed:
-                self._thread.begin(self._run)
 
     def _awaits_connection(self) -> bool:
         """Wait a moment for a connection that was lost, or not made yet; return if there is one."""
@@ -188,11 +190,7 @@ class Positions:
         return self._take(agent_id, found, before, heard_at)
 
     def _take(
-        self,
-        agent_id: str,
-        found: LogPosition,
-        before: LogPosition | None,
-        heard_at: datetime,
+        self, agent_id: str, found: LogPosition, before: LogPosition | None, heard_at: datetime
     ) -> LogPosition:
         """Take an answer in; return the position to search at.
 
@@ -240,22 +238,12 @@ class Positions:
     def _use(self, connection: Connection, work: Callable[[Connection], None]) -> None:
         try:
             work(connection)
-        except (psycopg.Error, TimeoutError) as error:
-            _log.info("The server does not answer: %s", type(error).__name__)
+        except BaseException as error:
             connection.close()
             self._become(None, is_away=isinstance(error, TimeoutError))
-        except BaseException:
-            connection.close()
-            self._become(None, is_away=False)
-            raise
-
-    def _check_age(self, known: _Known, max_stale: float) -> None:
-        age = (datetime.now(UTC) - known.heard_at).total_seconds()
-        if age > max_stale:
-            raise StoreUnavailableError(
-                f"{self._target.shown}: the server has not been heard of for {age:.0f} s, and "
-                f"max_stale is {max_stale:g} s; try again once it can be reached"
-            )
+            if not isinstance(error, (psycopg.Error, TimeoutError)):
+                raise
+            _log.info("The server does not answer: %s", type(error).__name__)
 
     def advance(self, positions: Mapping[str, LogPosition]) -> None:
         """Take in positions that a commit of this process has reached, or a read has found."""
@@ -276,12 +264,14 @@ class Positions:
     def _run(self) -> None:
         pause = 0.0
         while not self._is_closed:
-            if self._connects():
-                pause = 0.0
-                self._beat_while_connected()
-            else:
+            if self._connection is None and not self._connects():
                 self._wait(pause)
                 pause = min(_MAX_PAUSE, 2 * pause + 0.05)
+                continue
+            pause = 0.0
+            self._wait(BEAT_SECONDS, while_connected=True)
+            if not self._is_closed:
+                self._in_turn(time.monotonic() + ANSWER_SECONDS, self._beat)
 
     def _connects(self) -> bool:
         """Make a connection; return whether that was possible."""
@@ -299,12 +289,6 @@ class Positions:
         with self._changed:
             self._connection, self._is_away = connection, is_away
             self._changed.notify_all()
-
-    def _beat_while_connected(self) -> None:
-        while not self._is_closed and self._connection is not None:
-            self._wait(BEAT_SECONDS)
-            if not self._is_closed:
-                self._in_turn(time.monotonic() + ANSWER_SECONDS, self._beat)
 
     def _beat(self, connection: Connection) -> None:
         """Note which known positions are current; no search has the others yet."""
@@ -334,12 +318,11 @@ class Positions:
             for at in range(rows.ntuples)
         }
 
-    def _wait(self, seconds: float) -> None:
-        """Wait for some time, for the end of the connection, or for the end of all."""
-        had_one = self._connection is not None
+    def _wait(self, seconds: float, *, while_connected: bool = False) -> None:
+        """Wait for some time, for the end of all, or for that of the connection."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_closed or (had_one and self._connection is None), seconds
+                lambda: self._is_closed or (while_connected and self._connection is None), seconds
             )
 
     def close(self) -> None:
@@ -367,24 +350,20 @@ def _result(connection: Connection, ends: float, query: str) -> "PGresult":
     if pgconn.transaction_status != TransactionStatus.IDLE:
         raise TimeoutError  # a KeyboardInterrupt has left an answer
     pgconn.send_query(query.encode())
-    while pgconn.flush():
-        _await_socket(pgconn.socket, ends, for_writing=True)
     results: list[PGresult] = []
     while True:
-        while pgconn.is_busy():
-            _await_socket(pgconn.socket, ends)
+        while (unsent := pgconn.flush()) or pgconn.is_busy():
+            _await_socket(pgconn.socket, ends, for_writing=bool(unsent))
             pgconn.consume_input()
         result = pgconn.get_result()
         if result is None:
-            break
-        results.append(result)
-    for result in results:
+            return results[-1]
         if result.status == ExecStatus.FATAL_ERROR:
             raise psycopg.errors.error_from_result(result)
-    return results[-1]
+        results.append(result)
 
 
-def _await_socket(socket: int, ends: float, *, for_writing: bool = False) -> None:
+def _await_socket(socket: int, ends: float, *, for_writing: bool) -> None:
     event = selectors.EVENT_WRITE if for_writing else selectors.EVENT_READ
     with selectors.DefaultSelector() as selector:
         selector.register(socket, event)

@@ -19,7 +19,7 @@ from mnemic.store.changes import COMMITTED, ChangeListener
 from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.operations import AgentFacts, EntriesByRow, Nearest, PositionAndRevision, Read
-from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
+from mnemic.store.postgres.cached_rows import CachedRows, RowChanges, cached_rows, row_changes
 from mnemic.store.postgres.database import OpenedDatabase
 from mnemic.store.postgres.maintenance import Verification, backup_to, recount
 from mnemic.store.postgres.nearest import VECTOR_READS
@@ -195,11 +195,14 @@ class PostgresStore(
         former = [] if found is None else self._under_former_keys(agent_id, found)
         if not former:
             return found
-        cached.renew(
-            former,
-            lambda: self._read(
-                agent_id, lambda on: cached_rows(on, agent_id, former), deadline=deadline
-            ),
+        cached.catch_up(
+            lambda since: RowChanges(
+                since,
+                former,
+                self._read(
+                    agent_id, lambda on: cached_rows(on, agent_id, former), deadline=deadline
+                ),
+            )
         )
         return cached.of(rows)
 

@@ -323,10 +323,10 @@ def all_rows(
     if state is State.ACTIVE:
         source = _source(on, scope, f"({HAS_ACTIVE_STATUS} OR {_LEADS_ON})")
         links = reader.links(_links(on, scope.agent_id, source))
-    return _full_batch(sink, links)
+    return full_batch(sink, links)
 
 
-def _full_batch(sink: BatchSink, links: list[Link]) -> RowBatch:
+def full_batch(sink: BatchSink, links: list[Link]) -> RowBatch:
     """Return the change to all rows, with those that a sink has collected.
 
     Args:
