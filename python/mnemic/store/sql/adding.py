@@ -16,7 +16,7 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.records.lines import HIDDEN
 from mnemic.reporting.description import quoted
 from mnemic.store.changes import Change
-from mnemic.store.operations import Add, AddEmbeddings
+from mnemic.store.operations import Add
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     ENTRY_ID,
@@ -28,7 +28,7 @@ from mnemic.store.row_codec import (
     with_changed,
 )
 from mnemic.store.sql.change_log import log_changes
-from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, in_scope, visible
+from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, in_scope
 from mnemic.store.sql.deletes import Write, evict_entries, remove_others
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.links import end_supersession, supersede
@@ -36,10 +36,8 @@ from mnemic.store.sql.new_rows import (
     AddedRows,
     AddOptions,
     NewRow,
-    NewVectors,
     Outcome,
     WrittenRows,
-    as_stored,
     id_in_use,
     stored_vectors,
 )
@@ -457,37 +455,3 @@ def _merged(old: MemoryEntry, new: MemoryEntry, now: int) -> MemoryEntry | None:
     changed = update.applied_to(old, from_microseconds(now))
     before = old.importance, old.tags, old.metadata
     return None if (changed.importance, changed.tags, changed.metadata) == before else changed
-
-
-def add_embeddings(on: SqlSession, codec: RowCodec, wanted: AddEmbeddings) -> None:
-    """Insert the vectors of those of these rows without any and with the same content."""
-    dialect, agent_id, contents = on.dialect, wanted.agent_id, wanted.contents
-    vectors = dict(zip(contents, wanted.vectors, strict=True))
-    model = wanted.model, wanted.vectors[0].shape[1] if wanted.vectors else 0
-    lacks, of_model = dialect.lacks_vector(agent_id, model[0])
-    sql = (
-        f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? "
-        f"AND {dialect.among()} AND {visible(codec)} AND {lacks} ORDER BY row"
-    )
-    stored = on.fetch_checked(sql, (agent_id, list(contents), *of_model))
-    entries = dialect.entries(codec, stored, Scope(agent_id, all_users=True))
-    found = [
-        (row, entry)
-        for (row, *_), entry in zip(stored, entries, strict=True)
-        if entry.content == contents[row]
-    ]
-    if not found:
-        return
-    if any(entry.is_encrypted for _, entry in found):
-        current_key(on, codec, agent_id)
-    new = [
-        NewVectors(
-            row,
-            to_microseconds(entry.created_at),
-            as_stored(codec, entry, model[0], vectors[row]),
-        )
-        for row, entry in found
-    ]
-    dialect.insert_vectors(on, agent_id, model, new)
-    changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
-    log_changes(on, agent_id, changes, model)

@@ -131,7 +131,7 @@ READS: Final[Mapping[type, Reading]] = {
 }
 
 WRITES: Final[Mapping[type, Writing]] = {
-    AddEmbeddings: Writing(adding.add_embeddings),
+    AddEmbeddings: Writing(reembedding.add_embeddings),
     AddLinks: Writing(links.add_links),
     AddShadowVectors: Writing(reembedding.add_shadow_vectors),
     Delete: Writing(deletes.delete),

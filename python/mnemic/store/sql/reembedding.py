@@ -1,11 +1,14 @@
-"""What makes the vectors of another model the agent's own, in the stores in SQL."""
+"""Vectors of stored entries in the stores in SQL: missing ones, and those of another model."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from mnemic.errors import KeyUnavailableError
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.operations import (
+    AddEmbeddings,
     AddShadowVectors,
     CountToEmbed,
     DropShadowVectors,
@@ -15,8 +18,12 @@ from mnemic.store.operations import (
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, visible
+from mnemic.store.sql.new_rows import NewVectors, as_stored
+from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model, ReembeddingProgress
+
+_ANY: Final[Condition] = ("true", [])
 
 _FIRST_VECTOR: Final = (
     "SELECT true FROM mnemic.agent_memory_embeddings AS v WHERE v.entry_row = e.row AND v.part = 0"
@@ -50,9 +57,34 @@ def rows_to_embed(on: SqlSession, codec: RowCodec, wanted: RowsToEmbed) -> list[
     return [row for (row,) in on.fetch(sql, (*values, *bound, wanted.limit))]
 
 
+def add_embeddings(on: SqlSession, codec: RowCodec, wanted: AddEmbeddings) -> None:
+    """Insert the vectors of those of these rows without any and with the same content."""
+    dialect, agent_id = on.dialect, wanted.agent_id
+    vectors = dict(zip(wanted.contents, wanted.vectors, strict=True))
+    model = wanted.model, wanted.vectors[0].shape[1] if wanted.vectors else 0
+    lacks = dialect.lacks_vector(agent_id, model[0])
+    found = _unchanged(on, codec, agent_id, wanted.contents, lacks)
+    if not found:
+        return
+    if any(entry.is_encrypted for entry in found.values()):
+        current_key(on, codec, agent_id)
+    new = [
+        NewVectors(
+            row,
+            to_microseconds(entry.created_at),
+            as_stored(codec, entry, model[0], vectors[row]),
+        )
+        for row, entry in found.items()
+    ]
+    dialect.insert_vectors(on, agent_id, model, new)
+    changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found.items()]
+    log_changes(on, agent_id, changes, model)
+
+
 def add_shadow_vectors(on: SqlSession, codec: RowCodec, wanted: AddShadowVectors) -> int:
     """Store shadow vectors; return of how many rows."""
-    found = _unchanged(on, codec, wanted)
+    contents = {row: entry.content for row, entry in wanted.entries.items()}
+    found = _unchanged(on, codec, wanted.agent_id, contents)
     on.dialect.write_shadow_vectors(on, codec, wanted, found)
     return len(found)
 
@@ -94,19 +126,33 @@ def _wanting(on: SqlSession, agent_id: str, after: int) -> Condition:
     return where, [agent_id, after, *owner]
 
 
-def _unchanged(on: SqlSession, codec: RowCodec, wanted: AddShadowVectors) -> dict[int, MemoryEntry]:
-    """Return the stored entries of those of these rows whose contents are still the same."""
-    dialect, agent_id, entries = on.dialect, wanted.agent_id, wanted.entries
+def _unchanged(
+    on: SqlSession,
+    codec: RowCodec,
+    agent_id: str,
+    contents: Mapping[int, str],
+    state: Condition = _ANY,
+) -> dict[int, MemoryEntry]:
+    """Return the entries of those of these rows whose contents are still the same, by row.
+
+    Args:
+        on: In the transaction.
+        codec: Codec of the entries; those that it cannot read have no known content.
+        agent_id: The agent.
+        contents: The contents by row.
+        state: A further condition.
+    """
+    dialect = on.dialect
     sql = (
-        f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} "
-        f"WHERE agent_id = ? AND {dialect.among()} AND {visible(codec)} ORDER BY row"
+        f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? "
+        f"AND {dialect.among()} AND {visible(codec)} AND {state[0]} ORDER BY row"
     )
-    stored = on.fetch_checked(sql, (agent_id, list(entries)))
+    stored = on.fetch_checked(sql, (agent_id, list(contents), *state[1]))
     found = dialect.entries(codec, stored, Scope(agent_id, all_users=True))
     return {
         row: entry
         for (row, *_), entry in zip(stored, found, strict=True)
-        if entry.content == entries[row].content
+        if entry.content == contents[row]
     }
 
 
