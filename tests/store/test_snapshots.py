@@ -3,7 +3,15 @@
 import pytest
 
 from mnemic.errors import ReadOnlyError, StoreClosedError, StoreFileError
-from mnemic.store.operations import Delete, DeleteAll, Restore, SoftDelete
+from mnemic.store.operations import (
+    Delete,
+    DeleteAll,
+    HasChange,
+    HasRemovedSince,
+    MarkOfChange,
+    Restore,
+    SoftDelete,
+)
 from tests.store.contract import AGENT, EVERYONE, added, adding, changed, seq_of
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -22,78 +30,79 @@ def test_a_change_has_a_nonce_and_those_of_one_write_have_the_same(keeping):
     added(store, "a", [numbered(1), numbered(2)])
     added(store, "a", [numbered(3)])
     added(store, "b", [numbered(1, agent_id="b")])
-    marks = [store.change_mark("a", seq) for seq in (1, 2, 3)]
+    marks = [store.read(MarkOfChange("a", seq)) for seq in (1, 2, 3)]
     assert [mark.seq for mark in marks] == [1, 2, 3]
     assert marks[0].nonce == marks[1].nonce
-    nonces = {mark.nonce for mark in [*marks, store.change_mark("b")]}
+    nonces = {mark.nonce for mark in [*marks, store.read(MarkOfChange("b"))]}
     assert len(nonces) == 3
     assert all(0 <= nonce < 2**63 for nonce in nonces)
-    assert store.change_mark("a") == marks[2] == keeping().change_mark("a")
+    assert store.read(MarkOfChange("a")) == marks[2] == keeping().read(MarkOfChange("a"))
 
 
-def test_there_is_no_mark_of_what_is_not_in_the_log(store):
-    assert store.change_mark("a") is None
-    assert store.change_mark("a", 0) is None
+def test_there_is_no_mark_of_what_is_not_in_the_log(keeping):
+    store = keeping()
+    assert store.read(MarkOfChange("a")) is None
+    assert store.read(MarkOfChange("a", 0)) is None
     added(store, "a", [numbered(1)])
-    assert store.change_mark("b") is None
-    assert store.change_mark("a", 2) is None
-    assert not store.has_change("a", 2, 0)
-    assert not store.has_change("b", 1, 0)
+    assert store.read(MarkOfChange("b")) is None
+    assert store.read(MarkOfChange("a", 2)) is None
+    assert not store.read(HasChange("a", 2, 0))
+    assert not store.read(HasChange("b", 1, 0))
 
 
 def test_a_change_is_known_by_its_number_with_its_nonce(keeping):
     store = keeping()
     added(store, "a", [numbered(1)])
     added(store, "a", [numbered(2)])
-    (first, nonce), (last, other) = store.change_mark("a", 1), store.change_mark("a")
-    assert store.has_change("a", first, nonce)
-    assert store.has_change("a", last, other)
-    assert not store.has_change("a", first, other)
-    assert not store.has_change("a", last, nonce)
-    assert not store.has_change("a", last, other ^ 1)
-    assert not store.has_change("b", last, other)
+    (first, nonce), (last, other) = store.read(MarkOfChange("a", 1)), store.read(MarkOfChange("a"))
+    assert store.read(HasChange("a", first, nonce))
+    assert store.read(HasChange("a", last, other))
+    assert not store.read(HasChange("a", first, other))
+    assert not store.read(HasChange("a", last, nonce))
+    assert not store.read(HasChange("a", last, other ^ 1))
+    assert not store.read(HasChange("b", last, other))
 
 
 @pytest.mark.usefixtures("few_changes_are_kept")
 def test_a_change_that_the_log_has_dropped_is_not_known_any_more(keeping):
     store = keeping()
     added(store, "a", [numbered(1)])
-    first = store.change_mark("a")
+    first = store.read(MarkOfChange("a"))
     for number in range(2, 12):
         added(store, "a", [numbered(number)])
-    assert store.change_mark("a", 1) is None
-    assert not store.has_change("a", *first)
-    assert store.has_removed_since("a", 1)
-    assert not store.has_removed_since("a", 10)
-    assert store.has_change("a", *store.change_mark("a"))
+    assert store.read(MarkOfChange("a", 1)) is None
+    assert not store.read(HasChange("a", *first))
+    assert store.read(HasRemovedSince("a", 1))
+    assert not store.read(HasRemovedSince("a", 10))
+    assert store.read(HasChange("a", *store.read(MarkOfChange("a"))))
 
 
 def test_a_backup_that_goes_on_by_itself_has_another_history_from_there_on(keeping, tmp_path):
     store = keeping()
     added(store, "a", [numbered(1)])
-    common = store.change_mark("a")
+    common = store.read(MarkOfChange("a"))
     path = tmp_path / "copy.db"
     store.backup(path)
     added(store, "a", [numbered(2)])
     copy = keeping("copy")
     assert copy.path.endswith("copy.db")
-    assert copy.change_mark("a") == common
+    assert copy.read(MarkOfChange("a")) == common
     added(copy, "a", [numbered(2)])
-    own, other = store.change_mark("a"), copy.change_mark("a")
+    own, other = store.read(MarkOfChange("a")), copy.read(MarkOfChange("a"))
     assert own.seq == other.seq == 2
-    assert store.has_change("a", *common)
-    assert copy.has_change("a", *common)
-    assert not store.has_change("a", *other)
-    assert not copy.has_change("a", *own)
+    assert store.read(HasChange("a", *common))
+    assert copy.read(HasChange("a", *common))
+    assert not store.read(HasChange("a", *other))
+    assert not copy.read(HasChange("a", *own))
 
 
 def test_a_write_that_was_undone_leaves_no_nonce(keeping):
     store = keeping()
     added(store, "a", [numbered(1)])
-    before = store.change_mark("a")
+    before = store.read(MarkOfChange("a"))
     with pytest.raises(Exception, match="already"):
         added(store, "a", [numbered(1)])
-    assert store.change_mark("a") == before
+    assert store.read(MarkOfChange("a")) == before
 
 
 def test_only_what_takes_content_away_is_a_removal(keeping):
@@ -116,10 +125,10 @@ def test_only_what_takes_content_away_is_a_removal(keeping):
             seq = seq_of(store)
             way()
             assert seq_of(store) > seq
-            assert store.has_removed_since("a", seq) is expected, name
-            assert not store.has_removed_since("a", seq_of(store))
-    assert store.has_removed_since("a", seq_of(store) + 1)
-    assert store.has_removed_since("b", 1)
+            assert store.read(HasRemovedSince("a", seq)) is expected, name
+            assert not store.read(HasRemovedSince("a", seq_of(store)))
+    assert store.read(HasRemovedSince("a", seq_of(store) + 1))
+    assert store.read(HasRemovedSince("b", 1))
 
 
 def test_a_store_without_snapshots_says_so_and_gives_no_lock(store):
@@ -127,7 +136,6 @@ def test_a_store_without_snapshots_says_so_and_gives_no_lock(store):
     if store.snapshot_folder is not None:
         assert store.snapshot_folder == f"{store.path}-index"
         return
-    assert not store.has_change("a", 1, 0)
     with pytest.raises(StoreFileError, match="no snapshots"), store.locked_snapshots():
         pass
 
@@ -137,8 +145,8 @@ def test_a_store_opened_for_reading_alone_tells_histories_and_keeps_no_snapshots
     added(store, "a", [numbered(1)])
     reader = keeping(read_only=True)
     assert reader.snapshot_folder is None
-    assert reader.change_mark("a") == store.change_mark("a")
-    assert reader.has_change("a", *store.change_mark("a"))
+    assert reader.read(MarkOfChange("a")) == store.read(MarkOfChange("a"))
+    assert reader.read(HasChange("a", *store.read(MarkOfChange("a"))))
     with pytest.raises((ReadOnlyError, StoreFileError)), reader.locked_snapshots():
         pass
 
@@ -147,9 +155,9 @@ def test_a_closed_store_tells_nothing_and_gives_no_lock(keeping):
     store = keeping()
     store.close()
     for call in (
-        lambda: store.change_mark("a"),
-        lambda: store.has_change("a", 1, 0),
-        lambda: store.has_removed_since("a", 1),
+        lambda: store.read(MarkOfChange("a")),
+        lambda: store.read(HasChange("a", 1, 0)),
+        lambda: store.read(HasRemovedSince("a", 1)),
         lambda: store.locked_snapshots().__enter__(),
     ):
         with pytest.raises(StoreClosedError):

@@ -31,10 +31,13 @@ from mnemic.store.operations import (
     EntriesByRow,
     EntryPage,
     ForgetAgent,
+    HasChange,
+    HasRemovedSince,
     Link,
     LinkEnds,
     LinksOf,
     LinksWithin,
+    MarkOfChange,
     Nearest,
     NeedVectors,
     PositionAndRevision,
@@ -45,6 +48,7 @@ from mnemic.store.operations import (
     RowsToEmbed,
     RowsWithoutVectors,
     ScopeStatistics,
+    SealedRows,
     SealedUnderOtherKeys,
     SetExpiry,
     SoftDelete,
@@ -433,16 +437,17 @@ def test_no_operation_is_left_out(tmp_path, monkeypatch):
         settled(call(store))
         store.write(DeleteAll(EVERYONE)).result()
     store.close()
-    # tests/store/test_vector_search.py, tests/store/sealing
+    # tests/store/test_vector_search.py, tests/store/sealing, tests/store/test_snapshots.py
     apart = {Nearest, ActiveRows, RowsWithoutVectors, ForgetAgent}
     apart |= {SealedUnderOtherKeys, Reseal, EndRotation}
+    apart |= {SealedRows, MarkOfChange, HasChange, HasRemovedSince}
     assert kinds_of(Read) | kinds_of(Write) == asked | apart
 
 
 def test_no_method_of_the_protocol_is_left_out():
     named = {name for name in dir(Store) if not name.startswith("_")}
     # These have no scope; test_change_listeners.py shows whose changes a listener hears.
-    unscoped = {"close", "executor", "path", "watch", "stale_since", "read", "write"}
+    unscoped = {"close", "executor", "watch", "stale_since", "read", "write"}
     # What is held is tested in test_holding.py; a store that is closed holds nothing.
     assert named - METHODS.keys() == unscoped | {
         "cached_bytes",
@@ -451,9 +456,7 @@ def test_no_method_of_the_protocol_is_left_out():
         "create_vector_index",
         # tests/store/sealing
         *("marked", "check_key", "begin_rotation"),
-        # tests/store/test_snapshots.py
-        *("snapshot_folder", "change_mark", "has_change", "has_removed_since", "locked_snapshots"),
-        "sealed_rows",  # tests/repository/test_index_snapshots.py
+        *("snapshot_folder", "locked_snapshots"),  # tests/store/test_snapshots.py
     }
 
 

@@ -25,6 +25,7 @@ from mnemic.errors import (
 from mnemic.index import HeldSource, InitialVectors, Snapshot
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
+from mnemic.store.operations import HasChange, HasRemovedSince, MarkOfChange, SealedRows
 from mnemic.store.row_codec import exact_digest
 
 _log = logger(__name__)
@@ -176,7 +177,10 @@ class IndexSnapshots:
 
     def _is_mostly_sealed(self, rows: int) -> bool:
         """Return whether a snapshot would hold less than half of the rows."""
-        return 2 * len(self._store.sealed_rows(self._kind.agent_id)) > rows
+        return 2 * len(self._sealed_rows()) > rows
+
+    def _sealed_rows(self) -> list[int]:
+        return self._store.read(SealedRows(self._kind.agent_id))
 
     @property
     def _lacks_source(self) -> bool:
@@ -209,12 +213,12 @@ class IndexSnapshots:
         agent_id = self._kind.agent_id
         with self._store.locked_snapshots(wait=LOCK_SECONDS):
             path = self._path
-            mark = self._store.change_mark(agent_id, snapshot.seq)
-            is_stale = mark is None or self._store.has_removed_since(agent_id, snapshot.seq)
+            mark = self._store.read(MarkOfChange(agent_id, snapshot.seq))
+            is_stale = self._store.read(HasRemovedSince(agent_id, snapshot.seq))
             if path is None or mark is None or is_stale:
                 return False
             label = msgspec.msgpack.encode(_Label(self._kind, snapshot.seq, mark.nonce, accesses))
-            snapshot.core.save(path, label, without=self._store.sealed_rows(agent_id))
+            snapshot.core.save(path, label, without=self._sealed_rows())
             self._saved_seq = snapshot.seq
             self._save_source(source, label)
         return True
@@ -225,7 +229,7 @@ class IndexSnapshots:
         if source is None:
             return None
         outdated = np.array(snapshot.unembedded, np.int64)
-        sealed = np.array(self._store.sealed_rows(self._kind.agent_id), np.int64)
+        sealed = np.array(self._sealed_rows(), np.int64)
         without = np.concatenate([snapshot.core.sensitive(), sealed, outdated])
         if source.leave_out(without, rebuild=source.may_rebuild, is_stopped=is_stopped):
             return source
@@ -276,7 +280,8 @@ class IndexSnapshots:
 
     def _fits(self, label: _Label) -> bool:
         is_same = label.kind == self._kind
-        return is_same and self._store.has_change(self._kind.agent_id, label.seq, label.nonce)
+        wanted = HasChange(self._kind.agent_id, label.seq, label.nonce)
+        return is_same and self._store.read(wanted)
 
     def _drop_source(self, reason: str) -> None:
         """Remove the file of the approximate index."""

@@ -28,9 +28,8 @@ from mnemic.repository.load_progress import LoadProgress, WatchedSink
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
-from mnemic.store.contract import BatchSink
 from mnemic.store.operations import AccessesSince
-from mnemic.store.values import Model
+from mnemic.store.values import BatchSink, Model
 from mnemic.threads.background import Background
 from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import shared_in_turn

@@ -9,8 +9,8 @@ from mnemic.model.rows import Record
 from mnemic.protocols import Clock
 from mnemic.reporting.progress import Progress, reporting
 from mnemic.store import Store
-from mnemic.store.contract import BatchSink
 from mnemic.store.operations import ScopeStatistics
+from mnemic.store.values import BatchSink
 
 
 class LoadProgress:

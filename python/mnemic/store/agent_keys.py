@@ -169,7 +169,11 @@ class Keyring:
     def rotate(self, agent_id: str, encryption: Encryption) -> AgentKeys:
         """Seal under the current key of other options from now on; return the keys then.
 
+        Entries that are sealed under other keys can be read all the while; `Reseal` seals them
+        again. No transaction waits for a key provider, which may be far away.
+
         Raises:
+            WrongKeyError: If the options lack a key under which entries are sealed.
             MnemicError: As `keys` does.
         """
         before, self.encryption = self.encryption, encryption

@@ -38,7 +38,13 @@ ChangedUser: TypeAlias = tuple[str, str | None]
 """Agent and user of a changed entry; None stands for the entries without a user."""
 
 ChangeListener: TypeAlias = Callable[[Collection[ChangedUser]], object]
-"""Receives the users whose entries a commit changed. A method, which is held weakly."""
+"""Receives the agents and users whose entries a commit changed: a method, which is held weakly.
+
+Commits of other stores of this process to the same place are included, those of other processes are
+not; accesses and expiry are no changes. It is called once for each commit, after it and before the
+Future of a write is done, in the writing thread, and at times for writes that failed. It must be
+short, must not use a store and must not raise.
+"""
 
 
 class Change(NamedTuple):

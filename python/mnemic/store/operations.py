@@ -31,6 +31,7 @@ from mnemic.model.results import PageCursor
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.values import (
     AccessedRows,
+    ChangeMark,
     EntryRow,
     EntryVectors,
     LinkEnd,
@@ -70,6 +71,13 @@ class Read(Struct, Generic[Result], frozen=True):
 
     Expiry:
         Time is an argument. An entry expires without a change being written.
+
+    Sealing:
+        Entries may be sealed where they are stored, with a key of their agent. A sealed entry that
+        cannot be opened, because it was changed, is an error of reads of that entry alone; reads of
+        many leave it out, log it, and count it in `ScopeStatistics`. Without encryption sealed
+        entries do not exist for reads and changes, but for `ScopeStatistics`; deletions still reach
+        them, by id or as all of a scope.
 
     Deadlines:
         A read with a `deadline`, in seconds of `time.monotonic()`, raises DeadlineExceededError
@@ -379,6 +387,53 @@ class AccessesSince(AgentRead[AccessedRows], frozen=True):
     """
 
     accesses: int
+
+
+class SealedRows(AgentRead[list[int]], frozen=True):
+    """The rows of an agent's sealed entries, in any state, which no snapshot of an index may hold.
+
+    A row of a snapshot that was sealed then is among them unless it `HasRemovedSince`.
+    """
+
+
+class MarkOfChange(AgentRead[ChangeMark | None], frozen=True):
+    """A change of an agent with its nonce; None if the log does not have it, or no more.
+
+    Carried out, as `HasChange` and `HasRemovedSince`, by stores that keep snapshots of indexes. A
+    snapshot is a cache that an index is loaded from in place of all rows: of use if the store
+    `HasChange`, with its nonce, that the index had read last, and every row changed since is read
+    by `rows_since(…, with_sensitive=True)`, for it holds no sensitive entry and no sealed one.
+
+    `Store.erase` removes every snapshot, after the deletion has been committed. So that none with
+    deleted content appears later, whoever saves one does all of this in `locked_snapshots`: it
+    takes the index as of a change that nothing `HasRemovedSince`, creates the file, writes it, and
+    gives it its name.
+
+    Attributes:
+        seq: Number of the change; None is the last one.
+    """
+
+    seq: int | None = None
+
+
+class HasChange(AgentRead[bool], frozen=True):
+    """Whether the agent's log has the change with this number and this nonce.
+
+    Then everything that was written up to that change is the same. False for a change that the log
+    has dropped.
+    """
+
+    seq: int
+    nonce: int
+
+
+class HasRemovedSince(AgentRead[bool], frozen=True):
+    """Whether content or vectors may have been deleted or overwritten after a change.
+
+    True also if the log no longer reaches back to it, or not yet to it.
+    """
+
+    seq: int
 
 
 class Nearest(ScopeRead[SelectedRows | None], frozen=True):

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
-from mnemic.arrays import Float32Array
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
 from mnemic.model.filter import Criteria
-from mnemic.model.rows import Access, RowBatch
+from mnemic.model.rows import Access, Record, RowBatch
 
 Model: TypeAlias = tuple[str, int]
 """Name and dimension of an embedding model."""
@@ -210,6 +210,25 @@ class WriteResult(NamedTuple):
     replaced: Mapping[int, ReplacedEntry]
     evicted: Sequence[UUID] = ()
     removed: Sequence[UUID] = ()
+
+
+class BatchSink(Protocol):
+    """Receives a full load in batches: all records, then the vectors."""
+
+    def restart(self) -> None:
+        """Forget what came before: the store reads all rows anew, in a later state."""
+        ...
+
+    def add_records(self, records: list[Record]) -> None:
+        """Add records of rows."""
+        ...
+
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
+        """Add vectors, shape (n, dim), of rows, shape (n,), whose records were added before.
+
+        All chunks of one row arrive in one call, next to each other.
+        """
+        ...
 
 
 class SelectedRows(NamedTuple):

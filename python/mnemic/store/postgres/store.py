@@ -5,10 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import msgspec
 
+from mnemic.errors import StoreFileError
 from mnemic.model import (
     VerifyReport,
 )
@@ -16,7 +17,6 @@ from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.changes import COMMITTED, ChangeListener
-from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.operations import AgentFacts, EntriesByRow, Nearest, PositionAndRevision, Read
 from mnemic.store.postgres.cached_rows import CachedRows, RowChanges, cached_rows, row_changes
@@ -28,12 +28,12 @@ from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.target import target_of
 from mnemic.store.row_codec import COLUMN_NAMES, ENCRYPTED, RowCodec
 from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
-from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.values import (
     AccessCount,
+    BatchSink,
     Model,
 )
 
@@ -50,7 +50,6 @@ class PostgresStore(
     SqlOperations,
     SqlSealing,
     OpenedDatabase,
-    NoSnapshots,
 ):
     """Keeps memories in the schema `mnemic` of a PostgreSQL database; see `Store`.
 
@@ -78,6 +77,7 @@ class PostgresStore(
 
     is_remote = True
     searches_vectors = True
+    snapshot_folder = None
     _reads = MappingProxyType({**READS, **VECTOR_READS})
 
     def __init__(
@@ -262,6 +262,11 @@ class PostgresStore(
             broken.report = found
             raise broken
         return found
+
+    def locked_snapshots(self, *, wait: float = 0.0) -> NoReturn:
+        """Raise StoreFileError: a server has no place for snapshots."""
+        del wait
+        raise StoreFileError("this store keeps no snapshots of indexes; see `snapshot_folder`")
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the database."""

@@ -10,14 +10,13 @@ from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import LinkType, Scope
 from mnemic.model.rows import Link, Record, RowBatch, State
 from mnemic.store.changes import Change, last_dropped, totals_by_user
-from mnemic.store.contract import BatchSink
 from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec, text_of
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
 from mnemic.store.sql.dialect import RowReader
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import LogPosition, Model, StoredAgent
+from mnemic.store.values import BatchSink, LogPosition, Model, StoredAgent
 
 AGENTS: Final = "mnemic.agent_memory_agents"
 USERS: Final = "mnemic.agent_memory_walls"

@@ -1,10 +1,10 @@
 """What SQLite does otherwise in the change log: sums of agents and rows, nonces, and snapshots."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mnemic._core import VectorSums
 from mnemic.arrays import Float32Array, Int64Array, np
@@ -13,9 +13,11 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
+from mnemic.store.operations import HasChange, HasRemovedSince, MarkOfChange, SealedRows
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import HAS_STATE, reaches_back
 from mnemic.store.sql.dialect import Advanced
+from mnemic.store.sql.operations import Reading
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sql.usage import used_bytes
 from mnemic.store.sqlite.checksums import (
@@ -304,24 +306,36 @@ def _stacked(vectors: list[Columns], dim: int) -> Float32Array:
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dim)
 
 
-def change_mark(on: SqlSession, agent_id: str, seq: int | None) -> ChangeMark | None:
+def mark_of_change(on: SqlSession, codec: RowCodec, wanted: MarkOfChange) -> ChangeMark | None:
     """Return the mark of a change, of the last one for None; None if the log has no such change."""
-    found = on.fetch(_MARK, (agent_id, seq))
+    del codec
+    found = on.fetch(_MARK, (wanted.agent_id, wanted.seq))
     return ChangeMark(*integers(found[0])) if found else None
 
 
-def has_change(on: SqlSession, agent_id: str, seq: int, nonce: int) -> bool:
+def has_change(on: SqlSession, codec: RowCodec, wanted: HasChange) -> bool:
     """Return whether the log has a change with this number and nonce."""
-    return bool(on.fetch(_HAS_CHANGE, (agent_id, seq, nonce))[0][0])
+    del codec
+    return bool(on.value(_HAS_CHANGE, (wanted.agent_id, wanted.seq, wanted.nonce)))
 
 
-def has_removed_since(on: SqlSession, agent_id: str, since: int) -> bool:
+def has_removed_since(on: SqlSession, codec: RowCodec, wanted: HasRemovedSince) -> bool:
     """Return whether content may have been deleted or overwritten after a change."""
-    if not reaches_back(on, agent_id, since):
-        return True
-    return bool(on.fetch(_REMOVES_CONTENT, (agent_id, since))[0][0])
+    del codec
+    agent_id, seq = wanted.agent_id, wanted.seq
+    return not reaches_back(on, agent_id, seq) or bool(on.value(_REMOVES_CONTENT, (agent_id, seq)))
 
 
-def sealed_rows(on: SqlSession, agent_id: str) -> list[int]:
+def sealed_rows(on: SqlSession, codec: RowCodec, wanted: SealedRows) -> list[int]:
     """Return the rows of an agent's sealed entries, in any state."""
-    return integers([row for (row,) in on.fetch(_SEALED, (agent_id,))])
+    del codec
+    return integers([row for (row,) in on.fetch(_SEALED, (wanted.agent_id,))])
+
+
+SNAPSHOT_READS: Final[Mapping[type, Reading]] = {
+    HasChange: Reading(has_change),
+    HasRemovedSince: Reading(has_removed_since, one_moment=True),
+    MarkOfChange: Reading(mark_of_change),
+    SealedRows: Reading(sealed_rows),
+}
+"""The reads of a store that keeps snapshots of indexes."""

@@ -232,7 +232,7 @@ class Connections:
 
     @contextmanager
     def locked_snapshots(self, wait: float) -> Generator[str, None, None]:
-        """Lock the folder of snapshots, and give its path; see `Snapshots.locked_snapshots`."""
+        """Lock the folder of snapshots, and give its path; see `Store.locked_snapshots`."""
         self.check_writable()
         if self.snapshots is None:
             raise StoreFileError(f"{self._given}: no snapshots of its indexes are kept")

@@ -6,6 +6,7 @@ from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,19 +19,18 @@ from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.changes import COMMITTED, ChangeListener
-from mnemic.store.contract import BatchSink
 from mnemic.store.futures import succeeded
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import AccessFlush, write_accesses
 from mnemic.store.sql.change_log import position, rows_since
-from mnemic.store.sql.operations import SqlOperations
+from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sqlite import (
-    change_log,
     shadow_vectors,
     verification,
 )
 from mnemic.store.sqlite.backup import backup_to
+from mnemic.store.sqlite.change_log import SNAPSHOT_READS
 from mnemic.store.sqlite.file import SqliteFile
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.later_erasure import LaterErasure
@@ -38,7 +38,7 @@ from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessCount,
-    ChangeMark,
+    BatchSink,
     LogPosition,
     Model,
 )
@@ -75,6 +75,7 @@ class SqliteStore(
 
     is_remote = False
     searches_vectors = False
+    _reads = MappingProxyType({**READS, **SNAPSHOT_READS})
 
     def __init__(
         self,
@@ -220,28 +221,8 @@ class SqliteStore(
         folder = self._connections.snapshots
         return None if folder is None else folder.path
 
-    def sealed_rows(self, agent_id: str) -> list[int]:
-        """Return the rows of an agent's sealed entries, in any state."""
-        with self._reading() as connection:
-            return change_log.sealed_rows(connection, agent_id)
-
-    def change_mark(self, agent_id: str, seq: int | None = None) -> ChangeMark | None:
-        """Return a change of an agent with its nonce; see `Snapshots.change_mark`."""
-        with self._reading() as connection:
-            return change_log.change_mark(connection, agent_id, seq)
-
-    def has_change(self, agent_id: str, seq: int, nonce: int) -> bool:
-        """Return whether the agent's log has the change with this number and this nonce."""
-        with self._reading() as connection:
-            return change_log.has_change(connection, agent_id, seq, nonce)
-
-    def has_removed_since(self, agent_id: str, seq: int) -> bool:
-        """Return whether content may have been deleted or overwritten after a change."""
-        with self._reading() as connection, one_moment(connection):
-            return change_log.has_removed_since(connection, agent_id, seq)
-
     def locked_snapshots(self, *, wait: float = 0.0) -> AbstractContextManager[str]:
-        """Lock the folder of snapshots while one is written; see `Snapshots.locked_snapshots`."""
+        """Lock the folder of snapshots while one is written; see `Store.locked_snapshots`."""
         if self.snapshot_folder is None:
             raise StoreFileError(f"{self.path}: no snapshots of its indexes are kept")
         return self._connections.locked_snapshots(wait)
