@@ -1,19 +1,21 @@
 """The stores that the contract is tested on: whatever a URL opens."""
 
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
 from mnemic.crypto import Encryption
 from mnemic.errors import StoreError
 from mnemic.store import changes, open_store
+from tests.support.dict_store import DictStore
 from tests.support.keys import KEY
 from tests.support.pgbouncer import MISSING, PROGRAM, PgBouncer
 from tests.support.postgres_server import SERVER
 from tests.support.tiers import is_sampled
 
 URLS = {
+    "dict": "a dict, no place",
     "file": "sqlite:///{folder}/{name}.db",
     "memory": "sqlite:///:memory:",
     "sealed": "sqlite:///{folder}/{name}.db",
@@ -23,7 +25,7 @@ URLS = {
 }
 """URLs of empty stores: `{folder}` is a directory of the test's own, `{name}` a name in it.
 
-Those whose kind names "sealed" seal every entry.
+Those whose kind names "sealed" seal every entry. A dict has neither keys nor a place to last in.
 
 The environment variable MNEMIC_STORE_URL adds another store, MNEMIC_ROW_SECURITY one whose
 database keeps agents apart by policies.
@@ -71,10 +73,16 @@ def encryption_of(kind):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests of plain text of stores that seal every entry."""
-    left_out = list(filter(is_of_plain_text, items))
-    items[:] = [item for item in items if not is_of_plain_text(item)]
-    config.hook.pytest_deselected(items=left_out)
+    """Leave out what a store is not made for: sealing every entry, or lasting no longer than it."""
+    left_out = {item for item in items if is_of_plain_text(item) or is_beyond_a_dict(item)}
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
+
+
+def is_beyond_a_dict(item):
+    """Return whether an item asks of a dict what only a store does that lasts."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return params.get("store") == "dict" and item.get_closest_marker("beyond_a_dict") is not None
 
 
 def is_of_plain_text(item):
@@ -95,6 +103,10 @@ def postgres_server():
 @pytest.fixture(params=URLS)
 def store(request, tmp_path):
     """Return a new store of each kind."""
+    if request.param == "dict":
+        with closing(DictStore()) as opened:
+            yield opened
+        return
     places = Places(request.param, tmp_path)
     opened = open_store(places.url(), encryption=encryption_of(request.param))
     yield opened

@@ -74,6 +74,7 @@ def writing(store):
         thread.join()
 
 
+@pytest.mark.beyond_a_dict("its writes never wait")
 def test_a_write_in_an_event_loop_is_handed_in_and_not_waited_for(store):
     async def main():
         with writing(store) as may_end:
@@ -98,6 +99,7 @@ def test_each_of_the_writes_of_one_turn_has_its_own_result(store):
     assert counted(store, AGENT) == 6
 
 
+@pytest.mark.beyond_a_dict("its writes never wait")
 def test_a_write_is_cancelled_before_it_begins_and_the_rest_is_written(store):
     async def main():
         with writing(store):
@@ -110,6 +112,7 @@ def test_a_write_is_cancelled_before_it_begins_and_the_rest_is_written(store):
     assert seq_of(store) == 2 + 5  # with the two of `writing`
 
 
+@pytest.mark.beyond_a_dict("its writes never wait")
 def test_a_write_of_a_thread_is_cancelled_before_it_begins(store):
     cancelled = []
 
@@ -132,6 +135,7 @@ def test_a_finished_write_cannot_be_cancelled(store):
     assert counted(store, AGENT) == 1
 
 
+@pytest.mark.beyond_a_dict("its writes never wait")
 def test_a_task_that_is_cancelled_writes_nothing_if_its_write_has_not_begun(store):
     async def main():
         with writing(store):

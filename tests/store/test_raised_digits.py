@@ -8,7 +8,7 @@ import pytest
 
 from mnemic._core import fingerprint_digests
 from mnemic.errors import DuplicateEntryError
-from mnemic.store import fingerprints
+from mnemic.store import row_codec
 from tests.store.contract import added, changed, paged
 from tests.support.entries import numbered, uid
 
@@ -29,7 +29,7 @@ def by_earlier_version(monkeypatch, act):
     """Act while contents have the fingerprints of version 1, those of their NFKC."""
     with monkeypatch.context() as patched:
         patched.setattr(
-            fingerprints,
+            row_codec,
             "fingerprint_digests",
             lambda texts: fingerprint_digests([nfkc(text) for text in texts]),
         )
@@ -65,6 +65,7 @@ def test_rows_of_an_earlier_version_are_duplicates_of_their_own_texts_alone(
 
 
 @pytest.mark.requirement("C215")
+@pytest.mark.beyond_a_dict("it has no earlier version")
 def test_a_key_of_an_earlier_version_belongs_to_its_own_text(store, monkeypatch):
     old = [numbered(1, content=RAISED), numbered(2, content=PLAIN), numbered(3, content="H₂O")]
     by_earlier_version(monkeypatch, lambda: added(store, "a", old, ["one", "two", "three"]))

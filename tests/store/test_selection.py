@@ -104,6 +104,7 @@ def test_a_list_is_of_one_moment_whatever_is_written_meanwhile(stores, monkeypat
     assert matched(store, AGENT, where=EVEN) == []
 
 
+@pytest.mark.beyond_a_dict("nothing in it is damaged")
 def test_an_error_of_the_decision_is_raised_and_the_store_goes_on(many, monkeypatch):
     def failing(_expression, _records):
         raise ValueError("a time outside the years 1 to 9999")

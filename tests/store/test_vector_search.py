@@ -21,7 +21,7 @@ MODEL = ("words", 2)
 EVERYBODY = Scope("a", all_users=True)
 
 
-NOT_SEARCHED = {"file", "memory", "sealed", "sealed postgres"}
+NOT_SEARCHED = {"dict", "file", "memory", "sealed", "sealed postgres"}
 
 
 @pytest.fixture(params=[kind for kind in URLS if kind not in NOT_SEARCHED])
