@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mnemic.errors import AmbiguousIdError, DuplicateEntryError
-from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope
+from mnemic.errors import AmbiguousIdError
+from mnemic.model import MemoryEntryUpdate, MemoryType, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store.operations import (
     AddEmbeddings,
@@ -24,12 +24,10 @@ from tests.store.contract import (
     EVERYONE,
     added,
     changed,
-    embedded,
     entries_by_id,
     link_of,
     linked,
     links_added,
-    numbers,
     one,
     revision_of,
     row_of,
@@ -125,37 +123,6 @@ def test_a_revision_is_kept_when_the_last_entry_goes_and_when_changes_are_pruned
 
 
 # Ids
-
-
-def test_users_may_give_the_same_id(store):
-    for user_id in ("alice", "bob", None):
-        added(store, "a", [embedded(1, user_id=user_id, content=f"of {user_id}")])
-    for scope in (ALICE, BOB, NOBODY):
-        assert one(store, scope, 1).content == f"of {scope.user_id}"
-        with pytest.raises(DuplicateEntryError, match="already stored"):
-            added(store, "a", [numbered(1, user_id=scope.user_id)])
-    with pytest.raises(AmbiguousIdError, match="several users of agent 'a'"):
-        one(store, EVERYONE, 1)
-
-
-def test_writes_by_an_id_touch_its_own_user_alone(store):
-    added(
-        store, "a", [alices(1), alices(2), numbered(1, user_id="bob"), numbered(2, user_id="bob")]
-    )
-    linked(store, 1, 2, scope=BOB)
-    changed(store, 1, scope=ALICE, content="new")
-    linked(store, 2, 1, scope=ALICE)
-    added(store, "a", [alices(3, supersedes=uid(2))])
-    store.write(SoftDelete(ALICE, uid(1), NOON)).result()
-    store.write(Restore(ALICE, uid(1), oldest=NOON, now=NOON)).result()
-    store.write(Unlink(ALICE, uid(1), uid(2), None)).result()
-    assert numbers(store.write(Delete(ALICE, uid(1))).result()) == [1]
-    bobs = entries_by_id(store, BOB, [uid(1), uid(2)], now=NOON)
-    assert [entry.content for entry in bobs.values()] == ["memory 1", "memory 2"]
-    links = store.read(LinksOf(BOB, uid(1), "both", None, now=NOON))
-    assert [(link.from_id, link.to_id, link.type) for link in links] == [
-        (uid(1), uid(2), LinkType.RELATED)
-    ]
 
 
 AMBIGUOUS = {

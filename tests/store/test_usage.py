@@ -1,5 +1,7 @@
 """Bytes and entries of each user: kept by every write, limited by quotas, listed for operators."""
 
+import asyncio
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -21,16 +23,21 @@ from mnemic.store.operations import (
     Users,
 )
 from mnemic.store.quota import Quotas
+from tests.store.conftest import Places
 from tests.store.contract import (
+    AGENT,
     ALICE,
     BOB,
     EVERYONE,
     added,
     adding,
-    changed,
+    counted,
     entries_by_id,
     exported,
+    gathered,
     matching,
+    paged,
+    seq_of,
     settled,
     used_by_user,
     used_bytes,
@@ -54,34 +61,6 @@ def listed(store, agent="a", prefix=None, *, limit=1000, offset=0, now=NOON):
 
 def of_size(number, size, user_id="alice", **fields):
     return numbered(number, user_id=user_id, content="x" * size, **fields)
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_each_write_counts_for_its_own_user(store):
-    added(store, "a", [of_size(1, 10), of_size(2, 20), of_size(3, 5, "bob"), of_size(4, 7, None)])
-    added(store, "b", [of_size(1, 100, agent_id="b")])
-    assert used(store) == {"alice": 30, "bob": 5, None: 7}
-    changed(store, 1, ALICE, content="ø" * 10)
-    store.write(SoftDelete(ALICE, uid(2), NOON)).result()
-    assert used(store) == {"alice": 40, "bob": 5, None: 7}
-    store.write(Delete(ALICE, uid(2))).result()
-    store.write(DeleteAll(BOB)).result()
-    added(store, "a", [of_size(5, 7, None)], on_duplicate="merge")
-    assert used(store) == {"alice": 20, "bob": 0, None: 7}
-    store.write(
-        UpdateAll(
-            EVERYONE,
-            Criteria(),
-            change=lambda old: MemoryEntryUpdate(content="x").applied_to(old, NOON),
-            now=NOON,
-        )
-    ).result()
-    assert used(store) == {"alice": 1, "bob": 0, None: 1}
-    assert used_bytes(store, "a") == 2
-    assert (used(store, "b"), used_by_user(store, "none", "alice")) == (
-        {"alice": 100, "bob": 0, None: 0},
-        0,
-    )
 
 
 @pytest.mark.plain_text("counts bytes of contents")
@@ -116,48 +95,6 @@ def test_the_user_is_named_and_the_agents_sum_is_not(store):
     with pytest.raises(StorageQuotaExceededError) as raised:
         added(store, "a", [of_size(3, 4, None)], **both)
     assert (raised.value.quota, raised.value.current_usage) == ("agent", 80)
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_a_batch_over_several_users_is_stored_whole_or_not_at_all(store):
-    with pytest.raises(StorageQuotaExceededError, match="'bob'"):
-        added(store, "a", [of_size(1, 5), of_size(2, 11, "bob")], user_quota=10)
-    assert used(store) == {"alice": 0, "bob": 0, None: 0}
-    assert listed(store) == []
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_a_change_may_grow_to_the_quota_and_always_shrink(store):
-    added(store, "a", [of_size(1, 10), of_size(2, 10)])
-    update = MemoryEntryUpdate(content="y" * 11)
-
-    def write(limit):
-        return store.write(
-            Update(
-                ALICE,
-                uid(1),
-                change=lambda old: update.applied_to(old, NOON),
-                now=NOON,
-                quotas=Quotas(user=limit),
-            )
-        ).result()
-
-    with pytest.raises(StorageQuotaExceededError):
-        write(20)
-    assert write(21) is not None
-    with pytest.raises(StorageQuotaExceededError):
-        store.write(
-            UpdateAll(
-                ALICE,
-                Criteria(),
-                change=lambda old: update.applied_to(old, NOON),
-                now=NOON,
-                quotas=Quotas(user=21),
-            )
-        ).result()
-    update = MemoryEntryUpdate(content="y")
-    assert write(5) is not None
-    assert used(store)["alice"] == 11
 
 
 @pytest.mark.plain_text("counts bytes of contents")
@@ -235,7 +172,44 @@ def test_a_prefix_is_exact(store, prefix):
     assert found == ([None] if not prefix else []) + wanted
 
 
+@pytest.mark.plain_text("counts bytes of contents")
+def test_a_quota_is_full_at_its_last_byte(store):
+    entries = [numbered(at, content="12345") for at in range(3)]
+    with pytest.raises(StorageQuotaExceededError):
+        added(store, "a", entries, quota=Quota(14, "Tiny"))
+    assert (seq_of(store), used_bytes(store, "a")) == (0, 0)
+    added(store, "a", [numbered(1, content="é" * 5)], quota=Quota(10, "Tiny"))
+    with pytest.raises(StorageQuotaExceededError) as caught:
+        added(store, "a", [numbered(2, content="x")], quota=Quota(10, "Tiny"))
+    error = caught.value
+    assert (error.current_usage, error.limit, error.license_tier) == (10, 10, "Tiny")
+    assert paged(store) == [1]
+
+
+@pytest.mark.plain_text("counts bytes of contents")
+def test_twenty_writers_at_once_never_pass_the_quota(stores):
+    quota = Quota(100, "Tiny")
+
+    async def all_at_once():
+        calls = [
+            adding(stores[at % 2], "a", [numbered(at, content=f"{at:010}")], quota=quota)
+            for at in range(20)
+        ]
+        return await gathered(calls, return_exceptions=True)
+
+    results = asyncio.run(all_at_once())
+    refused = [result for result in results if isinstance(result, StorageQuotaExceededError)]
+    assert len(refused) == 10
+    assert [used_bytes(store, "a") for store in stores] == [100, 100]
+    assert counted(stores[0], AGENT) == 10
+
+
 # Random writes
+
+
+def grown_to(size):
+    update = MemoryEntryUpdate(content="y" * size)
+    return lambda old: update.applied_to(old, NOON)
 
 
 NAMES = st.sampled_from(USERS)
@@ -247,14 +221,19 @@ LIMITS = st.sampled_from([None, 60, 100])
 class Usage(RuleBasedStateMachine):
     """Writes of several users beside a dict of what each has."""
 
+    kind = "memory"
+
     @initialize()
     def open(self):
-        self.store = open_store("sqlite:///:memory:")
+        self.places = Places(self.kind, None)
+        self.store = open_store(self.places.url())
+        added(self.store, "b", [of_size(1, 100, agent_id="b")])
         self.sizes = {}
 
     def teardown(self):
         if hasattr(self, "store"):
             self.store.close()
+            self.places.drop()
 
     def of(self, user):
         return sum(size for (owner, _), size in self.sizes.items() if owner == user)
@@ -287,11 +266,8 @@ class Usage(RuleBasedStateMachine):
     def put(self, user, numbers, size, limit):
         entries = [of_size(number, size + 1, user) for number in numbers]
         sizes = self.sizes | {(user, number): size + 1 for number in numbers}
-        self.attempt(
-            lambda: adding(self.store, "a", entries, on_conflict="replace", user_quota=limit),
-            sizes,
-            limit,
-        )
+        rules = {"on_conflict": "replace", "user_quota": limit}
+        self.attempt(lambda: adding(self.store, "a", entries, **rules), sizes, limit)
 
     @rule(user=NAMES, number=NUMBERS, size=SIZES, limit=LIMITS)
     def update(self, user, number, size, limit):
@@ -300,42 +276,19 @@ class Usage(RuleBasedStateMachine):
         stored = entries_by_id(self.store, scope, [uid(number)], now=NOON)
         if stored:
             sizes[user, number] = size + 1
-        update = MemoryEntryUpdate(content="y" * (size + 1))
-
-        def change(old):
-            return update.applied_to(old, NOON)
-
-        self.attempt(
-            lambda: self.store.write(
-                Update(scope, uid(number), change=change, now=NOON, quotas=Quotas(user=limit))
-            ),
-            sizes,
-            limit,
-        )
+        change = grown_to(size + 1)
+        wanted = Update(scope, uid(number), change=change, now=NOON, quotas=Quotas(user=limit))
+        self.attempt(lambda: self.store.write(wanted), sizes, limit)
 
     @rule(size=SIZES, limit=LIMITS, letter=st.sampled_from("xy"))
     def update_all(self, size, limit, letter):
         where = parse_filter({"content": {"contains": letter}})
         found = matching(self.store, EVERYONE, where, MemoryFilter(limit=1000), now=NOON)
         sizes = self.sizes | {(entry.user_id, entry.id.int): size + 1 for entry in found}
-        update = MemoryEntryUpdate(content="y" * (size + 1))
-
-        def change(old):
-            return update.applied_to(old, NOON)
-
-        self.attempt(
-            lambda: self.store.write(
-                UpdateAll(
-                    EVERYONE,
-                    Criteria(None, where),
-                    change=change,
-                    now=NOON,
-                    quotas=Quotas(user=limit),
-                )
-            ),
-            sizes,
-            limit,
-        )
+        change = grown_to(size + 1)
+        given = {"change": change, "now": NOON, "quotas": Quotas(user=limit)}
+        wanted = UpdateAll(EVERYONE, Criteria(None, where), **given)
+        self.attempt(lambda: self.store.write(wanted), sizes, limit)
 
     @rule(user=NAMES, number=NUMBERS)
     def forget(self, user, number):
@@ -374,6 +327,8 @@ class Usage(RuleBasedStateMachine):
         if not hasattr(self, "store"):
             return
         assert used(self.store) == {user: self.of(user) for user in USERS}
+        assert used_bytes(self.store, "a") == sum(self.sizes.values())
+        assert used(self.store, "b") == {"alice": 100, "bob": 0, None: 0}
         owners = {owner for owner, _ in self.sizes}
         wanted = [user for user in USERS if user in owners]
         assert [user for user, *_ in listed(self.store)] == wanted
@@ -384,5 +339,11 @@ def _of(sizes, user):
     return sum(size for (owner, _), size in sizes.items() if owner == user)
 
 
+class UsageInPostgres(Usage):
+    kind = "postgres"
+
+
 TestUsage = Usage.TestCase
-TestUsage.settings = examples(40, stateful_step_count=25)
+TestUsage.settings = examples(40, least=30, stateful_step_count=25)
+TestUsageInPostgres = UsageInPostgres.TestCase
+TestUsageInPostgres.settings = examples(20, stateful_step_count=25)

@@ -1,23 +1,29 @@
-"""`Memory` on PostgreSQL: the same answers as on SQLite, and errors without passwords."""
+"""What the store in PostgreSQL does alone, the plans of its statements, and its files."""
 
+import asyncio
 import random
+import re
 import subprocess
 import sys
 from uuid import UUID
 
 import numpy as np
+import psycopg
 import pytest
 
-from mnemic import Memory
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import InvalidEntryError, StoreError, StoreFileError, StoreUnavailableError
 from mnemic.model import MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
 from mnemic.store.operations import Add, VectorsOfRow
+from mnemic.store.postgres.session import Session
 from tests.store.contract import count_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import numbered
+from tests.support.paths import ROOT
+from tests.support.places import Places
 
 WORDS = (
     *("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey"),
@@ -187,3 +193,127 @@ def test_listeners_hear_of_writes_by_another_spelling_of_the_url(database):
     assert listener.heard == (("a", None),)
     store.close()
     writer.close()
+
+
+@pytest.fixture(params=["postgres", "postgres-policies"])
+def places(request):
+    with Places(request.param) as empty:
+        yield empty
+
+
+@pytest.fixture
+def statements(monkeypatch):
+    """Return the statements that are run from now on."""
+    found, fetch = {}, Session.fetch
+
+    def noting(self, sql, values=()):
+        found[sql] = None
+        return fetch(self, sql, values)
+
+    monkeypatch.setattr(Session, "fetch", noting)
+    return found
+
+
+def generic_plan(connection, sql):
+    """Return the lines of the plan that a prepared statement gets for all values."""
+    parts = sql.replace("?", "%s").replace("%%", "%").replace("pgvector.", "public.").split("%s")
+    numbered = "".join(f"{part}${at}" for at, part in enumerate(parts[:-1], 1)) + parts[-1]
+    return [line for (line,) in connection.execute(f"EXPLAIN (GENERIC_PLAN) {numbered}").fetchall()]
+
+
+def test_missing_vectors_are_looked_up_row_by_row(places, statements):
+    """A join may compare each row with every other, for one page of a filling."""
+    url = places.new()
+    memory = places.opened(url=url, embedder=WordEmbedder(dimensions=8))
+    first = memory.add_many([f"tea number{at}" for at in range(20)])[0]
+    memory.add_many([MemoryEntry("tea again", id=first.id)], on_conflict="replace")
+    memory.search("tea number1")
+    statements.clear()
+    memory.reembed(WordEmbedder(dimensions=8, model="other"))
+    memory.close()
+    with Memory(url, embedder=None, **places.options) as reader:
+        reader.add("without a vector")
+    places.opened(url=url, embedder=WordEmbedder(dimensions=8, model="other")).search("without")
+    looking = [sql for sql in statements if "LIMIT 1) IS NULL" in sql]
+    assert len(looking) > 1
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT set_config('mnemic.agents', '*', false)")
+        for sql in looking:
+            plan = generic_plan(connection, sql)
+            assert any("SubPlan" in line for line in plan)
+            assert not [line for line in plan if "Join" in line or "Nested Loop" in line]
+
+
+DELETED = "xylophone"
+PAGE = (ROOT / "docs" / "how-to" / "postgresql.md").read_text()
+
+
+def documented():
+    """Return the statements that the page tells an operator to run."""
+    (block,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    return [one.strip() for one in block.split(";") if one.strip()]
+
+
+def files_with(server, text, folder="base"):
+    """Return the files of the server's tables that have a text."""
+    paths = (server._data / folder).rglob("*")
+    return [path for path in paths if path.is_file() and text.encode() in path.read_bytes()]
+
+
+def test_a_deletion_for_good_says_that_the_store_cannot_know_and_what_to_do(database):
+    with Memory(database, embedder=WordEmbedder()) as memory:
+        one = memory.add("an apple", user_id="ann")
+        assert memory.delete(one.id, user_id="ann").erased is False  # it can be restored
+        for deleted in (
+            memory.delete(one.id, permanent=True, user_id="ann"),
+            memory.delete_all(permanent=True, user_id="ann"),
+            memory.purge(user_id="ann"),
+        ):
+            assert deleted.erased is None
+            assert "VACUUM FULL" in deleted.hint
+            assert deleted.to_dict()["erased"] is None
+        assert memory.erase_pending() is None
+
+
+@pytest.mark.requirement("C210")
+def test_the_documented_loop_ends(database):
+    with Memory(database, embedder=None) as memory:
+        memory.add("an apple", user_id="ana")
+        page = (ROOT / "docs" / "how-to" / "delete-a-user.md").read_text()
+        (loop,) = re.findall(r"```python\n(import time\n.*?)```", page, re.DOTALL)
+        deleted = memory.delete_all(user_id="ana", permanent=True)
+        names = {"memory": memory, "deleted": deleted}
+        exec(loop, names)  # noqa: S102 - the page's
+        assert names["deleted"].erased is None
+
+
+def test_the_awaited_door_says_the_same(database):
+    async def said():
+        async with AsyncMemory(database, embedder=None) as memory:
+            await memory.add("an apple")
+            deleted = await memory.delete_all(permanent=True)
+            return deleted.erased, await memory.erase_pending()
+
+    assert asyncio.run(said()) == (None, None)
+
+
+def test_after_the_documented_statements_no_table_has_what_was_deleted(server):
+    url = server.new_database()
+    with Memory(url, embedder=WordEmbedder()) as memory:
+        texts = [f"{DELETED}{at % 7} is the word" for at in range(300)]
+        memory.add_many(texts, user_id="ann")
+        kept = memory.add("an apple", user_id="bob")
+        with psycopg.connect(url, autocommit=True) as operator:
+            operator.execute("ANALYZE")
+            operator.execute("CHECKPOINT")
+            assert files_with(server, DELETED)
+            memory.delete_all(user_id="ann", permanent=True)
+            operator.execute("VACUUM")
+            operator.execute("CHECKPOINT")
+            assert files_with(server, DELETED)  # statistics, and pages that are not used again yet
+            for statement in documented():
+                operator.execute(statement)
+        assert files_with(server, DELETED) == []
+        assert [entry.id for entry in memory.list(user_id="bob")] == [kept.id]
+        assert memory.search("apple", user_id="bob")
+        assert memory.verify().ok

@@ -255,6 +255,9 @@ SEALED_BY = {
         )
     ).result(),
     "replace": lambda store: added(store, "a", [secret(1)], on_conflict="replace"),
+    "replace, without vectors": lambda store: added(
+        store, "a", [numbered(1, content=f"{SECRET} 1", sensitive=True)], on_conflict="replace"
+    ),
 }
 
 

@@ -1,4 +1,5 @@
 """What of a filter goes to SQL; tests/support/test_filter_twin.py has the truth table."""
+
 # ruff: noqa: RUF001, S608 - texts in many scripts are the point; conditions are under test
 
 import unicodedata
@@ -12,13 +13,17 @@ from hypothesis import strategies as st
 
 from mnemic._core import fold
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import MemoryFilter
-from mnemic.model.filter import parse_filter
+from mnemic.model import MemoryFilter, Scope
+from mnemic.model.filter import Criteria, parse_filter
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.conditions import MAX_NUMBERS
 from mnemic.store.sql.conditions import narrowed as narrowed_by
+from mnemic.store.sql.lists import numbers_of, selected
 from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.store import SqliteStore
+from tests.store.contract import added
+from tests.support.entries import numbered, uid
 from tests.support.filters import ABSENT
 
 narrowed = partial(narrowed_by, SQLITE)
@@ -182,3 +187,35 @@ def test_folding_refuses_what_is_no_text():
         fold(b"text")
     with pytest.raises(InvalidArgumentError, match="text has a lone surrogate at position 1"):
         fold("a\ud800")
+
+
+@pytest.fixture
+def writer(tmp_path):
+    store = SqliteStore(tmp_path / "a.db")
+    added(store, "a", [numbered(number, user_id="alice") for number in range(20)])
+    yield store._connections.writer
+    store.close()
+
+
+def plans(connection, statements):
+    return [
+        step
+        for sql, values in statements
+        for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
+        if "agent_memory_entries" in step
+    ]
+
+
+@pytest.mark.parametrize("scope", [Scope("a", "alice"), Scope("a", all_users=True)])
+@pytest.mark.parametrize("where", [None, {"importance": 0.5}, {"content": {"contains": "1"}}])
+def test_ids_are_looked_up_and_their_rows_are_read_by_number(writer, scope, where):
+    executed = []
+    writer.exec_trace = lambda _, sql, values: executed.append((sql, values)) or True
+    criteria = Criteria([uid(1), uid(11)], where and parse_filter(where))
+    rows = numbers_of(writer, selected(writer, RowCodec(), scope, criteria))
+    writer.exec_trace = None
+    assert len(rows) == 2
+    first, *others = plans(writer, executed)
+    assert "agent_memory_entries_by_id (agent_id=? AND id=?" in first
+    assert others
+    assert all("USING INTEGER PRIMARY KEY (rowid=?)" in step for step in others)

@@ -104,16 +104,6 @@ def test_a_commit_that_fails_fails_its_whole_group_and_nothing_is_kept(writer, c
     assert stored(connections) == [9]
 
 
-def test_a_job_that_was_cancelled_in_time_does_not_run(writer, connections):
-    release, _ = held(writer)
-    cancelled = writer.submit(insert(1))
-    assert cancelled.cancel()
-    kept = writer.submit(insert(2))
-    release.set()
-    kept.result(10)
-    assert stored(connections) == [2]
-
-
 def test_closing_finishes_what_was_handed_in(writer, connections):
     release, _ = held(writer)
     futures = [writer.submit(insert(number)) for number in range(600)]
@@ -137,19 +127,6 @@ def test_a_caller_that_finds_nobody_writing_runs_its_job_itself(writer, connecti
     assert stored(connections) == [1]
 
 
-def test_a_caller_that_finds_somebody_writing_waits_for_its_turn(writer, connections):
-    release, _ = held(writer)
-    order = [writer.submit(insert(1))]
-    late = threading.Thread(target=lambda: order.append(writer.write(insert(2)).result()))
-    late.start()
-    time.sleep(0.05)
-    assert stored(connections) == []
-    release.set()
-    late.join(10)
-    assert (order[0].result(10), order[1]) == (1, 2)
-    assert stored(connections) == [1, 2]
-
-
 def test_what_was_handed_in_before_runs_before(writer):
     ran = []
     release, _ = held(writer)
@@ -158,19 +135,6 @@ def test_what_was_handed_in_before_runs_before(writer):
     threading.Timer(0.05, release.set).start()
     writer.write(lambda _: ran.append("last")).result()
     assert ran == [0, 1, 2, 3, 4, "last"]
-
-
-def test_a_job_that_fails_in_its_callers_thread_leaves_nothing_and_the_next_one_works(
-    writer, connections
-):
-    def half(connection):
-        connection.execute("INSERT INTO t VALUES (50)")
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        writer.write(half).result()
-    assert writer.write(insert(1)).result() == 1
-    assert stored(connections) == [1]
 
 
 def test_an_interrupted_caller_loses_no_others_job_and_leaves_no_transaction(writer, connections):
@@ -265,21 +229,6 @@ def test_callers_of_one_event_loop_share_transactions_and_do_not_hold_it_up(writ
     assert stored(connections) == list(range(100))
 
 
-def test_a_task_that_was_cancelled_in_time_does_not_write(writer, connections):
-    async def main():
-        release, _ = held(writer)
-        cancelled = asyncio.ensure_future(run(writer, insert(1)))
-        kept = asyncio.ensure_future(run(writer, insert(2)))
-        await asyncio.sleep(0)
-        cancelled.cancel()
-        await asyncio.wait([cancelled])
-        release.set()
-        assert await kept == 2
-
-    asyncio.run(main())
-    assert stored(connections) == [2]
-
-
 def test_a_loop_that_was_closed_meanwhile_disturbs_nobody_else(writer, connections):
     loop = asyncio.new_event_loop()
     release, _ = held(writer)
@@ -292,23 +241,6 @@ def test_a_loop_that_was_closed_meanwhile_disturbs_nobody_else(writer, connectio
     assert other.result(10) == 2
     assert writer.submit(insert(3)).result(10) == 3
     assert set(stored(connections)) >= {2, 3}
-
-
-def test_an_error_reaches_the_task_that_awaits(writer):
-    def fail(_connection):
-        raise ZeroDivisionError
-
-    async def main():
-        outcomes = await asyncio.gather(
-            run(writer, insert(1)),
-            run(writer, fail),
-            run(writer, insert(2)),
-            return_exceptions=True,
-        )
-        assert outcomes[::2] == [1, 2]
-        assert isinstance(outcomes[1], ZeroDivisionError)
-
-    asyncio.run(main())
 
 
 def test_a_job_nobody_waits_for_runs_with_the_next_group(writer, connections):

@@ -1,4 +1,4 @@
-"""Files that somebody else made: nothing in them runs, and nothing hangs."""
+"""Only mnemic's own tables are opened, nothing in a file runs, and nothing without end."""
 
 import shutil
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.memory import Memory
-from mnemic.store.sqlite import schema_check
+from mnemic.store.sqlite import hardening, schema_check
 from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS
 from tests.support.paths import FIXTURES
@@ -177,3 +177,61 @@ def test_a_file_that_went_down_and_up_again_is_ours(path):
         migrate(str(path), version)
         with Memory(path) as memory:
             assert memory.count(user_id="alice") == 1
+
+
+def test_nothing_that_is_in_a_file_runs_where_the_check_was_passed(path):
+    """Triggers and views stay off even if a file changes after it was opened."""
+    with Memory(path) as memory:
+        changed(path, HAND_OVER)
+        memory.add("Lives in Oslo", user_id="alice")
+        assert memory.count(user_id="mallory") == 0
+        assert memory.count(user_id="alice") == 2
+
+
+def test_a_connection_trusts_no_schema_stays_defensive_and_plans_by_no_value(path):
+    with Memory(path) as memory:
+        connections = memory._repository._store._connections
+        for lent in (connections.writing, connections.reading, connections.copying):
+            with lent() as connection:
+                for switch, value in (
+                    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+                    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+                    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+                    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+                    (apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1),
+                ):
+                    assert connection.config(switch, -1) == value
+                assert connection.pragma("cell_size_check") == 1
+
+
+ENDLESS_QUERY = "WITH RECURSIVE n(v) AS (SELECT 1 UNION ALL SELECT v + 1 FROM n) SELECT v FROM n"
+
+
+def test_a_statement_without_end_is_ended_whether_it_reads_or_writes(path, monkeypatch):
+    monkeypatch.setattr(hardening, "FREE_STEPS", 3_000_000)
+    with Memory(path) as memory:
+        connections = memory._repository._store._connections
+        endless = pytest.raises(StoreCorruptError, match="more work than its size")
+        with endless, connections.reading() as connection:
+            connection.execute(f"SELECT count(*) FROM ({ENDLESS_QUERY})").get  # noqa: B018, S608
+        with connections.reading() as connection:  # each loan has its own measure
+            assert connection.execute("SELECT 1").get == 1
+        writer = memory._repository._store._writer
+        counting = f"SELECT count(*) FROM ({ENDLESS_QUERY})"  # noqa: S608
+        future = writer.write(lambda on: on.execute(counting).get)
+        assert isinstance(future.exception().__cause__, apsw.InterruptError)
+        memory.add("Still writable", user_id="alice")
+        assert memory.count(user_id="alice") == 2
+
+
+def test_work_is_bounded_by_the_size_of_the_file(path, monkeypatch):
+    monkeypatch.setattr(hardening, "FREE_STEPS", 0)
+    with Memory(path) as memory, memory._repository._store._connections.copying() as connection:
+        size = path.stat().st_size + path.with_name("a.db-wal").stat().st_size
+        allowed = hardening.STEPS_PER_BYTE * size
+        few, many = allowed // 20, allowed // 3  # a row takes some ten steps
+        sql = f"SELECT count(*) FROM ({ENDLESS_QUERY} LIMIT ?)"  # noqa: S608
+        assert connection.execute(sql, (few,)).get == few
+        connection.renew()
+        with pytest.raises(apsw.InterruptError):
+            connection.execute(sql, (many,)).get  # noqa: B018

@@ -1,26 +1,42 @@
-"""How the SQLite store keeps its contract: what only a look inside it shows."""
+"""What the store in a file does alone, deadlines in the midst of statements included."""
 
 import numpy as np
 import pytest
 
+from mnemic.errors import DeadlineExceededError
+from mnemic.model import MemoryFilter, deadline
 from mnemic.model.rows import State
+from mnemic.store import changes
 from mnemic.store.changes import MAX_CHANGES
-from mnemic.store.operations import AccessesSince, EntriesById, EntriesByRow, LinkEnds, LinksOf
+from mnemic.store.operations import (
+    AccessesSince,
+    EntriesById,
+    EntriesByRow,
+    LinkEnds,
+    LinksOf,
+    ScopeStatistics,
+    SoftDeleteAll,
+    StoredEntries,
+)
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql import change_log
 from mnemic.store.sqlite import change_log as sqlite_log
-from mnemic.store.sqlite import dialect
+from mnemic.store.sqlite import dialect, hardening
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
     AGENT,
     ALICE,
     EVERYONE,
+    EVERYTHING,
     MODEL,
     Taken,
     added,
+    changed,
     contents_of,
+    count_of,
     embedded,
     linked,
+    matching,
     rows_of,
     rows_since,
     seq_of,
@@ -144,3 +160,81 @@ def test_a_link_written_while_links_are_read_is_not_taken_for_damage(tmp_path, m
     assert len(LINK_READS[name](store)) == 2
     writer.close()
     store.close()
+
+
+SOME = 500
+
+
+class SteppedClock:
+    """A monotonic clock that ticks once each time it is read."""
+
+    def __init__(self):
+        self.reads = 0
+
+    def monotonic(self):
+        self.reads += 1
+        return self.reads
+
+
+@pytest.fixture(params=["file", "memory"])
+def full(request, tmp_path):
+    opened = SqliteStore(":memory:" if request.param == "memory" else tmp_path / "a.db")
+    added(opened, "a", [numbered(at, tags=["one", "two"]) for at in range(SOME)])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    stepped = SteppedClock()
+    monkeypatch.setattr(deadline, "time", stepped)
+    monkeypatch.setattr(hardening, "STEPS_PER_LOOK", 100)
+    return stepped
+
+
+READS = {
+    "stats": lambda full, at: full.read(ScopeStatistics(AGENT, now=NOON), deadline=at),
+    "count": lambda full, at: count_of(full, AGENT, now=NOON, deadline=at),
+    "matching": lambda full, at: matching(
+        full, AGENT, EVERYTHING, MemoryFilter(), now=NOON, deadline=at
+    ),
+    "get_rows": lambda full, at: full.read(
+        EntriesByRow(AGENT, range(1, SOME), now=NOON), deadline=at
+    ),
+    "stored_after": lambda full, at: full.read(
+        StoredEntries(AGENT, 0, SOME, now=NOON, include_deleted=True, model=None), deadline=at
+    ),
+    "rows_since": lambda full, at: full.rows_since("a", MODEL, 0, deadline=at),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_is_ended_in_its_midst_and_the_next_one_is_whole(full, clock, name):
+    before = 3  # a deadline that both checks before the statement are in time for
+    with pytest.raises(DeadlineExceededError):
+        READS[name](full, before)
+    assert before < clock.reads < 10
+    looked = clock.reads
+    READS[name](full, None)
+    assert clock.reads == looked
+    READS[name](full, 10**9)
+    assert clock.reads > looked + before
+
+
+def test_a_full_load_is_never_cut_short(full, clock, monkeypatch):
+    monkeypatch.setattr(changes, "MAX_CHANGES", 8)
+    monkeypatch.setattr(changes, "PRUNE_EVERY", 1)
+    changed(full, 1, importance=0.1)
+    for since in (None, 1):
+        clock.reads = 0
+        assert len(full.rows_since("a", MODEL, since, deadline=4).records) == SOME
+    clock.reads = 0
+    with pytest.raises(DeadlineExceededError):
+        full.rows_since("a", MODEL, SOME, deadline=0)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_write_has_no_deadline_after_a_read_with_one(full):
+    with pytest.raises(DeadlineExceededError):
+        full.read(ScopeStatistics(AGENT, now=NOON), deadline=3)
+    assert len(full.write(SoftDeleteAll(AGENT, NOON)).result()) == SOME

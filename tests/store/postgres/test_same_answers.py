@@ -1,14 +1,62 @@
-"""10,000 memories that move from a file to PostgreSQL and back."""
+"""The same answers as from a file: pages, programs of many users, and 10,000 memories that move."""
 
 import random
+from functools import cache
 from uuid import UUID
 
 import numpy as np
+import pytest
 
 from mnemic import Memory
 from mnemic.model import MemoryType
+from mnemic.repository import database_search
+from tests.promises.test_non_interference import answers_of, long_program
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.places import IN_POSTGRES, KINDS, Places
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("user", [None, "ann"])
+def test_the_pages_of_a_users_list_have_every_memory_once(kind, user):
+    with Places(kind) as places, places.opened(embedder=None) as memory:
+        added = memory.add_many(["one", "two", "three"], user_id=user)
+        first = memory.list(limit=1, user_id=user)
+        second = memory.list(limit=2, user_id=user, cursor=first.cursor)
+        assert [entry.id for entry in (*first, *second)] == [entry.id for entry in added[::-1]]
+
+
+SEED = 20
+
+
+@cache
+def answers_in(kind):
+    return answers_of(long_program(SEED), kind=kind, with_others=True)
+
+
+@pytest.mark.parametrize("kind", IN_POSTGRES)
+def test_a_program_gets_the_answers_of_a_file_from_a_database(kind):
+    for (verb, wanted), (_, given) in zip(answers_in("sqlite"), answers_in(kind), strict=True):
+        assert (verb, wherever_searched(given)) == (verb, wherever_searched(wanted))
+
+
+def test_answers_are_the_same_wherever_the_memories_of_others_let_searches_run(monkeypatch):
+    monkeypatch.setattr(database_search, "SMALL_AGENT", 40)
+    alone, beside = (
+        answers_of(long_program(0), kind="postgres", with_others=others) for others in (False, True)
+    )
+    assert wherever_searched(alone) == wherever_searched(beside)
+
+
+def wherever_searched(answer):
+    """Return an answer without what says where its search ran."""
+    if isinstance(answer, list | tuple):
+        return [wherever_searched(part) for part in answer if part not in PLACES]
+    return answer
+
+
+PLACES = [("searched_in", "memory"), ("searched_in", "database")]
+
 
 NUMBER = 10_000
 USERS = ("ann", "bob", None)
