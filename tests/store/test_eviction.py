@@ -1,8 +1,8 @@
 """A full store deletes the least important entries for new ones, where the write asks for it."""
 
 import asyncio
-import threading
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -47,6 +47,7 @@ from tests.store.contract import (
 )
 from tests.support.clock import DAY, NOON
 from tests.support.entries import numbered, uid
+from tests.support.threads import run_together
 from tests.support.tiers import examples
 
 EVICTS = EntryLimits(evicts=True)
@@ -343,11 +344,7 @@ def test_threads_never_pass_a_budget_of_entries(store, evicts):
         except StorageQuotaExceededError:
             refused.append(at)
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(1, 21)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*[partial(work, at) for at in range(1, 21)])
     assert len(gone) + len(refused) == 15
     assert (len(gone) == 15) is evicts
     assert store.read(StoredCount(EVERYONE)) == 5

@@ -1,6 +1,6 @@
 """The contract of updating and deleting."""
 
-import threading
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -42,6 +42,7 @@ from tests.store.contract import (
 )
 from tests.support.clock import HOUR, MICROSECOND, NOON
 from tests.support.entries import numbered, uid
+from tests.support.threads import run_together
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 
@@ -87,11 +88,7 @@ def test_updates_at_once_are_made_from_each_others_results(stores):
     def work(at):
         changed(stores[at % 2], 1, add_tags=[f"t{at}"])
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*[partial(work, at) for at in range(20)])
     assert set(one(stores[0], AGENT, 1).tags) == {f"t{at}" for at in range(20)}
 
 

@@ -17,6 +17,7 @@ from mnemic.errors import (
     StoreFileError,
 )
 from mnemic.store.postgres.target import target_of
+from tests.store.postgres.test_connections import run
 from tests.support.embedders import WordEmbedder
 from tests.support.postgres_server import SERVER
 from tests.support.processes import ENVIRONMENT
@@ -24,12 +25,6 @@ from tests.support.processes import ENVIRONMENT
 
 def opened(place, **options):
     return Memory(place, **{"embedder": WordEmbedder(), **options})
-
-
-def run(url, *statements):
-    with psycopg.connect(url, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def by(role, url):

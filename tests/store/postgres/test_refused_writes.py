@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from functools import partial
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from mnemic.store.postgres.target import target_of
 from mnemic.store.sql import change_log
 from tests.support.embedders import WordEmbedder
 from tests.support.postgres_server import SERVER
+from tests.support.threads import run_together
 from tests.support.tiers import amount, examples
 
 LETTERS = random.Random(0)  # noqa: S311 - no secret
@@ -70,11 +72,7 @@ def test_writes_that_share_a_transaction_with_a_refused_one_are_stored(database,
                 except InvalidEntryError:
                     refused.append(user)
 
-            threads = [threading.Thread(target=add, args=(user,)) for user in users]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(60)
+            run_together(*[partial(add, user) for user in users])
             assert refused == [TOO_LONG, TOO_LONG]
             assert memory.count(user_id="joe") == 2 * (turn + 1)
         assert memory.verify().ok
@@ -188,11 +186,7 @@ def test_serialisation_failures_of_many_writers_cost_no_other_error(database):
             except StoreError as error:
                 failed.append(error)
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
+    run_together(*[partial(work, at) for at in range(6)])
     assert failed == []
     assert {one.id for one in memories[0].list(all_users=True, limit=1000)} == set(stored)
     for memory in memories:

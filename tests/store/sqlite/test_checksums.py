@@ -3,7 +3,6 @@
 import shutil
 from uuid import UUID
 
-import apsw
 import numpy as np
 import pytest
 
@@ -13,17 +12,9 @@ from mnemic.store.sqlite.opening import migrate
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
+from tests.support.sealing import run
 
 ALICE = {"user_id": "alice"}
-
-
-def run(path, sql, *values):
-    connection = apsw.Connection(str(path))
-    try:
-        connection.pragma("foreign_keys", value=False)
-        return connection.execute(sql, values).fetchall()
-    finally:
-        connection.close()
 
 
 @pytest.fixture

@@ -53,22 +53,6 @@ def test_sqlite_is_free_of_the_log_reset_corruption():
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
 
-def test_deleting_an_entry_takes_its_vectors_and_links_along(tmp_path):
-    store = SqliteStore(tmp_path / "a.db")
-    with store._connections.writing() as connection:
-        connection.execute(
-            "INSERT INTO agent_memory_entries VALUES (1, 'a', x'01', NULL, NULL, NULL, 0, 0, .5, 0,"
-            " 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, NULL, 0, 0, 'str',"
-            " NULL, NULL, 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);"
-            "INSERT INTO agent_memory_embeddings VALUES (1, 'm', 0, 0, x'00000000');"
-            "INSERT INTO agent_memory_links VALUES (1, 1, 0, 1.0, 0);"
-            "DELETE FROM agent_memory_entries"
-        )
-        for table in ("agent_memory_embeddings", "agent_memory_links"):
-            assert connection.execute(f"SELECT count(*) FROM {table}").get == 0  # noqa: S608
-    store.close()
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from mnemic.store.sqlite import held_name
 from tests.support.doors import opened
 from tests.support.paths import names_in
 from tests.support.processes import ENVIRONMENT
+from tests.support.threads import run_together
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs locks of open file descriptions")
 
@@ -134,11 +136,7 @@ def test_of_two_names_that_are_opened_at_once_at_most_one_is_used(names):
             except StoreFileError:
                 return
 
-        threads = [threading.Thread(target=work, args=(path,)) for path in names.values()]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*[partial(work, path) for path in names.values()])
         assert len(opened) <= 1
         for memory in opened:
             memory.close()

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 
-import apsw
 import msgspec
 import numpy as np
 import pytest
@@ -34,6 +33,7 @@ from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 from tests.support.paths import FIXTURES
 from tests.support.processes import ENVIRONMENT
+from tests.support.sealing import run
 
 pytestmark = pytest.mark.requirement("R339", "C115")
 
@@ -59,15 +59,6 @@ def filled(path, count=3):
 def keep(store, number, entry, model="other"):
     given = {number: vectors_of(number, 1 + number % 2)}
     return store.write(AddShadowVectors("a", model, {number: entry}, given)).result()
-
-
-def run(path, sql, *values):
-    connection = apsw.Connection(str(path))
-    try:
-        connection.pragma("foreign_keys", value=False)
-        return connection.execute(sql, values).fetchall()
-    finally:
-        connection.close()
 
 
 def held(store, model="other"):
