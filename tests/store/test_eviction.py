@@ -45,7 +45,7 @@ from tests.store.contract import (
     settled,
     used_bytes,
 )
-from tests.support.clock import DAY, NOON
+from tests.support.clock import DAY, HOUR, NOON
 from tests.support.entries import numbered, uid
 from tests.support.threads import run_together
 from tests.support.tiers import examples
@@ -115,6 +115,22 @@ def test_an_archived_entry_goes_by_its_importance(store):
 
 
 @pytest.mark.beyond_a_dict("it evicts nothing")
+def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
+    entries = [
+        small(9, access_count=1, last_accessed_at=NOON + HOUR),
+        small(8, access_count=0, created_at=NOON - 3 * HOUR),
+        small(7, access_count=1, created_at=NOON - 3 * HOUR, last_accessed_at=NOON),
+        small(6, access_count=1, created_at=NOON - 2 * HOUR, last_accessed_at=NOON),
+        small(4, access_count=2, last_accessed_at=NOON),
+        small(3, access_count=2, last_accessed_at=NOON),
+    ]
+    put(store, *entries)
+    entry_limits = EntryLimits(user_entries=6, evicts=True)
+    new = [small(20 + at, 0.5) for at in range(6)]
+    assert put(store, *new, entry_limits=entry_limits) == [8, 7, 6, 9, 3, 4]
+
+
+@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_accesses_that_are_not_written_yet_count(store):
     put(store, small(1), small(2))
     store.touch("a", [rows_of(store)[1]], NOON)
@@ -135,6 +151,16 @@ def test_what_is_more_important_stays_and_the_write_is_refused(store):
     assert (error.quota, error.user_id, error.when_full) == ("user", "alice", "evict")
     assert left(store) == [1, 2]
     assert put(store, small(3, 0.5), entry_limits=entry_limits) == [1]
+
+
+@pytest.mark.beyond_a_dict("it evicts nothing")
+@pytest.mark.plain_text("counts bytes of plain contents")
+def test_entries_of_one_batch_do_not_go_for_each_other(store):
+    put(store, sized(1, 10, 0.5))
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, sized(2, 60, 0.9), sized(3, 60, 0.9), user_quota=100)
+    assert left(store) == [1]
+    assert put(store, sized(2, 50, 0.9), sized(3, 50, 0.9), user_quota=100) == [1]
 
 
 @pytest.mark.beyond_a_dict("it evicts nothing")

@@ -19,6 +19,7 @@ from mnemic.store.operations import (
     LinksWithin,
     PositionAndRevision,
     ScopeStatistics,
+    SoftDelete,
     StoredEntries,
     Update,
 )
@@ -38,6 +39,7 @@ from tests.store.contract import (
     exported,
     gathered,
     matching,
+    one,
     seq_of,
 )
 from tests.support.clock import NOON
@@ -97,6 +99,79 @@ def test_each_of_the_writes_of_one_turn_has_its_own_result(store):
     assert isinstance(outcomes.pop(3), DuplicateEntryError)
     assert [stored.ids for stored in outcomes] == [[uid(at)] for at in (0, 1, 2, 4, 5)]
     assert counted(store, AGENT) == 6
+
+
+def outcomes_of(store, *calls):
+    """Return the results and errors of writes that are handed in behind one of another thread."""
+
+    async def main():
+        with writing(store):
+            return [call() for call in calls]
+
+    futures = asyncio.run(main())
+    return [future.exception(PATIENCE) or future.result() for future in futures]
+
+
+def updating(store, scope, number, change):
+    return store.write(Update(scope, uid(number), change=change, now=NOON))
+
+
+def failing(error):
+    def change(_):
+        raise error
+
+    return change
+
+
+@pytest.mark.beyond_a_dict("its writes never wait")
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
+def test_of_writes_that_wait_together_one_that_fails_is_undone_alone(store, error):
+    outcomes = outcomes_of(
+        store,
+        lambda: adding(store, "a", [numbered(1)]),
+        lambda: adding(store, "a", [numbered(2), numbered(1)]),
+        lambda: updating(store, ZOE, 1, failing(error)),
+        lambda: store.write(SoftDelete(ZOE, uid(1), NOON)),
+        lambda: adding(store, "a", [numbered(3)]),
+    )
+    assert [type(outcome) for outcome in outcomes[1:3]] == [DuplicateEntryError, error]
+    assert (outcomes[0].ids, outcomes[3], outcomes[4].ids) == ([uid(1)], True, [uid(3)])
+    assert [stored.entry.id for stored in exported(store, AGENT)] == [uid(1), uid(3)]
+    assert counted(store, ZOE) == 0
+    assert seq_of(store) == 2 + 3  # with the two of `writing`
+    assert store.known_position("a") == store.position("a")  # not that of a write undone
+
+
+@pytest.mark.beyond_a_dict("its writes never wait")
+def test_accesses_that_are_being_written_are_waited_for(store):
+    with writing(store):
+        store.touch("a", [1], NOON)
+        first, second = store.write_accesses(), store.write_accesses()
+        time.sleep(0.05)
+        assert not first.done()
+        assert not second.done()
+    second.result(PATIENCE)
+    assert one(store, ZOE, 1).access_count == 1
+
+
+def test_accesses_that_come_while_others_are_written_are_counted_once(store):
+    (row,) = added(store, "a", [numbered(1)]).rows
+    counts, ends = [], time.monotonic() + 0.5
+
+    def touch():
+        counts.append(0)
+        while time.monotonic() < ends:
+            store.touch("a", [row], NOON)
+            counts[-1] += 1
+
+    def flush():
+        while time.monotonic() < ends:
+            store.write_accesses().result(PATIENCE)
+
+    run_together(touch, flush, flush)
+    while store.has_pending_accesses("a", [row]):
+        store.write_accesses().result(PATIENCE)
+    assert one(store, AGENT, 1).access_count == sum(counts)
 
 
 @pytest.mark.beyond_a_dict("its writes never wait")

@@ -14,7 +14,6 @@ import pytest
 
 from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import (
-    DuplicateEntryError,
     InvalidEntryError,
     OutcomeUnknownError,
     StoreBusyError,
@@ -28,7 +27,6 @@ from tests.store.contract import added, adding, entries_by_id, exported, one
 from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy
 from tests.support.entries import numbered, uid
-from tests.support.threads import run_together
 
 PATIENCE = 60
 EVERYONE = Scope("a", all_users=True)
@@ -120,34 +118,6 @@ def test_writes_that_wait_together_share_one_transaction(store, witness):
     assert [stored.batch.seq for stored in outcomes] == list(range(3, 23))
 
 
-def test_a_write_that_fails_is_undone_alone(store, witness):
-    def fails(_):
-        raise ZeroDivisionError
-
-    def update(change):
-        return lambda: store.write(Update(Scope("a"), uid(900), change=change, now=NOON))
-
-    outcomes = gathered(
-        store,
-        [
-            lambda: adding(store, "a", [numbered(1)]),
-            lambda: adding(store, "a", [numbered(2), numbered(1)]),
-            update(fails),
-            lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
-            lambda: adding(store, "a", [numbered(3)]),
-        ],
-    )
-    assert outcomes[0].ids == [uid(1)]
-    assert isinstance(outcomes[1], DuplicateEntryError)
-    assert isinstance(outcomes[2], ZeroDivisionError)
-    assert outcomes[3] is True
-    assert outcomes[4].ids == [uid(3)]
-    assert active(store) == {uid(1), uid(3)}
-    numbers = witness.execute("SELECT seq FROM mnemic.agent_memory_changes ORDER BY seq").fetchall()
-    assert numbers == [(at,) for at in range(1, 6)]
-    assert store.known_position("a") == store.position("a")  # not that of a write undone
-
-
 def test_a_write_that_the_database_refuses_is_undone_alone(store):
     too_long = "x" * 100_000 + "".join(chr(0x4E00 + at) for at in range(20_000))
     outcomes = gathered(
@@ -229,25 +199,6 @@ def test_the_outcome_of_a_group_that_stored_no_memory_is_unknown_to_each(cutting
     assert [type(outcome) for outcome in outcomes] == [OutcomeUnknownError] * 2
 
 
-def test_a_write_that_ends_its_thread_takes_no_other_one_along(store):
-    def leave(_):
-        raise SystemExit
-
-    outcomes = gathered(
-        store,
-        [
-            lambda: adding(store, "a", [numbered(1)]),
-            lambda: store.write(Update(Scope("a"), uid(900), change=leave, now=NOON)),
-            lambda: adding(store, "a", [numbered(2)]),
-        ],
-    )
-    assert [type(outcome).__name__ for outcome in outcomes] == [
-        "WriteResult",
-        "SystemExit",
-        "WriteResult",
-    ]
-
-
 def test_accesses_of_an_agent_whose_memories_are_locked_hold_up_no_other_agent(store, witness):
     agents = [f"agent {at}" for at in range(8)]
     for agent in agents:
@@ -266,32 +217,6 @@ def test_accesses_of_an_agent_whose_memories_are_locked_hold_up_no_other_agent(s
         assert found[uid(1)].access_count == 1
 
 
-def test_accesses_that_are_being_written_are_waited_for(store):
-    (row,) = added(store, "a", [numbered(1)]).rows
-    begun, may_end = threading.Event(), threading.Event()
-
-    def change(entry):
-        begun.set()
-        assert may_end.wait(PATIENCE)
-        return entry
-
-    with gathering(store):
-        store.touch("a", [row], NOON)
-        first = store.write_accesses()  # shares its transaction with the update
-        threads, _ = handed_in(
-            [lambda: store.write(Update(Scope("a"), uid(1), change=change, now=NOON))]
-        )
-    assert begun.wait(PATIENCE)
-    second = store.write_accesses()
-    time.sleep(0.1)
-    assert not first.done()
-    assert not second.done()
-    may_end.set()
-    second.result(PATIENCE)
-    assert entries_by_id(store, Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
-    threads[0].join(PATIENCE)
-
-
 def test_who_waits_for_accesses_cannot_cancel_them_and_nothing_is_logged(store, witness, caplog):
     (row,) = added(store, "a", [numbered(1)]).rows
     store.touch("a", [row], NOON)
@@ -302,26 +227,6 @@ def test_who_waits_for_accesses_cannot_cancel_them_and_nothing_is_logged(store, 
     writing.result(PATIENCE)
     assert entries_by_id(store, Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
     assert not caplog.records
-
-
-def test_accesses_that_come_while_others_are_written_are_counted_once(store):
-    (row,) = added(store, "a", [numbered(1)]).rows
-    counts, ends = [], time.monotonic() + 2
-
-    def touch():
-        counts.append(0)
-        while time.monotonic() < ends:
-            store.touch("a", [row], NOON)
-            counts[-1] += 1
-
-    def flush():
-        while time.monotonic() < ends:
-            store.write_accesses().result(PATIENCE)
-
-    run_together(touch, flush, flush)
-    while store.has_pending_accesses("a", [row]):
-        store.write_accesses().result(PATIENCE)
-    assert entries_by_id(store, Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == sum(counts)
 
 
 def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):

@@ -79,25 +79,6 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
 # What was touched is seen though its batch is on its way to the disk.
 
 
-def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
-    store = SqliteStore(":memory:")
-    stored = store.write(Add("aide", [NewEntry(entry("one"))], now=NOON)).result()
-    store.touch("aide", stored.rows, NOON)
-    taken, go_on = threading.Event(), threading.Event()
-
-    def wait(_connection):
-        taken.set()
-        go_on.wait(10)
-
-    store._writer.submit_delayed(wait)  # comes after the accesses, in the same transaction
-    store._writer.submit(lambda _connection: None)
-    assert taken.wait(10)
-    threading.Timer(0.2, go_on.set).start()
-    store.write_accesses().result()
-    assert go_on.is_set()
-    store.close()
-
-
 # The index.
 
 

@@ -68,20 +68,6 @@ def test_jobs_that_wait_together_share_one_transaction(writer, connections):
     assert stored(connections) == list(range(100))
 
 
-def test_a_job_that_fails_is_undone_alone(writer, connections):
-    def half(connection):
-        connection.execute("INSERT INTO t VALUES (50)")
-        raise ZeroDivisionError
-
-    release, _ = held(writer)
-    before, failing, after = (writer.submit(job) for job in (insert(1), half, insert(2)))
-    release.set()
-    with pytest.raises(ZeroDivisionError):
-        failing.result(10)
-    assert (before.result(10), after.result(10)) == (1, 2)
-    assert stored(connections) == [1, 2]
-
-
 def test_a_result_is_not_there_before_its_commit(writer, connections):
     seen = []
     future = writer.submit(insert(1))
@@ -167,16 +153,6 @@ def test_a_write_in_the_midst_of_a_write_of_the_same_thread_is_refused(writer, c
         return insert(1)(connection)
 
     assert writer.write(nested).result() == 1
-    assert stored(connections) == [1]
-
-
-def test_a_thread_that_kills_itself_in_a_job_does_not_stop_the_writer(writer, connections):
-    def leave(_connection):
-        raise SystemExit
-
-    failing = writer.submit(leave)
-    assert isinstance(failing.exception(10), SystemExit)
-    assert writer.submit(insert(1)).result(10) == 1
     assert stored(connections) == [1]
 
 
