@@ -22,6 +22,7 @@ from mnemic.store.sql.lists import (
     EntryList,
     batches,
     first_readable,
+    passing,
 )
 from mnemic.store.sql.reads import readable
 from tests.store.contract import (
