@@ -269,8 +269,11 @@ def test_more_memories_than_the_exact_limit_are_chosen_by_an_index_of_the_databa
         assert found_all > 30
 
 
-def test_the_index_of_the_database_is_built_in_the_background(database):
-    with filled(opened(database, exact_limit=100), 300) as cold:
+@pytest.mark.parametrize("model", ["words", "which? 100% of 'pgvector.vector'"])
+def test_the_index_of_the_database_is_built_in_the_background(database, model):
+    embedder = WordEmbedder(dimensions=8, model=model)
+    options = {"search_in": "database", "exact_limit": 100}
+    with filled(Memory(database, embedder=embedder, **options), 300) as cold:
         ask = {"user_id": "ann", "search_type": "semantic", "limit": 5}
         assert not cold.search("bale", **ask).approximate
         cold.repository._store._database.vector_indexes._thread.join()

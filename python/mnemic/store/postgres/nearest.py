@@ -15,7 +15,7 @@ from mnemic.store.operations import ActiveRows, Nearest, RowsWithoutVectors
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.rows import StoredRows
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, HAS_NO_VECTOR, ROW
+from mnemic.store.postgres.sql import EMBEDDINGS, HAS_NO_VECTOR, ROW
 from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
@@ -75,7 +75,7 @@ def active_rows(on: Session, codec: RowCodec, wanted: ActiveRows) -> SelectedRow
 def rows_without_vectors(on: Session, codec: RowCodec, wanted: RowsWithoutVectors) -> list[int]:
     """Return the active rows, of an agent or among some, without a vector of a model."""
     agent_id, model = wanted.agent_id, wanted.model[0]
-    some, values = ("", []) if wanted.among is None else (f"AND {AMONG}", [list(wanted.among)])
+    some, values = ("", []) if wanted.among is None else ("AND row = ANY(%s)", [list(wanted.among)])
     sql = (
         f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} "
         f"AND {visible(codec)} {some} AND {HAS_NO_VECTOR}"
@@ -179,7 +179,7 @@ def _nearest(
 ) -> list[_Row]:
     """Return at most so many rows, nearest first; those without a vector come before them."""
     queries = [Vector(vector) for vector in wanted.vectors]
-    one = f"embedding OPERATOR({session.pgvector}.<=>) %s"
+    one = "embedding OPERATOR(pgvector.<=>) %s"
     distance = f"min(least({', '.join([one] * len(queries))}))"
     is_near = "" if farthest is None else f"HAVING {distance} <= %s"
     nearest_rows = (
@@ -215,15 +215,14 @@ def _by_index(
         (str(min(enough, _MAX_EF_SEARCH)),),
     )
     rows: dict[int, None] = {}
-    covered = index.covered.replace("%", "%%")
     for vector in wanted.vectors:
         sql = (
-            f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND {covered} "
-            f"AND entry_row IN (SELECT row FROM {ENTRIES} WHERE {selected[0]}) "
-            f"ORDER BY {index.expression} OPERATOR({session.pgvector}.<=>) "
-            f"{session.pgvector}.l2_normalize(%s)::{index.type} LIMIT %s"
+            f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND model = %s "
+            f"AND {index.covered} AND entry_row IN (SELECT row FROM {ENTRIES} WHERE {selected[0]}) "
+            f"ORDER BY {index.expression} OPERATOR(pgvector.<=>) "
+            f"pgvector.l2_normalize(%s)::{index.type} LIMIT %s"
         )
-        values = (wanted.scope.agent_id, *selected[1], Vector(vector), enough)
+        values = (wanted.scope.agent_id, wanted.model[0], *selected[1], Vector(vector), enough)
         found = session.fetch(sql, values)
         if len(found) < enough:
             return None

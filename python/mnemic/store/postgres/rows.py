@@ -11,11 +11,11 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
-from mnemic.store.postgres.session import COPIED, Columns, Insertion, Session, uuids
+from mnemic.store.postgres.session import COPIED, Columns, Insertion, Session
 from mnemic.store.postgres.sql import EMBEDDINGS, MORE, ROW, SEALED_VECTORS, bound
 from mnemic.store.postgres.stored import CHANGED, records_of
 from mnemic.store.postgres.vectors import Vectors, plain_vectors, sealed_vectors, upsert_vectors
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, sealed_ids
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, sealed_ids, uuid_of
 from mnemic.store.sql.change_log import AGENTS, CHANGES, USERS
 from mnemic.store.sql.conditions import ENTRIES, visible
 from mnemic.store.sql.dialect import Advanced
@@ -141,7 +141,8 @@ def write_changes(
     columns: tuple[list[Any], ...] = tuple(map(list, zip(*changes, strict=True)))
     rows, ids, kinds, user_ids, _ = columns
     numbers = list(range(first, first + len(changes)))
-    session.run(_INSERT_CHANGES, (agent_id, numbers, rows, uuids(ids), kinds, user_ids))
+    bound_ids = [uuid_of(entry_id) for entry_id in ids]
+    session.run(_INSERT_CHANGES, (agent_id, numbers, rows, bound_ids, kinds, user_ids))
 
 
 def has_vectors(session: SqlSession, agent_id: str, model: Sequence[Any]) -> bool:

@@ -174,10 +174,6 @@ CREATE TABLE mnemic.agent_memory_embeddings (
 {_partitions("agent_memory_embeddings")}
 """
 
-_SECOND_DOWN: Final = """
-DROP TABLE mnemic.agent_memory_embeddings;
-"""
-
 # What is stored of the keys under which agents' entries are sealed: a key cannot be derived again
 # without its salt. Sealed entries have their sealed field in `content`, in Base64; pgvector has no
 # sealed vectors.
@@ -218,7 +214,7 @@ _THIRD_OBSTACLE: Final = "SELECT 'memories are sealed' FROM mnemic.agent_memory_
 
 MIGRATIONS: Final = (
     Migration("20260204_001", _FIRST, _FIRST_DOWN, _FIRST_OBSTACLE),
-    Migration("20260204_002", _SECOND, _SECOND_DOWN),
+    Migration("20260204_002", _SECOND, "DROP TABLE mnemic.agent_memory_embeddings;"),
     Migration("20260204_003", _THIRD, _THIRD_DOWN, _THIRD_OBSTACLE),
     Migration(
         "20260204_004",
@@ -279,8 +275,9 @@ def migrate(session: Session, target: int = len(MIGRATIONS)) -> None:
     _check_encoding(session)
     # Look first: a role that may write the tables need not have the right to change them.
     while version(session) != target:
-        with session.connection.transaction():
-            session.script(f"SET LOCAL search_path = {session.pgvector}")  # for its types
+        connection = session.connection
+        with connection.transaction():
+            session.script(f"SET LOCAL search_path = {connection.pgvector}")  # for its types
             _lock_migrations(session)
             session.script(_VERSIONS)
             _step(session, version(session), target)

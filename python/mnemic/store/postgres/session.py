@@ -1,12 +1,11 @@
 """One connection to PostgreSQL: statements, their values, and values as the codec stores them."""
 
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
-from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -166,11 +165,6 @@ class Insertion(NamedTuple):
         )
 
 
-def uuids(ids: Iterable[bytes]) -> list[UUID]:
-    """Return ids as they are bound."""
-    return [UUID(bytes=entry_id) for entry_id in ids]
-
-
 @lru_cache(1024)
 def _statement(sql: str, pgvector: str) -> bytes:
     """Return a statement with the placeholders of psycopg, and the schema where pgvector is."""
@@ -203,11 +197,6 @@ class Session:
         self.changed_users: set[ChangedUser] = set()
         self.positions: dict[str, LogPosition] = {}
         self._earlier_positions: dict[str, LogPosition] = {}
-
-    @property
-    def pgvector(self) -> str:
-        """The schema of pgvector, as statements name it."""
-        return self.connection.pgvector
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
         """Run a statement; return all its rows."""

@@ -22,7 +22,6 @@ ROW: Final = f"row, {COLUMNS}"
 
 MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
 
-AMONG: Final = "row = ANY(%s)"
 USER_KEY: Final = "coalesce(user_id, '')"
 
 

@@ -48,7 +48,7 @@ class VectorIndex(NamedTuple):
         name: Name of the index; both are in the schema `mnemic`.
         type: Type of the indexed values.
         expression: The indexed expression, as queries have to repeat it.
-        covered: Condition of the rows that it has, as queries have to repeat it.
+        covered: Condition of the model's rows that it has, as queries have to repeat it.
     """
 
     partition: str
@@ -67,7 +67,6 @@ def vector_index_of(connection: Connection, agent_id: str, model: Model) -> Vect
     of_type = f"{connection.pgvector}.halfvec({dimensions})"
     partition: str = found[0][0]
     digest = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-    literal = sql.Literal(name).as_string(connection)
     return VectorIndex(
         partition=partition,
         name=f"{partition}_{digest}_{dimensions}",
@@ -75,8 +74,7 @@ def vector_index_of(connection: Connection, agent_id: str, model: Model) -> Vect
         # Half precision ends at 65,504.
         expression=f"({connection.pgvector}.l2_normalize(embedding)::{of_type})",
         covered=(
-            f"model = {literal} AND NOT is_companion "
-            f"AND {connection.pgvector}.vector_dims(embedding) = {dimensions}"
+            f"NOT is_companion AND {connection.pgvector}.vector_dims(embedding) = {dimensions}"
         ),
     )
 
@@ -138,7 +136,7 @@ class VectorIndexBuilds:
             if index is None:
                 return False
             with self._turn(index):
-                self._build_anew(connection, index)
+                self._build_anew(connection, index, model[0])
             return True
 
     @contextmanager
@@ -171,7 +169,7 @@ class VectorIndexBuilds:
             holder.execute(b"SET LOCAL idle_in_transaction_session_timeout = 0")
             yield
 
-    def _build_anew(self, connection: Connection, index: VectorIndex) -> None:
+    def _build_anew(self, connection: Connection, index: VectorIndex, model: str) -> None:
         """Build an index that is not there, or not valid; for as long as it takes."""
         if not connection.is_pooled:  # there the settings would be other programs', too
             connection.execute(b"SET statement_timeout = 0")
@@ -180,7 +178,7 @@ class VectorIndexBuilds:
         if is_valid is False:  # its build was interrupted
             connection.execute(f"DROP INDEX CONCURRENTLY mnemic.{index.name}".encode())
         if not is_valid:
-            connection.execute(_creation(connection, index))
+            connection.execute(_creation(connection, index, model))
 
     def close(self) -> None:
         """Cancel what is being built, and wait for its end; an interrupted index is built again."""
@@ -193,9 +191,10 @@ class VectorIndexBuilds:
         self._thread.join(CANCEL_SECONDS)
 
 
-def _creation(connection: Connection, index: VectorIndex) -> bytes:
+def _creation(connection: Connection, index: VectorIndex, model: str) -> bytes:
+    literal = sql.Literal(model).as_string(connection)
     return (
         f"CREATE INDEX CONCURRENTLY {index.name} ON mnemic.{index.partition} "
         f"USING hnsw ({index.expression} {connection.pgvector}.halfvec_cosine_ops) "
-        f"WHERE {index.covered}"
+        f"WHERE model = {literal} AND {index.covered}"
     ).encode()
