@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from mnemic.store.postgres.session import Columns, Session
-from mnemic.store.postgres.sql import ROW
+from mnemic.store.postgres.stored import ROW
 from mnemic.store.row_codec import COLUMN_NAMES
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS
 from mnemic.store.values import LogPosition

@@ -19,8 +19,16 @@ from mnemic.store.postgres.rows import (
     write_changes,
 )
 from mnemic.store.postgres.session import Session
-from mnemic.store.postgres.sql import HAS_NO_VECTOR, ROW, USER_KEY, bound
-from mnemic.store.postgres.stored import CHANGED, entries_of, reading_stored, records_of
+from mnemic.store.postgres.stored import (
+    CHANGED,
+    HAS_NO_VECTOR,
+    ROW,
+    USER_KEY,
+    bound,
+    entries_of,
+    reading_stored,
+    records_of,
+)
 from mnemic.store.postgres.vectors import (
     IS_OWN_ZERO,
     delete_own_vectors,

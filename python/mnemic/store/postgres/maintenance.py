@@ -24,8 +24,7 @@ from mnemic.store.postgres.connections import connected
 from mnemic.store.postgres.postgres_errors import with_typed_errors
 from mnemic.store.postgres.schema import MIGRATIONS, migrate, version
 from mnemic.store.postgres.session import Columns, Session
-from mnemic.store.postgres.sql import EMBEDDINGS, ROW, SEALED_VECTORS
-from mnemic.store.postgres.stored import entries_of
+from mnemic.store.postgres.stored import EMBEDDINGS, ROW, SEALED_VECTORS, entries_of
 from mnemic.store.postgres.target import Target, target_of
 from mnemic.store.postgres.vectors import opened, sealed_parts
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids

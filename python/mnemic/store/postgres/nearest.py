@@ -15,8 +15,7 @@ from mnemic.store.operations import ActiveRows, Nearest, RowsWithoutVectors
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.rows import StoredRows
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, HAS_NO_VECTOR, ROW
-from mnemic.store.postgres.stored import active_entries, records_of
+from mnemic.store.postgres.stored import EMBEDDINGS, HAS_NO_VECTOR, ROW, active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec

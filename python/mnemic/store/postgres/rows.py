@@ -12,8 +12,15 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
 from mnemic.store.postgres.session import COPIED, Columns, Insertion, Session
-from mnemic.store.postgres.sql import EMBEDDINGS, MORE, ROW, SEALED_VECTORS, bound
-from mnemic.store.postgres.stored import CHANGED, records_of
+from mnemic.store.postgres.stored import (
+    CHANGED,
+    EMBEDDINGS,
+    MORE,
+    ROW,
+    SEALED_VECTORS,
+    bound,
+    records_of,
+)
 from mnemic.store.postgres.vectors import Vectors, plain_vectors, sealed_vectors, upsert_vectors
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, sealed_ids, uuid_of
 from mnemic.store.sql.change_log import AGENTS, CHANGES, USERS

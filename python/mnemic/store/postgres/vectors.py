@@ -14,8 +14,7 @@ from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import AddShadowVectors
 from mnemic.store.postgres.session import Columns, Insertion, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, SEALED_VECTORS, lacks
-from mnemic.store.postgres.stored import reading_stored
+from mnemic.store.postgres.stored import EMBEDDINGS, SEALED_VECTORS, lacks, reading_stored
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
 from mnemic.store.sealing_codec import PREFIX, broken, log_broken, sealed_prefix
 from mnemic.store.sql.conditions import ENTRIES
