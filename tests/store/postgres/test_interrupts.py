@@ -18,6 +18,7 @@ from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.target import target_of
 from mnemic.store.sql import sealing
 from mnemic.store.values import LogPosition
+from mnemic.threads.locks import is_settling
 from tests.support.interrupts import interrupted_at
 from tests.support.keys import KEY, OTHER_KEY
 from tests.support.processes import ENVIRONMENT
@@ -132,9 +133,10 @@ def test_a_call_in_the_midst_of_a_read_of_keys_is_refused_at_once(database, monk
     stored_keys, refused = sealing.stored_keys, []
 
     def interrupted(*args):
-        with pytest.raises(BusyThreadError):
-            memory.rotate_key(OTHER_KEY)
-        refused.append(1)
+        if is_settling():  # other reads of keys leave that connection alone
+            with pytest.raises(BusyThreadError):
+                memory.rotate_key(OTHER_KEY)
+            refused.append(1)
         return stored_keys(*args)
 
     with Memory(database, embedder=None, encryption=Encryption(KEY)) as memory:
