@@ -196,7 +196,7 @@ def test_a_connection_that_is_lost_amid_a_long_list_leaves_nothing_that_warns(da
     with Connection.connect(database, autocommit=True) as connection:
         prepare(connection)
         session = Session(connection, POSTGRES)
-        session.begin()
+        session.script("BEGIN")
         batches = session.batches("SELECT generate_series(1, 100)", (), 10)
         next(batches)
         with psycopg.connect(database, autocommit=True) as other:

@@ -121,7 +121,7 @@ def test_a_connection_is_sound_after_any_error_in_any_pipeline(doubtful, kinds):
     """Statements are prepared by their fifth use, so each is used often, before and after."""
     for number, kind in enumerate(kinds):
         session = Session(doubtful, POSTGRES)
-        session.begin()
+        session.script("BEGIN")
         session.savepoint()
         try:
             with session.pipeline():

@@ -335,13 +335,13 @@ class Connections:
         """Run work in a transaction; its result is in `unknown` if the commit is not answered."""
         with _leased(self._pool) as connection:
             session, names = self._session(connection, agents)
-            first = [_LIMIT_PAUSES, *([] if names is None else [names])]
+            first = ["BEGIN", _LIMIT_PAUSES, *([] if names is None else [names])]
             first += [_LIMIT_LOCKS.format(is_local="true")] * connection.is_pooled
             first += [_LIMIT_LOCKS_OF_SEVERAL] * (len(agents or ()) > 1)
             # Always in the same order.
             first += [_LOCK.format(name).as_string(connection) for name in sorted(agents or ())]
             try:
-                session.begin(first="; ".join(first))
+                session.script("; ".join(first))
                 result = work(session)
             except BaseException as error:
                 _undo(connection, error)

@@ -307,10 +307,6 @@ class Session:
         with self.connection.cursor() as cursor, cursor.copy(copy, tuple(values)) as rows:
             return b"".join(rows)
 
-    def begin(self, mode: str = "", first: str | None = None) -> None:
-        """Begin a transaction of some mode; run a statement without values in the same message."""
-        self.script(f"BEGIN {mode}" if first is None else f"BEGIN {mode}; {first}")
-
     def savepoint(self) -> None:
         """Begin a part of the transaction that can be undone alone."""
         self._earlier_positions = dict(self.positions)
@@ -335,7 +331,8 @@ class Session:
         if self.connection.info.transaction_status is TransactionStatus.INTRANS:
             yield
             return
-        self.begin("ISOLATION LEVEL REPEATABLE READ, READ ONLY", first)
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+        self.script(begin if first is None else f"{begin}; {first}")
         yield
         with suppress(psycopg.OperationalError):  # the connection is gone, and the state with it
             self.run("COMMIT")

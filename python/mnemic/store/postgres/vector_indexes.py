@@ -178,7 +178,13 @@ class VectorIndexBuilds:
         if is_valid is False:  # its build was interrupted
             connection.execute(f"DROP INDEX CONCURRENTLY mnemic.{index.name}".encode())
         if not is_valid:
-            connection.execute(_creation(connection, index, model))
+            literal = sql.Literal(model).as_string(connection)
+            creation = (
+                f"CREATE INDEX CONCURRENTLY {index.name} ON mnemic.{index.partition} "
+                f"USING hnsw ({index.expression} {connection.pgvector}.halfvec_cosine_ops) "
+                f"WHERE model = {literal} AND {index.covered}"
+            )
+            connection.execute(creation.encode())
 
     def close(self) -> None:
         """Cancel what is being built, and wait for its end; an interrupted index is built again."""
@@ -189,12 +195,3 @@ class VectorIndexBuilds:
             with suppress(psycopg.Error):  # the server is unreachable, and the build with it
                 connection.cancel_safe(timeout=CANCEL_SECONDS)
         self._thread.join(CANCEL_SECONDS)
-
-
-def _creation(connection: Connection, index: VectorIndex, model: str) -> bytes:
-    literal = sql.Literal(model).as_string(connection)
-    return (
-        f"CREATE INDEX CONCURRENTLY {index.name} ON mnemic.{index.partition} "
-        f"USING hnsw ({index.expression} {connection.pgvector}.halfvec_cosine_ops) "
-        f"WHERE model = {literal} AND {index.covered}"
-    ).encode()
