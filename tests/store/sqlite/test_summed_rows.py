@@ -1,12 +1,15 @@
 """The checksums of a file follow whatever a statement of its writing connection changes."""
 
 from contextlib import closing
+from datetime import UTC, datetime
 
 import apsw
 import pytest
 
 from mnemic._core import SUMMED_COLUMNS
 from mnemic.errors import StoreCorruptError
+from mnemic.model import Scope
+from mnemic.store.operations import SoftDeleteAll
 from mnemic.store.sqlite.opening import open_writer
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.sqlite.test_checksums import ALICE, opened
@@ -149,6 +152,51 @@ def test_a_memory_that_one_call_changes_twice_is_sound_in_between(path):
         memory.add_many([{**each, "id": "0" * 31 + "7"} for each in over], on_conflict="replace")
         assert memory.search("two", **ALICE)[0].content == "two"
     assert not wrong_sums(path)
+
+
+def ids_of(memory):
+    return [entry.id for entry in memory.list(**ALICE)]
+
+
+def replace_all(memory, ids):
+    over = [{"id": each, "content": f"Anew {each}", **ALICE} for each in ids]
+    memory.add_many(over, on_conflict="replace")
+
+
+def test_memories_that_are_replaced_or_deleted_together_keep_the_sums(path):
+    with opened(path) as memory:
+        ids = ids_of(memory)
+        replace_all(memory, ids[1:])
+        memory.delete_many(ids[:2], **ALICE)
+        replace_all(memory, ids)
+    assert not wrong_sums(path)
+
+
+def test_a_damaged_memory_that_is_deleted_with_others_stays_damaged(path):
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("UPDATE agent_memory_entries SET content = 'Likes cat' WHERE row = 1")
+    damage = wrong_sums(path)
+    assert damage
+    with closing(SqliteStore(path)) as store:
+        everyone = Scope("default", all_users=True)
+        assert len(store.write(SoftDeleteAll(everyone, datetime.now(UTC))).result()) == 3
+    assert wrong_sums(path) == damage
+
+
+def test_memories_without_sums_have_some_once_they_are_replaced_and_none_while_deleted(path):
+    with opened(path) as memory:
+        ids = ids_of(memory)
+    with closing(apsw.Connection(str(path))) as other:  # as an earlier version wrote them
+        other.execute(
+            "UPDATE agent_memory_entries SET row_sum = NULL, vector_sum = NULL, link_sum = NULL;"
+            "UPDATE agent_memory_agents SET summed_rows = 0, rows_sum = 0"
+        )
+    with opened(path) as memory:
+        replace_all(memory, ids[:1])
+        memory.delete_many(ids[1:], **ALICE)
+    with closing(SqliteStore(path)) as store:
+        report = store.verify()
+    assert (report.without_sums, report.problems) == (2, ())
 
 
 def test_a_first_write_that_is_undone_leaves_the_next_one_watched(path):

@@ -47,8 +47,11 @@ from mnemic.store.postgres.vectors import (
 )
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids
 from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import PlainVector
+from mnemic.store.sql.lists import Rows
 from mnemic.store.sql.new_rows import NewVectors, as_stored, encoded
+from mnemic.store.sql.replacing import Overwrite
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model, OwnedId
 
@@ -74,6 +77,7 @@ class PostgresDialect:
     damaged = CHANGED
     refuses_ids = False  # an error would end the transaction
     update = "UPDATE"
+    sum_columns: tuple[str, ...] = ()
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -212,6 +216,21 @@ class PostgresDialect:
     ) -> None:
         """Insert the vectors of rows that have none of the model."""
         upsert_vectors(_own(session), agent_id, model, rows)
+
+    def sums_of(
+        self, session: SqlSession, agent_id: str, overwrites: Sequence[Overwrite]
+    ) -> Sequence[Columns]:
+        """Return none: the server has checksums of its pages."""
+        del session, agent_id
+        return [()] * len(overwrites)
+
+    def mark_deleted(
+        self, session: SqlSession, agent_id: str, which: Rows, time: int
+    ) -> list[Columns]:
+        """Mark rows as deleted that are not; return number, id and user of each."""
+        del agent_id
+        sql = f"UPDATE {ENTRIES} SET forgotten_at = ? WHERE {which.where}"
+        return session.fetch(f"{sql} RETURNING row, id, user_id", (time, *which.values))
 
     new_rows = staticmethod(encoded)
     adding = staticmethod(adding)

@@ -84,11 +84,11 @@ def delete(on: SqlSession, codec: RowCodec, wanted: Delete) -> list[UUID]:
 def soft_delete_all(on: SqlSession, codec: RowCodec, wanted: SoftDeleteAll) -> list[UUID]:
     """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
     agent_id, present = wanted.agent_id, ("forgotten_at IS NULL", list[Any]())
-    where, values, hint = selected(on, codec, wanted.scope, wanted.criteria, present)
-    sql = f"UPDATE {ENTRIES} {hint} SET forgotten_at = ? WHERE {where}"
-    bound = (to_microseconds(wanted.now), *values)
-    marked = sorted(on.fetch(f"{sql} RETURNING row, id, user_id", bound))
-    changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in marked]
+    rows = selected(on, codec, wanted.scope, wanted.criteria, present)
+    marked = on.dialect.mark_deleted(on, agent_id, rows, to_microseconds(wanted.now))
+    changes = [
+        Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in sorted(marked)
+    ]
     return _logged(on, agent_id, changes)
 
 

@@ -20,6 +20,7 @@ PlainVector: TypeAlias = tuple[str, int, int, bytes]
 """A sealed row's vector in plain text: its model, chunk, row and bytes."""
 if TYPE_CHECKING:
     from mnemic.arrays import Int64Array
+    from mnemic.store.sql.lists import Rows
     from mnemic.store.sql.replacing import Overwrite
 
 
@@ -39,6 +40,7 @@ class Dialect(Protocol):
         damaged: What an error for stored values that cannot be says beside what is wrong.
         refuses_ids: Whether `insert_entries` finds an id in use; otherwise they are looked up.
         update: UPDATE of many rows, none of which may meet a constraint.
+        sum_columns: The columns of `sums_of`.
     """
 
     row: str
@@ -52,6 +54,7 @@ class Dialect(Protocol):
     damaged: str
     refuses_ids: bool
     update: str
+    sum_columns: tuple[str, ...]
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -330,6 +333,18 @@ class Dialect(Protocol):
         Raises:
             DuplicateEntryError: If an id is in use, and `refuses_ids`.
         """
+        ...
+
+    def sums_of(
+        self, session: SqlSession, agent_id: str, overwrites: "Sequence[Overwrite]"
+    ) -> Sequence[Columns]:
+        """Return the checksums of rows that the statement sets which writes entries over them."""
+        ...
+
+    def mark_deleted(
+        self, session: SqlSession, agent_id: str, which: "Rows", time: int
+    ) -> list[Columns]:
+        """Mark rows of an agent as deleted that are not; return number, id and user of each."""
         ...
 
     def overwrite_vectors(

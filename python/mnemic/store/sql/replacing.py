@@ -308,21 +308,22 @@ def _overwrite(
     return Overwrite(new, old, entry, tuple(columns), new.more)
 
 
-def _update_rows(on: SqlSession, agent_id: str, overwrites: Iterable[Overwrite]) -> None:
+def _update_rows(on: SqlSession, agent_id: str, overwrites: Sequence[Overwrite]) -> None:
     """Write the rows, each by a statement that names no indexed column that stays as it is."""
     dialect = on.dialect
     groups: dict[frozenset[str], list[Columns]] = {}
-    for overwrite in overwrites:
+    sums = dialect.sums_of(on, agent_id, overwrites)
+    for overwrite, own in zip(overwrites, sums, strict=True):
         old, new = (
             (*overwrite.old.columns, *overwrite.old.more),
             (*overwrite.columns, *overwrite.more),
         )
         same = frozenset([name for name, at in _INDEXED.items() if old[at] == new[at]])
-        statement = _statement(dialect.update, same)
+        statement = _statement(dialect.update, dialect.sum_columns, same)
         bound = dialect.bound(statement.pick(new), statement.names)
-        groups.setdefault(same, []).append((*bound, agent_id, overwrite.old.row))
+        groups.setdefault(same, []).append((*bound, *own, agent_id, overwrite.old.row))
     for same, values in groups.items():
-        on.run_all(_statement(dialect.update, same).sql, values)
+        on.run_all(_statement(dialect.update, dialect.sum_columns, same).sql, values)
 
 
 class _Statement(NamedTuple):
@@ -334,7 +335,8 @@ class _Statement(NamedTuple):
 
 
 @cache
-def _statement(update: str, same: frozenset[str]) -> _Statement:
+def _statement(update: str, sums: tuple[str, ...], same: frozenset[str]) -> _Statement:
     names = [name for name in WRITTEN if name not in same]
-    sql = f"{update} {ENTRIES} SET {assigned(names)} WHERE agent_id = ? AND row = ?"
+    values = assigned([*names, *sums])
+    sql = f"{update} {ENTRIES} SET {values} WHERE agent_id = ? AND row = ?"
     return _Statement(sql, names, itemgetter(*map(_ALL.index, names)))

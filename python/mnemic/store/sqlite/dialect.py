@@ -4,19 +4,28 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, cast
 
+from mnemic._core import column_sum
 from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Record
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import PlainVector
+from mnemic.store.sql.lists import Rows
 from mnemic.store.sql.new_rows import AddOptions, NewRow, vector_blobs
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sqlite.change_log import CheckedRows, advance, has_vectors, write_changes
-from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, check, check_links_of, entries_of
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, check, check_links_of, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
-from mnemic.store.sqlite.new_rows import insert_entries, insert_vectors, new_rows, overwrite_vectors
+from mnemic.store.sqlite.new_rows import (
+    insert_entries,
+    insert_vectors,
+    new_rows,
+    overwrite_vectors,
+    sums_of,
+)
 from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
 from mnemic.store.sqlite.shadow_vectors import (
     lacks_shadow_vectors,
@@ -53,6 +62,7 @@ class SqliteDialect:
     refuses_ids = True
     # Where a constraint fails, the write ends: SQLite need not be able to undo one row alone.
     update = "UPDATE OR FAIL"
+    sum_columns: tuple[str, ...] = ("row_sum", "vector_sum")
 
     def among(self, column: str = "row") -> str:
         """Return the condition that a column is one of the numbers of a list, which is bound."""
@@ -208,8 +218,27 @@ class SqliteDialect:
         del session, rows, rules
         return nullcontext()
 
+    def mark_deleted(
+        self, session: SqlSession, agent_id: str, which: Rows, time: int
+    ) -> list[Columns]:
+        """Mark rows as deleted that are not; NULL counts as 0 in their sums, which grow alike."""
+        where, values, hint = which
+        on, more = _own(session), column_sum("forgotten_at", time)
+        on.summed_rows.settle_rows(on)
+        sql = (
+            f"UPDATE {ENTRIES} {hint} SET forgotten_at = ?, row_sum = (row_sum + ?) & {MASK} "
+            f"WHERE {where} RETURNING row, id, user_id, row_sum, vector_sum, link_sum, status"
+        )
+        marked = on.fetch(sql, (time, more, *values))
+        summed = [(row, *sums) for row, _, _, *sums in marked if sums[0] is not None]
+        after = [(*sums, time) for sums in summed]
+        before = [(row, (own - more) & MASK, *others, None) for row, own, *others in summed]
+        on.summed_rows.rewrite(agent_id, before, after)
+        return [columns[:3] for columns in marked]
+
     new_rows = staticmethod(new_rows)
     insert_entries = staticmethod(insert_entries)
+    sums_of = staticmethod(sums_of)
     overwrite_vectors = staticmethod(overwrite_vectors)
     insert_vectors = staticmethod(insert_vectors)
     integers = staticmethod(integers)

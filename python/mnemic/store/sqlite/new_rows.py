@@ -1,6 +1,6 @@
 """What SQLite does otherwise in storing entries: checksums, vectors in their places."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import cast
 
@@ -13,6 +13,7 @@ from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
 from mnemic.store.sql.new_rows import NewRow, NewVectors, encoded, id_in_use
 from mnemic.store.sql.replacing import Overwrite
 from mnemic.store.sql.session import SqlSession
+from mnemic.store.sqlite.checksums import rows_with_sums
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import (
     COLUMNS,
@@ -104,6 +105,26 @@ _DELETE_VECTORS = (
 _DELETE_OWN_VECTORS = f"{_DELETE_VECTORS} AND {IS_OWN}"
 
 
+def sums_of(session: SqlSession, agent_id: str, overwrites: Sequence[Overwrite]) -> list[Columns]:
+    """Return the sums of columns and of vectors that the statement sets; see `SummedRows`.
+
+    Rows without sums get theirs later, with what else is there of them.
+    """
+    on = cast("GuardedConnection", session)
+    on.summed_rows.settle_rows(on)
+    stored = {row[0]: row for row in rows_with_sums(on, [each.old.row for each in overwrites])}
+    of_rows = row_sums([(*each.columns, *each.more) for each in overwrites])
+    after: list[Columns] = []
+    for each, of_row in zip(overwrites, of_rows, strict=True):
+        row, old_sum, of_vectors, of_links, *_ = stored[each.old.row]
+        if each.new.vectors:
+            of_vectors = each.new.sums[1]
+        state = each.columns[_STATUS], each.columns[_FORGOTTEN_AT]
+        after.append((row, None if old_sum is None else of_row, of_vectors, of_links, *state))
+    on.summed_rows.rewrite(agent_id, list(stored.values()), after)
+    return [(of_row, of_vectors) for _, of_row, of_vectors, *_ in after]
+
+
 def overwrite_vectors(
     session: SqlSession, agent_id: str, model: Model | None, overwrites: Sequence[Overwrite]
 ) -> None:
@@ -131,8 +152,6 @@ def overwrite_vectors(
         return
     rows = [(each.old.row, each.time, each.new.stored_vectors) for each in outdated]
     execute_all(on, _UPSERT_VECTOR, _values(name, rows))
-    sums = {each.old.row: each.new.sums[1] for each in outdated if each.new.vectors}
-    report_vectors(on, sums)
 
 
 def insert_vectors(
@@ -146,14 +165,4 @@ def insert_vectors(
 def write_vectors(connection: GuardedConnection, vectors: Sequence[Columns]) -> None:
     """Insert vectors, each the values of the statement; its row is the first."""
     execute_all(connection, INSERT_VECTOR, vectors)
-    report_vectors(connection, dict.fromkeys(map(itemgetter(0), vectors)))
-
-
-def report_vectors(connection: GuardedConnection, sums: Mapping[int, int | None]) -> None:
-    """Have the checksums of rows take in that their vectors were written.
-
-    Args:
-        connection: In the transaction that wrote them.
-        sums: The sum of a row's vectors; None if it is not known.
-    """
-    connection.summed_rows.write_vectors(sums)
+    connection.summed_rows.write_vectors(map(itemgetter(0), vectors))

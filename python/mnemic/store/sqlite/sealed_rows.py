@@ -254,5 +254,5 @@ def write_sealed(
 ) -> None:
     """Write sealed vectors over those of their rows; shadow vectors, which are rebuilt, go."""
     execute_all(connection, _UPDATE_VECTOR, vectors)
-    connection.summed_rows.write_vectors(dict.fromkeys(rows))
+    connection.summed_rows.write_vectors(rows)
     execute_all(connection, DELETE_SHADOW_VECTORS, [(row,) for row in rows])

@@ -26,7 +26,7 @@ from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.sqlite.checksums import MASK, check_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.new_rows import report_vectors, write_vectors
+from mnemic.store.sqlite.new_rows import write_vectors
 from mnemic.store.sqlite.sql import INSERT_VECTOR, IS_OWN, MARK, Columns
 from mnemic.store.values import Model
 
@@ -193,7 +193,7 @@ def _switch_page(
     write_vectors(on, [(row, name, 0, times[row], nothing) for row in sorted(zero)])
     on.run_all(_OWN_NOW, [(name, row, shadow) for row in plain.keys() - zero])
     on.run_all(_RENAME, [(name, row, shadow) for row in sealed.keys() - zero])
-    report_vectors(on, dict.fromkeys(rows))
+    on.summed_rows.write_vectors(rows)
 
 
 def _new_vectors(

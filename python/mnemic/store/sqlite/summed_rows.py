@@ -6,13 +6,16 @@ changed rows and of their agents, at the end of each write. Changes are added to
 stays as visible as it was. Of vectors alone the sum is taken anew, for a write replaces all those
 of a row.
 
+A statement for many rows that sets their sums itself is noted nowhere, which spares each row a note
+and a second UPDATE: it comes after `settle_rows`, and `rewrite` takes in what it changed.
+
 A trigger calls no function: one that may fail has SQLite keep what it needs to undo the statement,
 every page before its change, which takes half as long again. So does any trigger where a constraint
 may fail: who inserts rows, and who inserts or writes over vectors, reports it, by `new_rows`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -90,9 +93,11 @@ def _link_changed(sign: int, of: str) -> str:
     return _note("link", f"{of}.from_row", str(sign), *link)
 
 
+_SETS_NO_SUM: Final = "WHEN NEW.row_sum IS OLD.row_sum"
+
 _TRIGGERS: Final = (
     *[
-        (f"UPDATE OF {', '.join(names)} ON entries", _columns_changed(names))
+        (f"UPDATE OF {', '.join(names)} ON entries {_SETS_NO_SUM}", _columns_changed(names))
         for names in (*[[name] for name in _ALONE], _OTHERS)
     ],
     (
@@ -140,7 +145,7 @@ class SummedRows:
         self._is_watching = False
         self._has_triggers = False
         self._gains: defaultdict[str, Sums] = defaultdict(lambda: NO_SUMS)
-        self._new_vectors: dict[int, int | None] = {}
+        self._new_vectors: set[int] = set()
 
     def begin(self, connection: apsw.Connection) -> None:
         """Begin a transaction without changes; create the triggers, unless they are kept."""
@@ -165,16 +170,22 @@ class SummedRows:
         """Take in new rows, each the `SUM_COLUMNS`."""
         self._gain(agent_id, placed_sums(rows))
 
+    def rewrite(self, agent_id: str, before: list[Columns], after: list[Columns]) -> None:
+        """Take in rows of an agent, each the `SUM_COLUMNS`, whose statement set their sums.
+
+        Raises:
+            StoreCorruptError: If a stored sum is none.
+        """
+        with reading_stored("a memory's checksum"):
+            (_, old), (_, new) = placed_sums(before), placed_sums(after)
+        self._gain(agent_id, (0, new - old))
+
     def _gain(self, agent_id: str, gained: tuple[int, int]) -> None:
         self._gains[agent_id] = self._gains[agent_id].plus(Sums(*gained))
 
-    def write_vectors(self, sums: Mapping[int, int | None]) -> None:
-        """Take in the rows of vectors that were inserted or written over, but with new rows.
-
-        Args:
-            sums: The sum of all vectors of a row; None if it is not known.
-        """
-        self._new_vectors.update(sums)
+    def write_vectors(self, rows: Iterable[int]) -> None:
+        """Take in the rows of vectors that were inserted or written over, but with new rows."""
+        self._new_vectors.update(rows)
 
     def forget(self) -> None:
         """Forget the changes since the last `settle`, which were undone."""
@@ -220,9 +231,9 @@ class SummedRows:
     def _write_sums(self, connection: apsw.Connection, changes: dict[str, list[Columns]]) -> None:
         """Write the sums of the rows that are still there."""
         rows, links = changes["row"], changes["link"]
-        vectors = self._new_vectors | dict.fromkeys([row for row, *_ in changes["vector"]])
-        unknown = sorted([row for row, of_vectors in vectors.items() if of_vectors is None])
-        vectors.update(_vector_sums(connection, unknown))
+        of_vectors = sorted(self._new_vectors.union([row for row, *_ in changes["vector"]]))
+        vectors: dict[int, int | None] = dict.fromkeys(of_vectors)
+        vectors.update(_vector_sums(connection, of_vectors))
         others = vectors.keys() | {row for row, *_ in links}
         others -= {row for row, *_ in rows}
         if others:
