@@ -15,7 +15,7 @@ from tests.support.postgres_server import SERVER
 from tests.support.tiers import is_sampled
 
 URLS = {
-    "dict": "a dict, no place",
+    "dict": "dict://",
     "file": "sqlite:///{folder}/{name}.db",
     "memory": "sqlite:///:memory:",
     "sealed": "sqlite:///{folder}/{name}.db",
