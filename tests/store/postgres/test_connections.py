@@ -30,13 +30,13 @@ CREATE ROLE outside LOGIN;
 RULES = "local all knocking scram-sha-256\nlocal all rejected reject\n"
 
 REFUSED = {
-    "database": (lambda url: url.replace("/mnemic_test", "/nodb"), "no such database .3D000"),
+    "database": (lambda url: url.replace("/mnemic_test", "/nodb"), "no such database; .*3D000"),
     "role": (lambda url: as_role("nobody", url), "no such role .28000"),
     "password": (lambda url: with_password("wrong" + PASSWORD, url), "password is wrong .*28P01"),
     "no password": (lambda url: as_role("knocking", url), "password is wrong or missing"),
     "rule": (lambda url: as_role("rejected", url), r"28000.: its pg_hba\.conf"),
     "login": (lambda url: as_role("silent", url), "may not log in .28000"),
-    "limit": (lambda url: as_role("crowded", url), "too many connections are open .53300"),
+    "limit": (lambda url: as_role("crowded", url), "too many connections are open; .*53300"),
     "right": (lambda url: as_role("outside", url), "may not connect to this database .42501"),
     "encryption": (
         lambda url: f"postgresql://mnemic@127.0.0.1:{port_of(url)}/postgres?sslmode=require",

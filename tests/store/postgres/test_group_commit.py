@@ -243,7 +243,7 @@ def test_a_write_waits_for_an_agents_lock_no_longer_than_for_a_while(
     monkeypatch.setattr(connections, "LOCK_SECONDS", 1)
     with Memory(database, "a", embedder=None) as memory:
         witness.execute(LOCK, ("a",))
-        with pytest.raises(StoreBusyError, match="held the memories too long"):
+        with pytest.raises(StoreBusyError, match="other writers keep it locked"):
             memory.add("an apple")
         witness.execute("SELECT pg_advisory_unlock_all()")
         memory.add("bread")

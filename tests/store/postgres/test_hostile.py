@@ -126,7 +126,7 @@ def test_a_role_without_rights_is_told_which_it_needs(database, empty_database, 
         memory.add("an apple")
     for url in (database, empty_database):
         for is_read_only in (False, True) if url == database else (False,):
-            with pytest.raises(StoreError, match=r"may not do this .*rights on the schema mnemic"):
+            with pytest.raises(StoreError, match=r"may not do this; .*rights on the schema mnemic"):
                 opened(by(role, url), read_only=is_read_only)
 
 
