@@ -39,6 +39,7 @@ from tests.store.contract import (
     gathered,
     link_of,
     numbers,
+    one,
     quotas_of,
     rows_of,
     seq_of,
@@ -259,6 +260,14 @@ def test_a_replacement_a_retry_and_a_change_add_no_entry(store):
 
 
 # Changes
+
+
+@pytest.mark.beyond_a_dict("it evicts nothing")
+def test_a_change_is_refused_where_what_is_left_is_more_important(store):
+    put(store, sized(1, 40, 0.9), sized(2, 40, 0.1))
+    with pytest.raises(StorageQuotaExceededError):
+        updating(store, 2, "y" * 70, user_quota=100).result()
+    assert one(store, ALICE, 2).content == "x" * 40
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")

@@ -446,9 +446,9 @@ def test_no_operation_is_left_out(tmp_path, monkeypatch):
 
 def test_no_method_of_the_protocol_is_left_out():
     named = {name for name in dir(Store) if not name.startswith("_")}
-    # These have no scope; test_change_listeners.py shows whose changes a listener hears.
+    # These have no scope; test_snapshots.py shows whose changes a listener hears.
     unscoped = {"close", "executor", "watch", "stale_since", "read", "write"}
-    # What is held is tested in test_holding.py; a store that is closed holds nothing.
+    # What is held is tested in test_reads.py; a store that is closed holds nothing.
     assert named - METHODS.keys() == unscoped | {
         "cached_bytes",
         "release",

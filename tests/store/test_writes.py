@@ -1,4 +1,4 @@
-"""The contract of updating and deleting."""
+"""What every store promises of writes, and of accesses that are not written yet."""
 
 from functools import partial
 
@@ -12,7 +12,10 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import MemoryStatus, MemoryType, Scope
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import (
+    AccessesSince,
+    ChangedRows,
     Delete,
     DeleteAll,
     Purge,
@@ -320,3 +323,130 @@ def test_an_update_and_accesses_do_not_undo_each_other(store):
     touch(store, "a", [1], NOON)
     store.write_accesses().result()
     assert one(store, AGENT, 1).importance == 0.9
+
+
+def test_touches_are_counted_and_the_latest_time_is_kept(store):
+    added(store, "a", [numbered(1), numbered(2), numbered(3)])
+    touch(store, "a", [1, 2, 1], NOON + HOUR)
+    touch(store, "a", [1], NOON)
+    store.write_accesses().result()
+    touch(store, "a", [2], NOON)
+    store.write_accesses().result()
+    assert [accesses(store, at) for at in (1, 2, 3)] == [
+        (3, NOON + HOUR),
+        (2, NOON + HOUR),
+        (0, None),
+    ]
+
+
+def test_accesses_stop_at_the_largest_count_and_others_are_written_all_the_same(store):
+    added(store, "a", [numbered(1, access_count=2**63 - 2), numbered(2)])
+    touch(store, "a", [1, 1, 1, 2], NOON)
+    store.write_accesses().result()
+    assert [accesses(store, at) for at in (1, 2)] == [(2**63 - 1, NOON), (1, NOON)]
+
+
+@pytest.mark.requirement("C158")
+def test_accesses_are_no_change_and_are_numbered_apart(store):
+    added(store, "a", [numbered(1)])
+    before = store.position("a")
+    touch(store, "a", [1], NOON + HOUR)
+    store.write_accesses().result()
+    after = store.position("a")
+    assert (after.seq, after.accesses) == (before.seq, before.accesses + 1)
+    assert store.read(ChangedRows("a", before.seq)) == []
+    assert one(store, AGENT, 1).updated_at == NOON
+    store.write_accesses().result()
+    assert store.position("a") == after
+
+
+def test_accesses_of_what_is_not_there_are_passed_over(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    touch(store, "a", [1, 2, 3], NOON)
+    touch(store, "nobody", [1], NOON)
+    store.write(Delete(AGENT, uid(1))).result()
+    added(store, "a", [numbered(1)])
+    store.write_accesses().result()
+    assert accesses(store, 1) == (0, None)
+    assert accesses(store, 2) == (1, NOON)
+    assert store.position("nobody") == (0, 0)
+
+
+def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
+    for agent in ("a", "b"):
+        added(store, agent, [numbered(1, agent_id=agent)])
+    touch(store, "a", [1], NOON)
+    touch(store, "b", [1], NOON + HOUR)
+    touch(store, "b", [1], NOON)
+    store.write_accesses().result()
+    assert [accesses(store, 1, agent) for agent in "ab"] == [(1, NOON), (2, NOON + HOUR)]
+
+
+def written_accesses(store, accesses, agent="a"):
+    """Write down an access of each number at its time; return the number of the writing."""
+    for number, time in accesses.items():
+        touch(store, agent, [number], time)
+    store.write_accesses().result()
+    return store.position(agent).accesses
+
+
+def accesses_since(store, accesses, agent="a"):
+    """Return the last access and the count of each number, and check what they are as of."""
+    accessed = store.read(AccessesSince(agent, accesses))
+    assert accessed.position == store.position(agent)
+    number_of = {row: number for number, row in rows_of(store, agent).items()}
+    return {number_of[row]: (last, count) for row, last, count in accessed.rows}
+
+
+def test_what_was_accessed_since_is_told_whatever_the_times(store):
+    added(store, "a", [numbered(1), numbered(2), numbered(3)])
+    moment = to_microseconds(NOON)
+    first = written_accesses(store, {1: NOON, 2: NOON})
+    assert accesses_since(store, 0) == {1: (moment, 1), 2: (moment, 1)}
+    assert accesses_since(store, first) == {}
+    second = written_accesses(store, {2: NOON})
+    assert accesses_since(store, first) == {2: (moment, 2)}
+    earlier = to_microseconds(NOON - HOUR)
+    third = written_accesses(store, {3: NOON - HOUR, 1: NOON - HOUR})
+    assert accesses_since(store, second) == {3: (earlier, 1), 1: (moment, 2)}
+    assert accesses_since(store, third) == {}
+    assert accesses_since(store, 0) == {1: (moment, 2), 2: (moment, 2), 3: (earlier, 1)}
+
+
+def test_accesses_that_were_never_written_so_often_are_all_told(store):
+    added(store, "a", [numbered(1)])
+    reached = written_accesses(store, {1: NOON})
+    assert accesses_since(store, reached + 1) == accesses_since(store, 0) != {}
+
+
+def test_accesses_are_listed_for_one_agent_alone(store):
+    for agent in ("a", "b"):
+        added(store, agent, [numbered(1, agent_id=agent)])
+    written_accesses(store, {1: NOON}, "b")
+    assert accesses_since(store, 0) == {}
+    assert list(accesses_since(store, 0, "b")) == [1]
+    assert store.read(AccessesSince("nobody", 0)) == ((0, 0), [])
+
+
+def test_accesses_are_noted_until_they_are_on_disk(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    rows = list(rows_of(store).values())
+    assert not store.has_pending_accesses("a", rows)
+    touch(store, "a", [2], NOON)
+    assert store.has_pending_accesses("a", rows)
+    assert not store.has_pending_accesses("a", rows[:1])
+    assert not store.has_pending_accesses("b", rows)
+    store.write_accesses().result()
+    assert not store.has_pending_accesses("a", rows)
+
+
+def test_accesses_that_no_write_has_taken_are_told_by_row(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    first, second = rows_of(store).values()
+    touch(store, "a", [1], NOON)
+    touch(store, "a", [1], NOON - HOUR)
+    wanted = store.pending_accesses("a", [first, second])
+    assert wanted == {first: (2, to_microseconds(NOON))}
+    assert store.pending_accesses("b", [first, second]) == {}
+    store.write_accesses().result()
+    assert store.pending_accesses("a", [first, second]) == {}

@@ -1,4 +1,4 @@
-"""What the store in PostgreSQL does alone, the plans of its statements, and its files."""
+"""What the store in PostgreSQL does alone, its tables' steps, its plans, and its files."""
 
 import asyncio
 import random
@@ -12,18 +12,27 @@ import psycopg
 import pytest
 
 from mnemic import AsyncMemory, Memory, MemoryEntry
-from mnemic.errors import InvalidEntryError, StoreError, StoreFileError, StoreUnavailableError
+from mnemic.errors import (
+    InvalidEntryError,
+    SchemaVersionError,
+    StoreError,
+    StoreFileError,
+    StoreUnavailableError,
+)
 from mnemic.model import MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
 from mnemic.store.operations import Add, VectorsOfRow
-from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.dialect import POSTGRES
+from mnemic.store.postgres.schema import MIGRATIONS, migrate, version
+from mnemic.store.postgres.session import Connection, Session, prepare
 from tests.store.contract import count_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import numbered
 from tests.support.paths import ROOT
 from tests.support.places import Places
+from tests.support.threads import run_together
 
 WORDS = (
     *("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey"),
@@ -317,3 +326,57 @@ def test_after_the_documented_statements_no_table_has_what_was_deleted(server):
         assert [entry.id for entry in memory.list(user_id="bob")] == [kept.id]
         assert memory.search("apple", user_id="bob")
         assert memory.verify().ok
+
+
+TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = 'mnemic'::regnamespace"
+
+
+@pytest.fixture
+def session(empty_database):
+    with Connection.connect(empty_database) as connection:
+        prepare(connection)
+        yield Session(connection, POSTGRES)
+
+
+def test_each_step_goes_up_and_down_and_up_again(session):
+    sizes = []
+    for target in (1, 2, 3, 2, 1, 2, 3, 0, len(MIGRATIONS)):
+        migrate(session, target)
+        assert version(session) == target
+        sizes.append(session.value(TABLES))
+    assert sizes[0] == sizes[4] < sizes[1] == sizes[3] == sizes[5]
+    assert sizes[1] < sizes[2] == sizes[6] == sizes[8]
+
+
+def test_the_numbers_are_those_of_the_documents(session):
+    migrate(session)
+    found = session.fetch("SELECT number FROM mnemic.schema_migrations ORDER BY number")
+    assert [name for (name,) in found][:2] == ["20260204_001", "20260204_002"]
+
+
+def test_several_openings_at_once_migrate_once(empty_database):
+    run_together(*[lambda: open_store(empty_database).close()] * 6)
+    open_store(empty_database, read_only=True).close()
+
+
+def test_a_migration_that_fails_leaves_nothing(session, monkeypatch):
+    migrate(session, 1)
+    broken = MIGRATIONS[1]._replace(up=MIGRATIONS[1].up + "SELECT 1 / 0;")
+    monkeypatch.setattr("mnemic.store.postgres.schema.MIGRATIONS", (MIGRATIONS[0], broken))
+    before = session.value(TABLES)
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        migrate(session, 2)
+    assert version(session) == 1
+    assert session.value(TABLES) == before
+
+
+def test_tables_of_a_newer_version_are_left_alone(session, empty_database):
+    migrate(session)
+    session.run("INSERT INTO mnemic.schema_migrations (number) VALUES ('20990101_001')")
+    with pytest.raises(SchemaVersionError, match="20990101_001"):
+        open_store(empty_database)
+
+
+def test_read_only_a_database_without_tables_is_refused(empty_database):
+    with pytest.raises(SchemaVersionError, match="for writing"):
+        open_store(empty_database, read_only=True)

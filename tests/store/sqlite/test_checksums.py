@@ -1,4 +1,4 @@
-"""Checksums of rows, vectors and links, and what a verification tells of damage."""
+"""Checksums of rows, vectors and links, sealed ones too, and what a verification tells."""
 
 import shutil
 from uuid import UUID
@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from mnemic import MemoryEntry
-from mnemic.errors import ReadOnlyError, StoreCorruptError
+from mnemic.errors import ReadOnlyError, SealBrokenError, StoreCorruptError
 from mnemic.store.sqlite.opening import migrate
+from tests.store.contract import AGENT, one, paged
+from tests.store.sealing.places import SECRET, FilePlace, problems, sealed_and_plain
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
@@ -249,3 +251,42 @@ def test_verify_tells_how_far_it_is_and_needs_writing_for_repair_alone(path):
         with pytest.raises(ReadOnlyError):
             memory.verify(repair=True)
     assert told == [3]
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = FilePlace(tmp_path)
+    sealed_and_plain(made)
+    yield made
+    made.drop()
+
+
+@pytest.mark.requirement("C145", "C179")
+@pytest.mark.parametrize("right_sums", [False, True], ids=["wrong sums", "right sums"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("id", bytes(15) + b"\x09"),
+        ("project_id", "other"),
+        ("session_id", "other"),
+        ("importance", 0.25),
+        ("fingerprint", bytes(16)),
+    ],
+)
+def test_other_columns_changed_are_noticed_by_their_checksum(place, name, value, right_sums):
+    """With right sums, those that are not sealed are what they seem, and show nothing of others."""
+    place.put(name, value, 1)
+    if right_sums:
+        place.make_sums_right()
+    store, number = place.open(), 9 if name == "id" else 1
+    if right_sums and name != "id":
+        assert one(store, AGENT, number).content == f"{SECRET} 1"
+        return
+    with pytest.raises(SealBrokenError):
+        one(store, AGENT, number)
+    assert paged(store) == [2, 3, 4]
+
+
+def test_a_vector_missing_of_a_sealed_entry_is_noticed(place):
+    place.run("DELETE FROM agent_memory_embeddings WHERE entry_row = 1")
+    assert problems(place.open())
