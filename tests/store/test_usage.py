@@ -63,6 +63,11 @@ def of_size(number, size, user_id="alice", **fields):
     return numbered(number, user_id=user_id, content="x" * size, **fields)
 
 
+def grown_to(size):
+    update = MemoryEntryUpdate(content="y" * size)
+    return lambda old: update.applied_to(old, NOON)
+
+
 @pytest.mark.plain_text("counts bytes of contents")
 def test_the_quota_of_a_user_is_no_others(store):
     added(store, "a", [of_size(1, 60)], user_quota=100)
@@ -95,6 +100,24 @@ def test_the_user_is_named_and_the_agents_sum_is_not(store):
     with pytest.raises(StorageQuotaExceededError) as raised:
         added(store, "a", [of_size(3, 4, None)], **both)
     assert (raised.value.quota, raised.value.current_usage) == ("agent", 80)
+
+
+@pytest.mark.plain_text("counts bytes of contents")
+def test_a_change_may_grow_to_the_quota_and_always_shrink(store):
+    added(store, "a", [of_size(1, 10), of_size(2, 10)])
+
+    def write(size, limit):
+        change = {"change": grown_to(size), "now": NOON, "quotas": Quotas(user=limit)}
+        return store.write(Update(ALICE, uid(1), **change)).result()
+
+    with pytest.raises(StorageQuotaExceededError):
+        write(11, 20)
+    assert write(11, 21) is not None
+    every = {"change": grown_to(11), "now": NOON, "quotas": Quotas(user=21)}
+    with pytest.raises(StorageQuotaExceededError):
+        store.write(UpdateAll(ALICE, Criteria(), **every)).result()
+    assert write(1, 5) is not None
+    assert used(store)["alice"] == 11
 
 
 @pytest.mark.plain_text("counts bytes of contents")
@@ -205,11 +228,6 @@ def test_twenty_writers_at_once_never_pass_the_quota(stores):
 
 
 # Random writes
-
-
-def grown_to(size):
-    update = MemoryEntryUpdate(content="y" * size)
-    return lambda old: update.applied_to(old, NOON)
 
 
 NAMES = st.sampled_from(USERS)
