@@ -210,6 +210,16 @@ def test_a_quota_is_full_at_its_last_byte(store):
 
 
 @pytest.mark.plain_text("counts bytes of contents")
+def test_what_is_not_stored_again_needs_no_space(store):
+    full = Quota(8, "Tiny")
+    added(store, "a", [numbered(1)], ["k"], quota=full)
+    again = [numbered(2, content="memory 1", tags=["new"])]
+    assert added(store, "a", again, ["k"], quota=full).ids == [uid(1)]
+    for way in ("skip", "merge"):
+        assert added(store, "a", again, on_duplicate=way, quota=full).ids == [uid(1)]
+
+
+@pytest.mark.plain_text("counts bytes of contents")
 def test_twenty_writers_at_once_never_pass_the_quota(stores):
     quota = Quota(100, "Tiny")
 
