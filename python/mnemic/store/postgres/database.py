@@ -492,23 +492,20 @@ class OpenedDatabase(OpenedSql):
     def _check_writable(self) -> None:
         self._writable()
 
-    def _write(
+    def _submit(
         self,
         agent_id: str,
-        job: Callable[[Session], Result],
+        job: Job,
+        finish: Finish = unchanged,
         *,
         is_idempotent: bool = False,
         after_accesses: bool = False,
-    ) -> Future[Result]:
-        own = AgentJob((agent_id,), job, is_idempotent=is_idempotent)
-        return self._submit(agent_id, own, after_accesses=after_accesses)
-
-    def _submit(
-        self, agent_id: str, job: Job, finish: Finish = unchanged, *, after_accesses: bool = False
     ) -> Future[Any]:
         database = self._writable()
         if after_accesses and database.accesses.is_pending():
             database.write_accesses_of(agent_id)
+        if not isinstance(job, AddJob):
+            job = AgentJob((agent_id,), job, is_idempotent=is_idempotent)
         return database.writer_of(agent_id).write(job, finish)
 
     def _write_in_parts(
@@ -517,4 +514,4 @@ class OpenedDatabase(OpenedSql):
         deletion: Deletion,
         finish: Callable[[list[UUID]], list[UUID]] = unchanged,
     ) -> Future[list[UUID]]:
-        return self._submit(agent_id, AgentJob((agent_id,), partial(deletion, None)), finish)
+        return self._submit(agent_id, partial(deletion, None), finish)

@@ -179,7 +179,7 @@ class SqlOperations(OpenedSql, ABC):
         if writing.may_seal:
             self._check_writable()
             codec.prepare(agent_id)
-        written: Future[Result] = self._write(
+        written: Future[Result] = self._submit(
             agent_id,
             lambda on: writing.carry_out(on, codec, wanted),
             after_accesses=wanted.runs_after_accesses,

@@ -58,11 +58,12 @@ class SqlSealing(OpenedSql, ABC):
     def _store_key(
         self, agent_id: str, key: StoredKey, *, allow_other_keys: bool
     ) -> Sequence[StoredKey]:
-        return self._write(
+        stored: Sequence[StoredKey] = self._submit(
             agent_id,
             lambda on: store_key(on, agent_id, key, allow_other_keys=allow_other_keys),
             is_idempotent=True,
         ).result()
+        return stored
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:
         """Return an entry, marked as encrypted if it is to be sealed."""

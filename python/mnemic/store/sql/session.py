@@ -126,28 +126,24 @@ class OpenedSql(ABC):
         """Raise a typed error if nothing may be written."""
 
     @abstractmethod
-    def _write(
+    def _submit(
         self,
         agent_id: str,
-        job: Callable[[SqlSession], Result],
+        job: Job,
+        finish: Finish = unchanged,
         *,
         is_idempotent: bool = False,
         after_accesses: bool = False,
-    ) -> Future[Result]:
+    ) -> Future[Any]:
         """Hand in a write of an agent's rows, which runs in a transaction with others.
 
         Args:
             agent_id: The agent.
             job: The write.
+            finish: Turns its result into that of the future, after the commit.
             is_idempotent: Whether doing it twice is as good as once.
             after_accesses: Whether it must see all accesses recorded before it.
         """
-
-    @abstractmethod
-    def _submit(
-        self, agent_id: str, job: Job, finish: Finish = unchanged, *, after_accesses: bool = False
-    ) -> Future[Any]:
-        """Hand in a job of an agent; turn its result into that of the future, after the commit."""
 
     @abstractmethod
     def _write_in_parts(

@@ -81,22 +81,13 @@ class SqliteFile(OpenedSql):
     def _check_writable(self) -> None:
         self._connections.check_writable()
 
-    def _write(
-        self,
-        agent_id: str | None,
-        job: Callable[[GuardedConnection], Result],
-        *,
-        is_idempotent: bool = False,  # noqa: ARG002 - no connection is lost
-        after_accesses: bool = False,
-    ) -> Future[Result]:
-        return self._submit(agent_id, job, after_accesses=after_accesses)
-
     def _submit(
         self,
         agent_id: str | None,  # noqa: ARG002 - all share a file
         job: Job,
         finish: Finish = unchanged,
         *,
+        is_idempotent: bool = False,  # noqa: ARG002 - no connection is lost
         after_accesses: bool = False,
     ) -> Future[Any]:
         self._connections.check_writable()
