@@ -22,7 +22,7 @@ from mnemic.model.results import SchemaVersions
 from mnemic.reporting.progress import Report
 from mnemic.store.postgres.connections import connected
 from mnemic.store.postgres.postgres_errors import with_typed_errors
-from mnemic.store.postgres.schema import MIGRATIONS, migrate, version
+from mnemic.store.postgres.schema import NEWEST, migrate, version
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import EMBEDDINGS, ROW, SEALED_VECTORS, entries_of
 from mnemic.store.postgres.target import Target, target_of
@@ -199,8 +199,7 @@ def _copy_tables(source: Session, copy: Session, report: Report) -> None:
 
 def migrate_database(url: str, wanted: int | None, *, dry_run: bool) -> SchemaVersions:
     """Bring the tables of a database to a version; see `mnemic.store.migrate`."""
-    target, newest = target_of(url), len(MIGRATIONS)
-    number = checked_version(wanted, newest)
+    target, number = target_of(url), checked_version(wanted, NEWEST)
 
     def run() -> SchemaVersions:
         with connected(target) as session:
@@ -208,6 +207,6 @@ def migrate_database(url: str, wanted: int | None, *, dry_run: bool) -> SchemaVe
             undone = session.connection.transaction(force_rollback=True)
             with undone if dry_run else nullcontext():
                 migrate(session, number)
-        return SchemaVersions(found, number, newest)
+        return SchemaVersions(found, number, NEWEST)
 
     return with_typed_errors(run, target.shown)

@@ -225,6 +225,9 @@ MIGRATIONS: Final = (
 """The versions of the tables, in their order. The extension stays on the way back: others may use
 it."""
 
+NEWEST: Final = len(MIGRATIONS)
+"""The version that this mnemic knows last."""
+
 _LOCK: Final = 0x6D6E656D6963
 """Number of the advisory lock: "mnemic"."""
 
@@ -261,7 +264,7 @@ def _lock_migrations(session: Session) -> None:
     session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
 
-def migrate(session: Session, target: int = len(MIGRATIONS)) -> None:
+def migrate(session: Session, target: int = NEWEST) -> None:
     """Bring the tables to a version, each step in a transaction, or a savepoint, of its own.
 
     Args:
@@ -323,9 +326,9 @@ def check_readable(session: Session) -> None:
     """
     _check_encoding(session)
     present = version(session)
-    if present != len(MIGRATIONS):
+    if present != NEWEST:
         raise SchemaVersionError(
-            f"the database has {present} of {len(MIGRATIONS)} migrations of mnemic; open it once "
+            f"the database has {present} of {NEWEST} migrations of mnemic; open it once "
             "for writing to bring its tables up to date"
         )
 
