@@ -40,6 +40,9 @@ _log = logger(__name__)
 class Transactions(Protocol[Connection]):
     """The transactions of a store that a writer runs its jobs in, one after the other.
 
+    Its connections have `savepoint`, which begins a part of the transaction that can be undone
+    alone, and `release` and `undo`, which end it.
+
     Attributes:
         turn: Held by the thread that writes.
     """
@@ -70,18 +73,6 @@ class Transactions(Protocol[Connection]):
             jobs: The jobs that the work runs.
             work: The work; a store may run it again where others made the transaction fail.
         """
-        ...
-
-    def savepoint(self, connection: Connection, /) -> None:
-        """Begin a part of the transaction that can be undone alone."""
-        ...
-
-    def release(self, connection: Connection, /) -> None:
-        """End that part."""
-        ...
-
-    def undo(self, connection: Connection, /) -> None:
-        """Undo that part, and end it."""
         ...
 
     def is_lost(self, connection: Connection, error: BaseException, /) -> bool:
@@ -436,15 +427,14 @@ class Writer:
         return outcomes
 
     def _run_in_savepoint(self, connection: Any, item: _Item) -> _Outcome:
-        transactions = self._transactions
-        transactions.savepoint(connection)
+        connection.savepoint()
         try:
             result = item.job(connection)
-            transactions.release(connection)
+            connection.release()
         except BaseException as error:
-            if transactions.is_lost(connection, error):
+            if self._transactions.is_lost(connection, error):
                 raise
-            transactions.undo(connection)
+            connection.undo()
             return _Outcome(item, error=error)
         return _Outcome(item, result)
 

@@ -304,18 +304,6 @@ class ServerTransactions:
             return work(cast("Any", None))
         return self._write(agents, work, lambda: outcome_check(jobs))
 
-    def savepoint(self, session: Session) -> None:
-        """Begin a part of the transaction that can be undone alone."""
-        session.savepoint()
-
-    def release(self, session: Session) -> None:
-        """End that part."""
-        session.release()
-
-    def undo(self, session: Session) -> None:
-        """Undo that part, and end it."""
-        session.undo()
-
     def is_lost(self, session: Session, error: BaseException) -> bool:
         """Return whether an error ended the transaction, or `commit` has to restart it."""
         return session.connection.closed or self.is_repeated(error)

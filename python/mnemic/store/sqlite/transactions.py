@@ -98,18 +98,6 @@ class FileTransactions:
             raise
         return result
 
-    def savepoint(self, connection: GuardedConnection) -> None:
-        """Begin a part of the transaction that can be undone alone."""
-        connection.savepoint()
-
-    def release(self, connection: GuardedConnection) -> None:
-        """End that part."""
-        connection.release()
-
-    def undo(self, connection: GuardedConnection) -> None:
-        """Undo that part, and end it."""
-        connection.undo()
-
     def is_lost(self, connection: apsw.Connection, error: BaseException) -> bool:
         """Return whether a full or failing disk has undone the whole transaction."""
         del error
