@@ -21,7 +21,7 @@ from mnemic.store.operations import (
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql import change_log
 from mnemic.store.sqlite import change_log as sqlite_log
-from mnemic.store.sqlite import dialect, hardening
+from mnemic.store.sqlite import checksums, hardening
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
     AGENT,
@@ -148,13 +148,13 @@ def test_a_link_written_while_links_are_read_is_not_taken_for_damage(tmp_path, m
     store, writer = SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "a.db")
     added(store, "a", [numbered(1), numbered(2), numbered(3)])
     linked(store, 1, 2)
-    before, check = LINK_READS[name](store), dialect.check_links_of
+    before, with_sums = LINK_READS[name](store), checksums.rows_with_sums
 
     def late(connection, rows):
         linked(writer, 1, 3)
-        check(connection, rows)
+        return with_sums(connection, rows)
 
-    monkeypatch.setattr(dialect, "check_links_of", late)
+    monkeypatch.setattr(checksums, "rows_with_sums", late)
     assert LINK_READS[name](store) == before
     monkeypatch.undo()
     assert len(LINK_READS[name](store)) == 2

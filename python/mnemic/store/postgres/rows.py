@@ -125,11 +125,8 @@ def advance(
     users: Sequence[UserTotals],
     model: Model | None,
     time_zone: str | None,
-    *,
-    with_users: bool,
 ) -> Advanced:
     """Add changes to the rows of an agent and of its users, in one round trip of a pipeline."""
-    del with_users  # they cost nothing
     on = cast("Session", session)
     names, steps, sizes = map(list, zip(*users, strict=True))
     by_user = agent_id, [name or "" for name in names], steps, sizes

@@ -15,10 +15,10 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import AddShadowVectors
 from mnemic.store.postgres.session import Columns, Insertion, Session, Vector
 from mnemic.store.postgres.stored import EMBEDDINGS, SEALED_VECTORS, lacks, reading_stored
-from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
+from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids, vector_of
 from mnemic.store.sealing_codec import PREFIX, broken, log_broken, sealed_prefix
 from mnemic.store.sql.conditions import ENTRIES
-from mnemic.store.sql.dialect import PlainVector
+from mnemic.store.sql.dialect import PlainVector, VectorsOfRows
 from mnemic.store.sql.new_rows import NewVectors, as_stored
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model
@@ -47,6 +47,13 @@ MAX_LENGTH: Final = 1e18
 
 Vectors = tuple[NDArray[np.float32], ...]
 """The vectors of a row's chunks."""
+
+
+def insert_vectors(
+    session: SqlSession, agent_id: str, model: Model, rows: Iterable[NewVectors]
+) -> None:
+    """Insert the vectors of rows that have none of the model."""
+    upsert_vectors(cast("Session", session), agent_id, model, rows)
 
 
 def upsert_vectors(
@@ -88,36 +95,36 @@ def _check_vector(vector: NDArray[np.float32]) -> None:
         )
 
 
-def delete_own_vectors(session: Session, agent_id: str, row: int, *, is_sealed: bool) -> None:
+def delete_vectors(on: SqlSession, agent_id: str, row: Columns) -> None:
     """Delete the vectors of a row by the agent's own model."""
-    where = "agent_id = %s AND entry_row = %s"
-    session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where} AND NOT is_companion", (agent_id, row))
-    if is_sealed:
-        session.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", (agent_id, row))
+    where, values = "agent_id = ? AND entry_row = ?", (agent_id, row[0])
+    on.run(f"DELETE FROM {EMBEDDINGS} WHERE {where} AND NOT is_companion", values)
+    if row[ENCRYPTED]:
+        on.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", values)
 
 
-def delete_shadow_vectors(session: Session, agent_id: str, row: int) -> None:
+def delete_shadow_vectors(on: SqlSession, agent_id: str, row: Columns) -> None:
     """Delete the shadow vectors of a row."""
-    where = "agent_id = %s AND entry_row = %s AND is_companion"
-    session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where}", (agent_id, row))
+    where = "agent_id = ? AND entry_row = ? AND is_companion"
+    on.run(f"DELETE FROM {EMBEDDINGS} WHERE {where}", (agent_id, row[0]))
 
 
-def seal_vectors(session: Session, codec: RowCodec, row: int, entry: MemoryEntry) -> None:
+def seal_vectors(on: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry) -> None:
     """Move the vectors of a row that is sealed now; shadow vectors are deleted."""
-    own = session.fetch(
-        f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = %s "
+    own = on.fetch(
+        f"DELETE FROM {EMBEDDINGS} WHERE agent_id = ? AND entry_row = ? "
         "RETURNING model, part, is_companion, created_at, embedding",
-        (entry.agent_id, row),
+        (entry.agent_id, row[0]),
     )
     kept = sorted((vector for vector in own if not vector[2]), key=itemgetter(0, 1))
     for model, parts in groupby(kept, itemgetter(0)):
         (*_, time, vector), *more = parts
         sealed = as_stored(codec, entry, model, [vector, *(each for *_, each in more)])
-        upsert_vectors(session, entry.agent_id, (model, 0), [NewVectors(row, time, sealed)])
+        insert_vectors(on, entry.agent_id, (model, 0), [NewVectors(row[0], time, sealed)])
 
 
 def plain_vectors(
-    session: Session, agent_id: str, rows: Sequence[int], model: str
+    session: SqlSession, agent_id: str, rows: Sequence[int], model: str
 ) -> dict[int, Vectors]:
     """Return the vectors of rows' chunks by row; rows without any are missing."""
     found: dict[int, Vectors] = {}
@@ -127,14 +134,14 @@ def plain_vectors(
 
 
 def own_vectors(
-    session: Session, codec: RowCodec, agent_id: str, rows: Sequence[int], model: str
-) -> dict[int, NDArray[np.float32]]:
+    session: SqlSession, codec: RowCodec, agent_id: str, rows: Sequence[int], model: str
+) -> VectorsOfRows:
     """Return the vectors of rows by row, shape (chunks, dimensions); rows without are missing.
 
     Raises:
         SealBrokenError: If a sealed vector does not open.
     """
-    sealed: dict[int, bytes] = {}
+    sealed = dict[int, bytes]()
     if codec.seals:
         sealed = dict(session.fetch(_SEALED_WITHIN, (agent_id, list(rows))))
     plain = plain_vectors(session, agent_id, rows, model)  # zeros of sealed rows too
@@ -143,8 +150,8 @@ def own_vectors(
 
 
 def readable_vectors(
-    session: Session, codec: RowCodec, agent_id: str, rows: Sequence[Columns], model: str
-) -> dict[int, NDArray[np.float32]]:
+    session: SqlSession, codec: RowCodec, agent_id: str, rows: Sequence[Columns], model: str
+) -> VectorsOfRows:
     """Return the same of rows that begin with number and columns, without those that break."""
     plain = plain_vectors(session, agent_id, [row for row, *_ in rows], model)
     opened = sealed_vectors(session, codec, agent_id, sealed_ids(rows), model, dimensions=0)
@@ -153,7 +160,7 @@ def readable_vectors(
 
 
 def sealed_vectors(
-    session: Session,
+    session: SqlSession,
     codec: RowCodec,
     agent_id: str,
     sealed: Mapping[int, bytes],
@@ -191,7 +198,7 @@ def sealed_vectors(
 
 
 def sealed_parts(
-    session: Session, agent_id: str, rows: Iterable[int], model: str | None = None
+    session: SqlSession, agent_id: str, rows: Iterable[int], model: str | None = None
 ) -> Iterator[tuple[int, str, list[bytes]]]:
     """Yield the sealed vectors of rows' chunks with row and model; None is every model."""
     where, values = ("", []) if model is None else ("AND model = ?", [model])
@@ -240,24 +247,28 @@ def under_other_keys(agent_id: str, key_id: bytes, after: int) -> Condition:
 
 
 def opened_vectors(
-    session: Session, codec: RowCodec, agent_id: str, ids: Mapping[int, bytes]
+    on: SqlSession, codec: RowCodec, agent_id: str, stored: list[Columns]
 ) -> list[PlainVector]:
-    """Return all sealed vectors of rows, given with their entries' ids, in plain text.
+    """Return all sealed vectors of stored rows in plain text.
 
     Raises:
         SealBrokenError: If one does not open.
     """
+    ids = sealed_ids(stored)
     return [
         (model, part, row, vector.tobytes())
-        for row, model, blobs in sealed_parts(session, agent_id, ids)
+        for row, model, blobs in sealed_parts(on, agent_id, ids)
         for part, vector in enumerate(opened(codec, (agent_id, ids[row]), model, blobs))
     ]
 
 
-def write_sealed(session: Session, agent_id: str, vectors: Sequence[Columns]) -> None:
+def write_sealed(
+    on: SqlSession, agent_id: str, rows: Sequence[int], vectors: Sequence[Columns]
+) -> None:
     """Write sealed vectors, each with its row, model and part, over those of their rows."""
+    del rows  # all were opened
     if vectors:
-        session.run(_UPDATE_SEALED, (*map(list, zip(*vectors, strict=True)), agent_id))
+        on.run(_UPDATE_SEALED, (*map(list, zip(*vectors, strict=True)), agent_id))
 
 
 IS_OWN_ZERO: Final = "NOT v.is_companion AND pgvector.vector_norm(v.embedding) = 0"

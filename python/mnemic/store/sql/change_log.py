@@ -16,6 +16,7 @@ from mnemic.store.row_codec import RowCodec, text_of
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
 from mnemic.store.sql.dialect import RowReader
 from mnemic.store.sql.session import Columns, Condition, SqlSession
+from mnemic.store.sql.usage import used_bytes
 from mnemic.store.values import BatchSink, LogPosition, Model, StoredAgent
 
 AGENTS: Final = "mnemic.agent_memory_agents"
@@ -187,12 +188,12 @@ def log_changes(
     """
     users = totals_by_user(changes)
     on.changed_users.update((agent_id, user.user_id) for user in users)
-    last, used, known, by_user = on.dialect.advance(
-        on, agent_id, users, model, time_zone, with_users=quotas.user is not None
-    )
+    last, used, known, by_user = on.dialect.advance(on, agent_id, users, model, time_zone)
     if quotas.user is not None:
         for user_id, _, size in users:
-            check_user_quota(quotas.user, user_id, by_user[user_id or ""] - size, size)
+            whole = by_user.get(user_id or "")
+            whole = used_bytes(on, Scope(agent_id, user_id)) if whole is None else whole
+            check_user_quota(quotas.user, user_id, whole - size, size)
     if model is not None and _is_other_model(on, agent_id, known, model):
         sql = f"UPDATE {AGENTS} SET model = ?, dimensions = ? WHERE agent_id = ?"
         on.run(sql, (*model, agent_id))
@@ -269,7 +270,7 @@ def _changed_rows(
     """Return those of an agent's rows that have a state; others were removed."""
     dialect = on.dialect
     table = f"FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ?"
-    among, values = dialect.among_rows(touched)
+    among, values = dialect.among_rows(touched, "row")
     sql = f"SELECT {dialect.row} {table} AND {among} AND {HAS_STATE[state]}"
     records = reader.records(on.fetch(sql, (agent_id, *values)))
     current = sorted([record[0] for record in records])
@@ -278,7 +279,7 @@ def _changed_rows(
     others = sorted(set(touched).difference(current))
     kept: list[Columns] = []
     if others:
-        among, values = dialect.among_rows(others)
+        among, values = dialect.among_rows(others, "row")
         kept = on.fetch(f"SELECT row {table} AND {among}", (agent_id, *values))
     if others and state is State.ACTIVE:
         among, values = dialect.among_rows(others, "l.from_row")

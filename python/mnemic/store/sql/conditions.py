@@ -85,7 +85,7 @@ def with_ids(dialect: Dialect, scope: Scope, ids: Sequence[UUID]) -> Condition:
     """Return `in_scope` for ids: at most one entry of each, unless the scope is of all users."""
     if len(ids) == 1:
         return with_id(dialect, scope, ids[0])
-    return _with_id(dialect, scope, dialect.among_ids(), list(ids))
+    return _with_id(dialect, scope, dialect.among_ids("id"), list(ids))
 
 
 def _with_id(

@@ -371,7 +371,7 @@ class _Eviction:
         sql = (
             f"SELECT row, size FROM (SELECT *, {self._size} AS size, {_ENDED_AT} AS ended_at "
             f"FROM {ENTRIES} WHERE {where}) AS own WHERE {_IS_EVICTABLE} "
-            f"AND NOT ({self._on.dialect.among()}) ORDER BY {_ORDER} LIMIT ?"
+            f"AND NOT ({self._on.dialect.among('row')}) ORDER BY {_ORDER} LIMIT ?"
         )
         kept = [*write.kept, *(change.row for change in write.changes)]
         bound = (write.now, *values, self._least_importance(user_id), kept, number)
@@ -385,7 +385,7 @@ class _Eviction:
             if change.user_id == user_id and (change.kind == "add" or change.size > 0)
         ]
         where, values = in_scope(Scope(self._write.agent_id, user_id))
-        among = self._on.dialect.among()
+        among = self._on.dialect.among("row")
         sql = f"SELECT min(importance) FROM {ENTRIES} WHERE {where} AND {among}"
         least = self._on.value(sql, (*values, grown))
         return None if least is None else float(least)

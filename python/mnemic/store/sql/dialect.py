@@ -1,8 +1,10 @@
 """What differs between the statements of the stores."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
@@ -16,382 +18,198 @@ from mnemic.store.sql.new_rows import AddOptions, NewRow, NewVectors
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model, OwnedId
 
-PlainVector: TypeAlias = tuple[str, int, int, bytes]
-"""A sealed row's vector in plain text: its model, chunk, row and bytes."""
 if TYPE_CHECKING:
     from mnemic.arrays import Int64Array
     from mnemic.store.sql.lists import Rows
     from mnemic.store.sql.replacing import Overwrite
 
+PlainVector: TypeAlias = tuple[str, int, int, bytes]
+"""A sealed row's vector in plain text: its model, chunk, row and bytes."""
 
-class Dialect(Protocol):
+VectorsOfRows: TypeAlias = dict[int, Float32Array]
+"""The vectors of rows, each of shape (chunks, dimensions); rows without any are missing."""
+
+
+class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """How a database writes what others write differently.
 
-    Attributes:
-        row: The columns of a row that `entries` reads: its number first, then those of the codec.
-        by_row: Hint, behind a table's name, to reach rows by their numbers.
-        user_key: The user of a row in its unique index; no user is an empty text.
-        is_own_zero: Condition of vectors, `v`, of the agent's own model that stand for none.
-        insert_link: INSERT of a link (agent, from, to, type, strength, time), up to what is done
-            if there is one.
-        entries_of_wall: FROM and WHERE of the entries, `entry`, of the user of a row, `wall`.
-        sealed_content: The content of a sealed row, which is read for its codec.
-        keyed_row: The columns of `row`, and behind those of the codec what it made of the keys.
-        damaged: What an error for stored values that cannot be says beside what is wrong.
-        refuses_ids: Whether `insert_entries` finds an id in use; otherwise they are looked up.
-        update: UPDATE of many rows, none of which may meet a constraint.
-        sum_columns: The columns of `sums_of`.
+    What is stored and cannot be is a StoreCorruptError, and a sealed one that cannot be opened a
+    SealBrokenError. Functions that are given a session run in its transaction or read.
     """
 
     row: str
-    by_row: str
-    user_key: str
-    is_own_zero: str
-    insert_link: str
-    entries_of_wall: str
-    sealed_content: str
+    """The columns of a row that `entries` reads: its number first, then those of the codec."""
+
     keyed_row: str
-    damaged: str
-    refuses_ids: bool
+    """The columns of `row`, and behind those of the codec what it made of the keys."""
+
+    by_row: str
+    """Hint, behind a table's name, to reach rows by their numbers."""
+
+    by_index: Callable[[str], str]
+    """Hint, behind the table of entries, to read by an index of this name."""
+
+    user_key: str
+    """The user of a row in its unique index; no user is an empty text."""
+
+    is_own_zero: str
+    """Condition of vectors, `v`, of the agent's own model that stand for none."""
+
+    sealed_content: str
+    """The content of a sealed row, which is read for its codec."""
+
+    entries_of_wall: str
+    """FROM and WHERE of the entries, `entry`, of the user of a row, `wall`."""
+
+    insert_link: str
+    """INSERT of a link (agent, from, to, type, strength, time), up to what is done if there is
+    one."""
+
     update: str
+    """UPDATE of many rows, none of which may meet a constraint."""
+
     sum_columns: tuple[str, ...]
+    """The columns of `sums_of`."""
 
-    def among(self, column: str = "row") -> str:
-        """Return the condition that a column is one of the numbers of a list, which is bound."""
-        ...
+    refuses_ids: bool
+    """Whether `insert_entries` finds an id in use; otherwise they are looked up."""
 
-    def owned(self, table: str, agent_id: str) -> Condition:
-        """Return the condition that rows of links or vectors are an agent's.
+    damaged: str
+    """What an error for stored values that cannot be says beside what is wrong."""
 
-        In SQLite the number of a row is unique in all of the file, and links and vectors have no
-        agent.
+    is_true: Callable[[str], str]
+    """Condition that a flag is set, as partial indexes have it."""
 
-        Args:
-            table: Name of the table in the statement.
-            agent_id: The agent.
-        """
-        ...
+    among: Callable[[str], str]
+    """Condition that a column is one of the numbers of a list, which is bound."""
 
-    def reading_stored(self, what: str) -> AbstractContextManager[None]:
-        """Convert errors of decoding stored values to StoreCorruptError, without quoting them.
+    among_ids: Callable[[str], str]
+    """Condition that a column is one of a list of UUIDs, which is bound."""
 
-        Args:
-            what: Name of the value for the message, such as "a link".
-        """
-        ...
+    among_rows: Callable[[Sequence[int], str], Condition]
+    """Condition that a column is one of these numbers, in a form that is fast for a few."""
 
-    def entries(self, codec: RowCodec, rows: Sequence[Columns], scope: Scope) -> list[MemoryEntry]:
-        """Return the entries of rows, each the columns of `row`, all of a scope.
+    owned: Callable[[str, str], Condition]
+    """Condition that rows of links or vectors, given by their table's name in the statement, are an
+    agent's. In SQLite the number of a row is unique in all of the file, and they have no agent."""
 
-        Raises:
-            StoreCorruptError: If a row is damaged, or of another scope.
-            SealBrokenError: If a sealed one cannot be opened.
-        """
-        ...
+    owned_ids: Callable[[Collection[OwnedId]], Condition]
+    """Rows of wanted_user, "" for none, and wanted_id, up to a join of them in order."""
 
-    def check_links(self, session: SqlSession, rows: Sequence[int]) -> None:
-        """Compare the links from rows with their checksums, where the database has such sums.
+    lacks_vector: Callable[[str, str], Condition]
+    """Condition of rows of an agent's entries without any vector of a model."""
 
-        Raises:
-            StoreCorruptError: If a link is damaged or lost.
-        """
-        ...
+    under_other_keys: Callable[[str, bytes, int], Condition]
+    """SELECT of the rows of an agent of which something is sealed under other keys than this one,
+    and that come after a row."""
 
-    def among_ids(self, column: str = "id") -> str:
-        """Return the condition that a column is one of a list of UUIDs, which is bound."""
-        ...
+    in_order: Callable[[str, str, str], str]
+    """Statement that reads columns of the entries of a condition, in an order."""
 
-    def under_other_keys(self, agent_id: str, key_id: bytes, after: int = 0) -> Condition:
-        """Return the SELECT of the rows of an agent of which something is sealed under other keys.
+    bound: Callable[[Columns, Sequence[str]], Columns]
+    """Columns of a codec, given with their names, as they are bound."""
 
-        Args:
-            agent_id: The agent.
-            key_id: The key that they are not sealed under.
-            after: Only later rows.
-        """
-        ...
+    integers: Callable[[Sequence[Any]], list[int]]
+    """Stored integers, which in a damaged file may be anything."""
 
-    def opened_vectors(
-        self, session: SqlSession, codec: SealingRowCodec, agent_id: str, stored: list[Columns]
-    ) -> list[PlainVector]:
-        """Return the sealed vectors of stored rows, each the columns of `row`, in plain text.
+    reading_stored: Callable[[str], AbstractContextManager[None]]
+    """Converts errors of decoding stored values to StoreCorruptError, without quoting them; the
+    name of the value for the message is such as "a link"."""
 
-        Raises:
-            SealBrokenError: If one does not open, or a row is damaged.
-        """
-        ...
+    entries: Callable[[RowCodec, Sequence[Columns], Scope], list[MemoryEntry]]
+    """The entries of rows, each the columns of `row`, which must all be of a scope."""
 
-    def write_sealed(
-        self,
-        session: SqlSession,
-        agent_id: str,
-        rows: Sequence[int],
-        vectors: Sequence[Columns],
-    ) -> None:
-        """Write the sealed vectors of rows, each with its row, model and chunk, over theirs.
+    records: Callable[[RowCodec, list[Columns]], list[Record]]
+    """Rows, each the columns of `keyed_row`, in plain text, without those that the codec cannot
+    open."""
 
-        Vectors of the rows that were not opened are deleted.
-        """
-        ...
+    check_links: Callable[[SqlSession, Sequence[int]], None]
+    """Compares the links from rows with their checksums, where the database has such sums."""
 
-    def in_order(self, columns: str, where: str, order: str) -> str:
-        """Return the statement that reads columns of the entries of a condition, in an order."""
-        ...
+    vectors: Callable[[SqlSession, RowCodec, str, Sequence[int], str], VectorsOfRows]
+    """The vectors by a model of an agent's rows that the codec can read."""
 
-    def among_rows(self, rows: Sequence[int], column: str = "row") -> Condition:
-        """Return the condition that a column is one of these, in a form that is fast for a few."""
-        ...
+    readable_vectors: Callable[[SqlSession, RowCodec, str, Sequence[Columns], str], VectorsOfRows]
+    """The same of rows, each the columns of `keyed_row`, without sealed ones that break, which are
+    logged."""
 
-    def owned_ids(self, wanted: Collection[OwnedId]) -> Condition:
-        """Return rows of wanted_user, "" for none, and wanted_id, up to a join of them in order."""
-        ...
+    new_rows: Callable[
+        [RowCodec, Sequence[NewEntry], Sequence[Sequence[Float32Array]], str | None], list[NewRow]
+    ]
+    """Entries as they are stored, with the vectors of each, which are of a model."""
 
-    def vectors(
-        self,
-        session: SqlSession,
-        codec: RowCodec,
-        agent_id: str,
-        rows: Sequence[int],
-        model: str,
-    ) -> dict[int, Float32Array]:
-        """Return the vectors of rows that the codec can read, each of shape (chunks, dimensions).
+    adding: Callable[[SqlSession, Sequence[NewRow], AddOptions], AbstractContextManager[None]]
+    """What entries are stored within: a pipeline, if all of it can run in one."""
 
-        Rows without any are missing.
+    fetch_numbered: Callable[[SqlSession, Condition, int], tuple[list[Columns], Sequence[int]]]
+    """The rows of a statement, and so many numbers for new rows, ascending; none where the database
+    numbers rows as they are inserted."""
 
-        Raises:
-            StoreCorruptError: If one is damaged.
-            SealBrokenError: If a sealed one cannot be opened.
-        """
-        ...
+    insert_entries: Callable[
+        [SqlSession, str, Sequence[NewRow], Model | None, Sequence[int]], Sequence[int]
+    ]
+    """Inserts entries of an agent with their vectors, by a model, as rows with the numbers of
+    `fetch_numbered`; returns the numbers of the rows. An id that is in use is a
+    DuplicateEntryError if the database `refuses_ids`."""
 
-    def readable_vectors(
-        self,
-        session: SqlSession,
-        codec: RowCodec,
-        agent_id: str,
-        rows: Sequence[Columns],
-        model: str,
-    ) -> dict[int, Float32Array]:
-        """Return the same of rows, each the columns of `keyed_row`, without sealed ones that break.
+    sums_of: Callable[[SqlSession, str, "Sequence[Overwrite]"], Sequence[Columns]]
+    """The checksums of rows that the statement sets which writes entries over them."""
 
-        These are logged.
+    mark_deleted: "Callable[[SqlSession, str, Rows, int], list[Columns]]"
+    """Marks rows of an agent as deleted at a time that are not; returns number, id and user of
+    each."""
 
-        Raises:
-            StoreCorruptError: If one that is not sealed is damaged or lost.
-        """
-        ...
+    overwrite_vectors: Callable[[SqlSession, str, Model | None, "Sequence[Overwrite]"], None]
+    """Writes the vectors of entries over those of the rows whose places they take. Shadow vectors
+    go with the content, or with what may be seen of it."""
 
-    def bound(self, columns: Columns, names: Sequence[str]) -> Columns:
-        """Return columns of a codec as they are bound."""
-        ...
+    insert_vectors: Callable[[SqlSession, str, Model, Sequence[NewVectors]], None]
+    """Inserts the vectors of an agent's rows that have none of the model."""
 
-    def replace_vectors(
-        self,
-        session: SqlSession,
-        codec: RowCodec,
-        row: Columns,
-        entry: MemoryEntry,
-        embedded: tuple[str, Float32Array] | None,
-        *,
-        drops_shadows: bool,
-    ) -> None:
-        """Delete the vectors of a row that was written; store new ones, if any are given.
+    delete_vectors: Callable[[SqlSession, str, Columns], None]
+    """Deletes the vectors of a row, the columns of `row`, by its agent's own model."""
 
-        Args:
-            session: In the transaction.
-            codec: Codec of the entries.
-            row: The row as it was, the columns of `keyed_row`.
-            entry: Its entry as it is now.
-            embedded: The new vectors and their model.
-            drops_shadows: Whether vectors of other models go too.
-        """
-        ...
+    delete_shadow_vectors: Callable[[SqlSession, str, Columns], None]
+    """Deletes the vectors of a row by other models."""
 
-    def seal_vectors(
-        self, session: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry
-    ) -> None:
-        """Seal the vectors of a row that is sealed now; those of other models are deleted.
+    seal_vectors: Callable[[SqlSession, RowCodec, Columns, MemoryEntry], None]
+    """Seals the vectors of a row, the columns of `keyed_row` as they were, whose entry is sealed
+    now; those of other models are deleted."""
 
-        Args:
-            session: In the transaction.
-            codec: Codec of the entries.
-            row: The row as it was, the columns of `keyed_row`.
-            entry: Its entry as it is now.
-        """
-        ...
+    opened_vectors: Callable[[SqlSession, SealingRowCodec, str, list[Columns]], list[PlainVector]]
+    """The sealed vectors of an agent's rows, each the columns of `row`, in plain text."""
 
-    def by_index(self, name: str) -> str:
-        """Return the hint, behind the table of entries, to read by an index of this name."""
-        ...
+    write_sealed: Callable[[SqlSession, str, Sequence[int], Sequence[Columns]], None]
+    """Writes the sealed vectors of an agent's rows, each with its row, model and chunk, over
+    theirs. Vectors of the rows that were not opened are deleted."""
 
-    def is_true(self, column: str) -> str:
-        """Return the condition that a flag is set, as partial indexes have it."""
-        ...
+    advance: Callable[[SqlSession, str, Sequence[UserTotals], Model | None, str | None], "Advanced"]
+    """Adds what is given to each user's row, and altogether to the agent's; records a model and a
+    time zone unless the agent has them."""
 
-    def integers(self, values: Sequence[Any]) -> list[int]:
-        """Return stored integers.
+    write_changes: Callable[[SqlSession, str, int, Sequence[Change]], None]
+    """Inserts changes into an agent's log, numbered from the first one's number."""
 
-        Raises:
-            StoreCorruptError: If one is not an integer.
-        """
-        ...
+    has_vectors: Callable[[SqlSession, str, Sequence[Any]], bool]
+    """Whether an agent has vectors of a model, given by its name and its dimension."""
 
-    def advance(
-        self,
-        session: SqlSession,
-        agent_id: str,
-        users: Sequence[UserTotals],
-        model: Model | None,
-        time_zone: str | None,
-        *,
-        with_users: bool,
-    ) -> "Advanced":
-        """Add changes to the rows of an agent and of its users, in a transaction.
+    row_reader: "Callable[[SqlSession, RowCodec, str, Model | None], RowReader]"
+    """Reads rows of an agent, and vectors of a model unless that is None."""
 
-        Args:
-            session: The connection.
-            agent_id: The agent.
-            users: What is added to each user's row, and altogether to the agent's.
-            model: Recorded, unless the agent has a model.
-            time_zone: Recorded, unless the agent has one.
-            with_users: Whether the bytes of the users that are given more are wanted.
-        """
-        ...
+    lacks_shadow_vectors: Callable[[Model], Condition]
+    """Condition of entries, `e`, without shadow vectors of a model."""
 
-    def write_changes(
-        self, session: SqlSession, agent_id: str, first: int, changes: Sequence[Change]
-    ) -> None:
-        """Insert changes into an agent's log, numbered from `first`."""
-        ...
+    shadow_vectors: Callable[[str, str | None], Sequence[Condition]]
+    """FROM and WHERE of an agent's shadow vectors of a model, or of all, in each table."""
 
-    def has_vectors(self, session: SqlSession, agent_id: str, model: Sequence[Any]) -> bool:
-        """Return whether an agent has vectors of a model, given by its name and its dimension."""
-        ...
+    write_shadow_vectors: Callable[
+        [SqlSession, RowCodec, AddShadowVectors, Mapping[int, MemoryEntry]], None
+    ]
+    """Writes shadow vectors of rows, with their stored entries, over those of the model."""
 
-    def row_reader(
-        self, session: SqlSession, codec: RowCodec, agent_id: str, model: Model | None
-    ) -> "RowReader":
-        """Return what reads rows of an agent, and vectors of a model unless that is None."""
-        ...
-
-    def records(self, codec: RowCodec, rows: list[Columns]) -> list[Record]:
-        """Return rows, each the columns of `keyed_row`, in plain text.
-
-        Those that the codec cannot open are left out.
-
-        Raises:
-            StoreCorruptError: If one is damaged.
-        """
-        ...
-
-    def lacks_vector(self, agent_id: str, model: str) -> Condition:
-        """Return the condition of rows of entries without any vector of a model."""
-        ...
-
-    def new_rows(
-        self,
-        codec: RowCodec,
-        entries: Sequence[NewEntry],
-        vectors: Sequence[Sequence[Float32Array]],
-        model: str | None,
-    ) -> list[NewRow]:
-        """Return entries as they are stored, with the vectors of each, which are of a model."""
-        ...
-
-    def adding(
-        self, session: SqlSession, rows: Sequence[NewRow], rules: AddOptions
-    ) -> AbstractContextManager[None]:
-        """Return what entries are stored within: a pipeline, if all of it can run in one."""
-        ...
-
-    def fetch_numbered(
-        self, session: SqlSession, select: Condition, number: int
-    ) -> tuple[list[Columns], Sequence[int]]:
-        """Return the rows of a statement, and numbers for new rows, ascending.
-
-        None where the database numbers rows as they are inserted.
-        """
-        ...
-
-    def insert_entries(
-        self,
-        session: SqlSession,
-        agent_id: str,
-        rows: Sequence[NewRow],
-        model: Model | None,
-        numbers: Sequence[int],
-    ) -> Sequence[int]:
-        """Insert entries of an agent with their vectors; return the numbers of their rows.
-
-        Args:
-            session: In the transaction.
-            agent_id: The agent.
-            rows: The entries.
-            model: Model of the vectors.
-            numbers: Of `fetch_numbered`.
-
-        Raises:
-            DuplicateEntryError: If an id is in use, and `refuses_ids`.
-        """
-        ...
-
-    def sums_of(
-        self, session: SqlSession, agent_id: str, overwrites: "Sequence[Overwrite]"
-    ) -> Sequence[Columns]:
-        """Return the checksums of rows that the statement sets which writes entries over them."""
-        ...
-
-    def mark_deleted(
-        self, session: SqlSession, agent_id: str, which: "Rows", time: int
-    ) -> list[Columns]:
-        """Mark rows of an agent as deleted that are not; return number, id and user of each."""
-        ...
-
-    def overwrite_vectors(
-        self,
-        session: SqlSession,
-        agent_id: str,
-        model: Model | None,
-        overwrites: "Sequence[Overwrite]",
-    ) -> None:
-        """Write the vectors of entries over those of the rows whose places they take.
-
-        Shadow vectors go with the content, or with what may be seen of it.
-        """
-        ...
-
-    def insert_vectors(
-        self, session: SqlSession, agent_id: str, model: Model, rows: Sequence[NewVectors]
-    ) -> None:
-        """Insert the vectors of rows that have none of the model."""
-        ...
-
-    def lacks_shadow_vectors(self, model: Model) -> Condition:
-        """Return the condition of entries, `e`, without shadow vectors of a model."""
-        ...
-
-    def shadow_vectors(self, agent_id: str, model: str | None) -> Sequence[Condition]:
-        """Return FROM and WHERE of the shadow vectors of a model, or of all, in each table."""
-        ...
-
-    def write_shadow_vectors(
-        self,
-        session: SqlSession,
-        codec: RowCodec,
-        wanted: AddShadowVectors,
-        found: Mapping[int, MemoryEntry],
-    ) -> None:
-        """Write shadow vectors of rows, with their stored entries, over those of the model."""
-        ...
-
-    def switch_vectors(
-        self, session: SqlSession, agent_id: str, model: Model, skipped: Collection[int]
-    ) -> None:
-        """Make own vectors shadow vectors, and those of a model the agent's own.
-
-        Skipped rows may have none.
-        """
-        ...
+    switch_vectors: Callable[[SqlSession, str, Model, Collection[int]], None]
+    """Makes own vectors of an agent shadow vectors, and those of a model its own. Skipped rows may
+    have none."""
 
 
 class Advanced(NamedTuple):
@@ -401,7 +219,7 @@ class Advanced(NamedTuple):
         seq: Number of the last change.
         used_bytes: Bytes of the agent's contents.
         model: Name and dimension of the model of its vectors; None before any.
-        of_users: Bytes of the contents of users, "" for none, where they are known.
+        of_users: Bytes of the contents of users, "" for none, where that costs no further read.
     """
 
     seq: int

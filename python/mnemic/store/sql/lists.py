@@ -218,7 +218,7 @@ def _listed(on: SqlSession, codec: RowCodec, scope: Scope, wanted: EntryList) ->
     is_owned, owner = dialect.owned("e", scope.agent_id)
     sql = (
         f"SELECT {dialect.row} FROM {ENTRIES} AS e {dialect.by_row} "
-        f"WHERE {is_owned} AND {dialect.among()}"
+        f"WHERE {is_owned} AND {dialect.among('row')}"
     )
     found = {columns[0]: columns for columns in on.fetch(sql, (*owner, rows))}
     return [found[row] for row in rows]
@@ -367,7 +367,7 @@ class Rows(NamedTuple):
 
 def of_rows(dialect: Dialect, agent_id: str, rows: Sequence[int]) -> Rows:
     """Return rows of an agent by their numbers."""
-    among, values = dialect.among_rows(rows)
+    among, values = dialect.among_rows(rows, "row")
     return Rows(f"agent_id = ? AND {among}", [agent_id, *values], dialect.by_row)
 
 

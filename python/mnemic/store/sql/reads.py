@@ -151,7 +151,7 @@ def entries_of_rows(
     if not include_deleted:
         where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
     dialect = on.dialect
-    is_wanted, wanted = dialect.among_rows(rows)
+    is_wanted, wanted = dialect.among_rows(rows, "row")
     sql = (
         f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} "
         f"WHERE {where} AND {is_wanted} ORDER BY row"

@@ -145,7 +145,7 @@ def _unchanged(
     dialect = on.dialect
     sql = (
         f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? "
-        f"AND {dialect.among()} AND {visible(codec)} AND {state[0]} ORDER BY row"
+        f"AND {dialect.among('row')} AND {visible(codec)} AND {state[0]} ORDER BY row"
     )
     stored = on.fetch_checked(sql, (agent_id, list(contents), *state[1]))
     found = dialect.entries(codec, stored, Scope(agent_id, all_users=True))

@@ -188,7 +188,7 @@ def _with_vectors(on: SqlSession, agent_id: str, rows: Sequence[int], model: str
     lacks, of_model = dialect.lacks_vector(agent_id, model)
     is_owned, owner = dialect.owned("v", agent_id)
     sql = (
-        f"SELECT row FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? AND {dialect.among()} "
+        f"SELECT row FROM {ENTRIES} {dialect.by_row} WHERE agent_id = ? AND {dialect.among('row')} "
         f"AND NOT ({lacks}) AND (SELECT true FROM {EMBEDDINGS} AS v WHERE {is_owned} "
         f"AND v.entry_row = row AND v.part = 0 AND {dialect.is_own_zero} LIMIT 1) IS NULL"
     )

@@ -84,7 +84,7 @@ def sealed_under_other_keys(on: SqlSession, codec: RowCodec, wanted: SealedUnder
     keys = stored_keys(on, wanted.agent_id)
     if not keys:
         return 0
-    others, values = on.dialect.under_other_keys(wanted.agent_id, keys[-1].key_id)
+    others, values = on.dialect.under_other_keys(wanted.agent_id, keys[-1].key_id, 0)
     return int(on.value(f"SELECT count(*) FROM ({others}) AS others", values))
 
 
@@ -104,7 +104,7 @@ def end_rotation(on: SqlSession, codec: RowCodec, wanted: EndRotation) -> bool:
     """Destroy the keys of an agent but the newest, unless entries are sealed under them."""
     agent_id = wanted.agent_id
     newest = _newest_key(on, sealing_codec_of(codec), agent_id)
-    others, values = on.dialect.under_other_keys(agent_id, newest.key_id)
+    others, values = on.dialect.under_other_keys(agent_id, newest.key_id, 0)
     if on.value(f"SELECT EXISTS ({others})", values):
         return False
     on.run(f"{_DELETE} AND key_id <> ?", (agent_id, newest.key_id))
@@ -189,7 +189,7 @@ def _reseal(on: SqlSession, codec: SealingRowCodec, agent_id: str, rows: list[in
     dialect = on.dialect
     sql = (
         f"SELECT {dialect.row} FROM {ENTRIES} {dialect.by_row} "
-        f"WHERE agent_id = ? AND {dialect.among()} ORDER BY row"
+        f"WHERE agent_id = ? AND {dialect.among('row')} ORDER BY row"
     )
     stored = on.fetch_checked(sql, (agent_id, rows))
     try:

@@ -32,6 +32,7 @@ from mnemic.store.sql.conditions import (
 )
 from mnemic.store.sql.deletes import Write, evict_entries, ids_of
 from mnemic.store.sql.lists import numbers_of, of_rows, selected
+from mnemic.store.sql.new_rows import NewVectors, as_stored
 from mnemic.store.sql.replacing import WRITTEN
 from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.session import Columns, SqlSession
@@ -174,12 +175,30 @@ def _write_update(
     if changes_content or replace_vectors:
         # Shadow vectors go with the content alone, or with what may be seen of it.
         drops_shadows = changes_content or after.hides_content
-        on.dialect.replace_vectors(on, codec, stored, after, embedded, drops_shadows=drops_shadows)
-        model = None if embedded is None else (embedded[0], embedded[1].shape[1])
+        on.dialect.delete_vectors(on, after.agent_id, stored)
+        if drops_shadows:
+            on.dialect.delete_shadow_vectors(on, after.agent_id, stored)
+        if embedded is not None:
+            model = _write_vectors(on, codec, stored[0], after, embedded)
     elif after.is_encrypted and not before.is_encrypted:
         on.dialect.seal_vectors(on, codec, stored, after)
     kind: ChangeKind = "replace" if replace_vectors else "update"
     return _EntryUpdate(after, Change(stored[0], after.id.bytes, kind, after.user_id, size), model)
+
+
+def _write_vectors(
+    on: SqlSession,
+    codec: RowCodec,
+    row: int,
+    entry: MemoryEntry,
+    embedded: tuple[str, Float32Array],
+) -> Model:
+    """Store the new vectors of a row that has none of their model; return that."""
+    name, vectors = embedded
+    model, time = (name, vectors.shape[1]), to_microseconds(entry.updated_at)
+    new = NewVectors(row, time, as_stored(codec, entry, name, vectors))
+    on.dialect.insert_vectors(on, entry.agent_id, model, [new])
+    return model
 
 
 def _logged(on: SqlSession, codec: RowCodec, write: Write, model: Model | None) -> list[UUID]:

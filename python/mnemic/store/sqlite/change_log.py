@@ -10,7 +10,6 @@ from mnemic._core import VectorSums
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
-from mnemic.model import Scope
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
 from mnemic.store.operations import HasChange, HasRemovedSince, MarkOfChange, SealedRows
@@ -19,7 +18,6 @@ from mnemic.store.sql.change_log import HAS_STATE, reaches_back
 from mnemic.store.sql.dialect import Advanced
 from mnemic.store.sql.operations import Reading
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.sql.usage import used_bytes
 from mnemic.store.sqlite.checksums import (
     MASK,
     NO_SUMS,
@@ -129,17 +127,12 @@ def advance(
     users: Sequence[UserTotals],
     model: Model | None,
     time_zone: str | None,
-    *,
-    with_users: bool,
 ) -> Advanced:
     """Add changes to the rows of an agent and of its users; see `Dialect.advance`."""
-    of_users: dict[str, int] = {}
     for user_id, steps, size in users:
         values: Columns = (steps, size, agent_id, user_id or "")
         if session.run(_ADVANCE_USER, values) == 0:
             session.run(_BEGIN_USER, values)
-        if with_users:
-            of_users[user_id or ""] = used_bytes(session, Scope(agent_id, user_id))
     connection = cast("GuardedConnection", session)
     sums = connection.summed_rows.settle(connection, agent_id)
     steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
@@ -148,7 +141,7 @@ def advance(
         session.run(_BEGIN, values)
     ((seq, used, *known),) = session.fetch(_ADVANCED, (agent_id,))
     seq, used = integers([seq, used])
-    return Advanced(seq, used, known, of_users)
+    return Advanced(seq, used, known, {})
 
 
 def write_changes(

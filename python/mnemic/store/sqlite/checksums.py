@@ -10,8 +10,6 @@ computes the sums; `summed_rows` keeps them.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import apsw
-
 from mnemic._core import (
     RECORD_COLUMNS,
     SUMMED_COLUMNS,
@@ -33,8 +31,9 @@ from mnemic.store.row_codec import (
     RowCodec,
 )
 from mnemic.store.sealing_codec import broken
+from mnemic.store.sql.session import SqlSession
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored, unreadable
-from mnemic.store.sqlite.sql import BY_ROW, Columns, among, fetch, read_columns
+from mnemic.store.sqlite.sql import BY_ROW, Columns, among, read_columns
 from mnemic.store.values import Model
 
 MASK: Final = 2**62 - 1
@@ -148,10 +147,10 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
         return [codec.decode(row[_RECORD]) for row in rows]
 
 
-def rows_with_sums(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:
+def rows_with_sums(on: SqlSession, rows: Sequence[int]) -> list[Columns]:
     """Return the `SUM_COLUMNS` of rows."""
     where, values = among(rows)
-    return fetch(connection, f"{_PLACED} {BY_ROW} WHERE {where}", values)
+    return on.fetch(f"{_PLACED} {BY_ROW} WHERE {where}", values)
 
 
 def added(rows: Sequence[Columns]) -> Sums:
@@ -160,14 +159,14 @@ def added(rows: Sequence[Columns]) -> Sums:
         return Sums(*placed_sums(list(rows)))
 
 
-def check_links_of(connection: apsw.Connection, rows: Sequence[int]) -> None:
+def check_links_of(on: SqlSession, rows: Sequence[int]) -> None:
     """Compare the links from rows with their sums.
 
     Raises:
         StoreCorruptError: If a link is damaged or lost.
     """
-    known = {row[0]: row[3] or 0 for row in rows_with_sums(connection, rows) if row[1] is not None}
-    found = [link for row in known for link in fetch(connection, _LINKS, (row,))]
+    known = {row[0]: row[3] or 0 for row in rows_with_sums(on, rows) if row[1] is not None}
+    found = [link for row in known for link in on.fetch(_LINKS, (row,))]
     check_links(found, known)
 
 

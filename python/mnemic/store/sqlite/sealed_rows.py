@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from mnemic._core import RECORD_COLUMNS, VectorSums
 from mnemic.crypto.envelope import header
@@ -22,18 +22,13 @@ from mnemic.store.sealing_codec import (
     sealed_prefix,
 )
 from mnemic.store.sql.dialect import PlainVector
-from mnemic.store.sql.session import Condition
+from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.sqlite.checksums import Sums, VerifiedSums, added, check, check_vectors
 from mnemic.store.sqlite.damage import plain_records
-from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.sql import (
-    DELETE_SHADOW_VECTORS,
-    IS_OWN,
-    Columns,
-    execute_all,
-    fetch,
-    json_array,
-)
+from mnemic.store.sqlite.sql import DELETE_SHADOW_VECTORS, IS_OWN, Columns
+
+if TYPE_CHECKING:
+    from mnemic.store.sqlite.hardening import GuardedConnection
 
 _STATUS = RECORD_COLUMNS.index("status")
 _FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
@@ -231,7 +226,7 @@ def under_other_keys(agent_id: str, key_id: bytes, after: int) -> Condition:
 
 
 def opened_vectors(
-    connection: GuardedConnection, codec: SealingRowCodec, agent_id: str, stored: list[Columns]
+    on: SqlSession, codec: SealingRowCodec, agent_id: str, stored: list[Columns]
 ) -> list[PlainVector]:
     """Return the own vectors of sealed rows in plain text, after a look at their checksums.
 
@@ -239,7 +234,7 @@ def opened_vectors(
         SealBrokenError: If one does not open, or a row is damaged.
     """
     known, ids = check(stored).vectors, sealed_ids(stored)
-    found = fetch(connection, _OWN_VECTORS, (json_array(list(ids)),))
+    found = on.fetch(_OWN_VECTORS, (list(ids),))
     plain: list[PlainVector] = []
     for model, of_model in groupby(found, itemgetter(2)):
         vectors = [vector[:2] for vector in of_model]
@@ -250,9 +245,11 @@ def opened_vectors(
 
 
 def write_sealed(
-    connection: GuardedConnection, rows: Sequence[int], vectors: Sequence[Columns]
+    session: SqlSession, agent_id: str, rows: Sequence[int], vectors: Sequence[Columns]
 ) -> None:
     """Write sealed vectors over those of their rows; shadow vectors, which are rebuilt, go."""
-    execute_all(connection, _UPDATE_VECTOR, vectors)
-    connection.summed_rows.write_vectors(rows)
-    execute_all(connection, DELETE_SHADOW_VECTORS, [(row,) for row in rows])
+    del agent_id
+    on = cast("GuardedConnection", session)
+    on.run_all(_UPDATE_VECTOR, vectors)
+    on.summed_rows.write_vectors(rows)
+    on.run_all(DELETE_SHADOW_VECTORS, [(row,) for row in rows])

@@ -12,19 +12,20 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec, sealed_ids, vector_of
 from mnemic.store.sql.change_log import recorded_model
 from mnemic.store.sql.conditions import visible
+from mnemic.store.sql.dialect import VectorsOfRows
+from mnemic.store.sql.new_rows import NewVectors
+from mnemic.store.sql.session import SqlSession
 from mnemic.store.sqlite.checksums import check, check_vectors
 from mnemic.store.sqlite.damage import reading_stored
-from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.new_rows import write_vectors
+from mnemic.store.sqlite.new_rows import insert_vectors
 from mnemic.store.sqlite.sealed_rows import VectorOpener
-from mnemic.store.sqlite.sql import AMONG, BY_ROW, IS_OWN, Columns
+from mnemic.store.sqlite.sql import AMONG, BY_ROW, DELETE_SHADOW_VECTORS, IS_OWN, Columns
 
 _OF_ROWS: Final = (
     f"FROM agent_memory_entries {BY_ROW} CROSS JOIN agent_memory_embeddings ON entry_row = row "
     f"WHERE agent_id = ? AND {AMONG} AND model = ?"
 )
-_DELETE: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
-_DELETE_OWN: Final = f"{_DELETE} AND {IS_OWN}"
+_DELETE_OWN: Final = f"DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND {IS_OWN}"
 _OWN: Final = (
     "SELECT model, embedding FROM agent_memory_embeddings "
     f"WHERE entry_row = ? AND {IS_OWN} ORDER BY model, part"
@@ -32,14 +33,14 @@ _OWN: Final = (
 
 
 def vectors(
-    on: GuardedConnection, codec: RowCodec, agent_id: str, rows: Sequence[int], model: str
-) -> dict[int, Float32Array]:
+    on: SqlSession, codec: RowCodec, agent_id: str, rows: Sequence[int], model: str
+) -> VectorsOfRows:
     """Return the vectors of rows by row, shape (chunks, dimensions); rows without are missing."""
     sql = (
         "SELECT row, row_sum, vector_sum, is_encrypted, id, embedding "
         f"{_OF_ROWS} AND {visible(codec)} ORDER BY row, part"
     )
-    found = on.fetch(sql, (agent_id, rows, model))
+    found = on.fetch(sql, (agent_id, list(rows), model))
     with reading_stored("a vector's checksum"):
         known = VectorSums(
             [(row, of_vectors or 0) for row, of_row, of_vectors, *_ in found if of_row is not None]
@@ -50,8 +51,8 @@ def vectors(
 
 
 def readable_vectors(
-    on: GuardedConnection, codec: RowCodec, agent_id: str, found: list[Columns], model: str
-) -> dict[int, Float32Array]:
+    on: SqlSession, codec: RowCodec, agent_id: str, found: Sequence[Columns], model: str
+) -> VectorsOfRows:
     """Return the same of rows, each the columns of `CHECKED_COLUMNS`, without those that break."""
     sql = f"SELECT row, embedding {_OF_ROWS} ORDER BY row, part"
     blobs = on.fetch(sql, (agent_id, [row for row, *_ in found], model))
@@ -69,9 +70,9 @@ def readable_vectors(
     return _by_row([*plain, *(vector for vector in opened if vector[1])])
 
 
-def _by_row(found: Sequence[Columns]) -> dict[int, Float32Array]:
+def _by_row(found: Sequence[Columns]) -> VectorsOfRows:
     """Return vectors, ordered by row, in copies that keep none of another row in memory."""
-    vectors: dict[int, Float32Array] = {}
+    vectors: VectorsOfRows = {}
     end = 0
     with reading_stored("a vector"):
         read = _read([blob for _, blob in found])
@@ -90,31 +91,27 @@ def _read(blobs: Sequence[bytes]) -> Float32Array:
     return vector_of(b"".join(blobs)).reshape(len(blobs), -1)
 
 
-def replace_vectors(
-    on: GuardedConnection,
-    codec: RowCodec,
-    row: int,
-    entry: MemoryEntry,
-    given: tuple[str, Sequence[bytes]] | None,
-    *,
-    drops_shadows: bool,
-) -> None:
-    """Delete the vectors of a row's entry; store the given ones of a model, in plain text."""
-    on.execute(_DELETE if drops_shadows else _DELETE_OWN, (row,))
-    if given is not None:
-        model, plain = given
-        blobs = [codec.seal_vector(entry, model, part, blob) for part, blob in enumerate(plain)]
-        changed_at = to_microseconds(entry.updated_at)
-        values = [(row, model, part, changed_at, blob) for part, blob in enumerate(blobs)]
-        write_vectors(on, values)
+def delete_vectors(on: SqlSession, agent_id: str, row: Columns) -> None:
+    """Delete the vectors of a row by its agent's own model."""
+    del agent_id
+    on.run(_DELETE_OWN, (row[0],))
 
 
-def seal_vectors(on: GuardedConnection, codec: RowCodec, row: Columns, entry: MemoryEntry) -> None:
+def delete_shadow_vectors(on: SqlSession, agent_id: str, row: Columns) -> None:
+    """Delete the vectors of a row by other models."""
+    del agent_id
+    on.run(DELETE_SHADOW_VECTORS, (row[0],))
+
+
+def seal_vectors(on: SqlSession, codec: RowCodec, row: Columns, entry: MemoryEntry) -> None:
     """Seal the vectors of a row that was not sealed; shadow vectors are deleted."""
-    own = on.fetch(_OWN, (row[0],))
-    plain = None
+    agent_id, number = entry.agent_id, row[0]
+    own = on.fetch(_OWN, (number,))
+    delete_vectors(on, agent_id, row)
+    delete_shadow_vectors(on, agent_id, row)
     if own:
         model = own[0][0]
-        check_vectors(model, [(row[0], blob) for _, blob in own], check([row]).vectors)
-        plain = model, [blob for _, blob in own]
-    replace_vectors(on, codec, row[0], entry, plain, drops_shadows=True)
+        check_vectors(model, [(number, blob) for _, blob in own], check([row]).vectors)
+        sealed = [codec.seal_vector(entry, model, part, blob) for part, (_, blob) in enumerate(own)]
+        new = NewVectors(number, to_microseconds(entry.updated_at), sealed)
+        insert_vectors(on, agent_id, (model, 0), [new])
