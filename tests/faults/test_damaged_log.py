@@ -6,7 +6,7 @@ import random
 import pytest
 
 from mnemic.memory import Memory
-from mnemic.store.sqlite.log_check import log_problem
+from mnemic.store.sqlite.log_mark import log_problem
 from tests.faults.damage import USER, with_log
 from tests.support.embedders import WordEmbedder
 

@@ -311,7 +311,7 @@ def test_what_another_process_reads_keeps_the_plain_bytes_until_it_ends(folder):
     """As those of permanent deletions; `erase_pending` tells, and tries again."""
     with memory_in(folder) as memory, memory_in(folder) as reader:
         memory.add(MemoryEntry(CONTENT, id=uid(1), **FIELDS))
-        reading = reader.repository._store._reading()
+        reading = reader.repository._store._connections.reading()
         with reading as connection:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM agent_memory_entries").fetchall()

@@ -59,7 +59,7 @@ def similarity(memory, query=FACT):
 
 def stored_parts(memory):
     """Return how many vectors each row has in the file."""
-    with memory._repository._store._reading() as connection:
+    with memory._repository._store._connections.reading() as connection:
         sql = "SELECT entry_row, part FROM agent_memory_embeddings ORDER BY entry_row, part"
         found = connection.execute(sql).fetchall()
     parts = {}

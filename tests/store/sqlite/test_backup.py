@@ -34,7 +34,7 @@ def put(store, agent, seq):
 def seqs(path):
     """Return all agents' numbers as mnemic itself reads them."""
     store = SqliteStore(path)
-    with store._reading() as connection:
+    with store._connections.reading() as connection:
         found = dict(connection.execute("SELECT agent_id, seq FROM agent_memory_agents"))
         assert connection.pragma("integrity_check") == "ok"
     store.close()

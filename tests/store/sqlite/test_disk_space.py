@@ -15,7 +15,7 @@ from mnemic._core import allocate, lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
 from mnemic.store.sql import deletes
-from mnemic.store.sqlite import disk_space, log_index_space, wal
+from mnemic.store.sqlite import disk_space, wal
 from tests.support.doors import opened
 from tests.support.processes import ENVIRONMENT
 from tests.support.small_disks import small_disk
@@ -200,7 +200,7 @@ def bytes_on_disk(path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(log_index_space, "_has_small_blocks", lambda _: True)
+    monkeypatch.setattr(disk_space, "_has_small_blocks", lambda _: True)
 
 
 @pytest.fixture
@@ -273,7 +273,10 @@ def test_the_index_has_space_from_the_opening_on_and_ahead_of_its_log(tmp_path):
 
 
 def test_nothing_is_taken_where_blocks_are_as_large_as_the_index_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_index_space, "allocate_file", None)
+    def refuse(path, _):
+        assert not path.endswith("-shm")
+
+    monkeypatch.setattr(disk_space, "allocate_file", refuse)
     with opened(tmp_path / "a.db") as memory:
         memory.add("x")
 
@@ -283,11 +286,11 @@ def test_a_write_is_refused_while_there_is_no_space_for_the_index(tmp_path, monk
     # At the opening, and at the write, which empties the log and is tried once more.
     errors = [OSError(ENOSPC, os.strerror(ENOSPC))] * 3
 
-    def refuse(*_):
-        if errors:
+    def refuse(path, _):
+        if path.endswith("-shm") and errors:
             raise errors.pop()
 
-    monkeypatch.setattr(log_index_space, "allocate_file", refuse)
+    monkeypatch.setattr(disk_space, "allocate_file", refuse)
     with opened(tmp_path / "a.db") as memory:
         with pytest.raises(StoreFullError, match="the disk is full"):
             memory.add("refused")
@@ -299,11 +302,12 @@ def test_a_write_is_refused_while_there_is_no_space_for_the_index(tmp_path, monk
 def test_a_file_system_that_cannot_take_space_is_used_as_it_is(tmp_path, monkeypatch):
     calls = []
 
-    def refuse(*_):
-        calls.append(1)
-        raise OSError(EOPNOTSUPP, os.strerror(EOPNOTSUPP))
+    def refuse(path, _):
+        if path.endswith("-shm"):
+            calls.append(1)
+            raise OSError(EOPNOTSUPP, os.strerror(EOPNOTSUPP))
 
-    monkeypatch.setattr(log_index_space, "allocate_file", refuse)
+    monkeypatch.setattr(disk_space, "allocate_file", refuse)
     with opened(tmp_path / "a.db") as memory:
         memory.add("stored")
         assert memory.count() == 1

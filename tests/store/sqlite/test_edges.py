@@ -21,11 +21,10 @@ from mnemic.repository.vector_model import VectorModel
 from mnemic.store.group_commit import Writer
 from mnemic.store.operations import Add, ScopeStatistics
 from mnemic.store.sqlite import wal
-from mnemic.store.sqlite.connections import Connections
+from mnemic.store.sqlite.file import FileTransactions
 from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.store.sqlite.transactions import FileTransactions
 from tests.store.contract import entries_by_id
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -186,7 +185,7 @@ def test_a_search_does_not_fail_because_the_backlog_cannot_be_written(tmp_path):
 
 def interrupted(store):
     """Begin to read, and be interrupted between BEGIN and what would end it."""
-    with store._reading() as connection:
+    with store._connections.reading() as connection:
         connection.execute("BEGIN")
         raise KeyboardInterrupt
 
@@ -217,8 +216,8 @@ def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_
 
 
 def test_two_threads_that_leave_jobs_at_one_moment_wake_the_writing_thread(tmp_path):
-    connections = Connections(str(tmp_path / "a.db"))
-    writer = Writer(FileTransactions(connections))
+    connections = FileTransactions(str(tmp_path / "a.db"))
+    writer = Writer(connections)
     time.sleep(0.1)  # it sleeps now, without a time to wake at
     done = threading.Event()
 

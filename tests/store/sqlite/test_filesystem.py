@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from mnemic.errors import StoreFileError
-from mnemic.store.sqlite.filesystem import check_place, is_mount, shared_type
+from mnemic.store.sqlite.file_locks import check_place, is_mount, shared_type
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.url import path_of
 
@@ -168,9 +168,10 @@ def test_one_file_of_a_shared_file_system_in_a_local_folder_is_refused(tmp_path,
         found = stat(name, *arguments, **options)
         return SimpleNamespace(st_dev=shared) if name == str(path) else found
 
-    monkeypatch.setattr("mnemic.store.sqlite.filesystem.os.stat", of_another_device)
+    monkeypatch.setattr("mnemic.store.sqlite.file_locks.os.stat", of_another_device)
     monkeypatch.setattr(
-        "mnemic.store.sqlite.filesystem.shared_type", lambda _, on: "nfs4" if on == shared else None
+        "mnemic.store.sqlite.file_locks.shared_type",
+        lambda _, on: "nfs4" if on == shared else None,
     )
     with pytest.raises(StoreFileError, match=r"shared between machines \(nfs4\)"):
         check_place(str(path))
@@ -179,7 +180,7 @@ def test_one_file_of_a_shared_file_system_in_a_local_folder_is_refused(tmp_path,
 @pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="needs Linux")  # noqa: PTH110 - at import
 def test_a_file_on_a_shared_file_system_is_refused_before_it_is_made(tmp_path, monkeypatch):
     check_place(str(tmp_path / "a.db"))
-    monkeypatch.setattr("mnemic.store.sqlite.filesystem._SHARED", EveryType())
+    monkeypatch.setattr("mnemic.store.sqlite.file_locks._SHARED", EveryType())
     (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
     for name in ("a.db", "link.db"):
         with pytest.raises(StoreFileError, match=r"shared between machines .* on a local disk"):

@@ -8,8 +8,7 @@ import pytest
 
 from mnemic.errors import BusyThreadError, StoreClosedError
 from mnemic.store.group_commit import Writer, _PendingWrite
-from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.transactions import FileTransactions
+from mnemic.store.sqlite.file import FileTransactions
 from mnemic.threads.sync_bridge import arrived
 from mnemic.threads.waited_future import WaitedFuture
 from tests.support.interrupts import interrupted_at
@@ -17,7 +16,7 @@ from tests.support.interrupts import interrupted_at
 
 @pytest.fixture
 def connections(tmp_path):
-    opened = Connections(str(tmp_path / "a.db"))
+    opened = FileTransactions(str(tmp_path / "a.db"))
     opened._writer.execute("CREATE TABLE t (x INTEGER UNIQUE)")
     yield opened
     opened.close()
@@ -25,7 +24,7 @@ def connections(tmp_path):
 
 @pytest.fixture
 def writer(connections):
-    started = Writer(FileTransactions(connections))
+    started = Writer(connections)
     yield started
     started.close()
 
@@ -280,7 +279,7 @@ def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
 
 
 def test_closing_while_callers_write_themselves_loses_nothing(connections):
-    writer, done = Writer(FileTransactions(connections)), []
+    writer, done = Writer(connections), []
 
     def work(first):
         with suppress(StoreClosedError):

@@ -14,7 +14,7 @@ import pytest
 from mnemic._core import lock_calls
 from mnemic.errors import MnemicError, StoreFileError, StoreReplacedError
 from mnemic.memory import Memory
-from mnemic.store.sqlite import held_name
+from mnemic.store.sqlite import file_locks
 from tests.support.doors import opened
 from tests.support.paths import names_in
 from tests.support.processes import ENVIRONMENT
@@ -173,7 +173,7 @@ def test_an_empty_log_that_was_killed_under_one_name_does_not_stand_for_that_of_
 
 
 def test_a_log_that_another_program_uses_under_another_name_is_missed(names, monkeypatch):
-    monkeypatch.setattr(held_name, "_place", lambda _: held_name._START + 1)  # it holds no name
+    monkeypatch.setattr(file_locks, "_place", lambda _: file_locks._START + 1)  # it holds no name
     with Memory(names["A"], embedder=None) as memory:
         memory.add("kept")
         with pytest.raises(StoreFileError, match="the log that it needs does not lie beside it"):
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_used_leaves_no_descriptor(names, tmp_path):
 
 
 def test_a_system_whose_locks_do_not_tell_refuses_every_second_name(names, monkeypatch):
-    monkeypatch.setattr(held_name, "lock_calls", list)
+    monkeypatch.setattr(file_locks, "lock_calls", list)
     with pytest.raises(StoreFileError, match="another name"):
         Memory(names["A"], embedder=None)
     names["B"].unlink()

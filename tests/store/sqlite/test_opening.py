@@ -24,7 +24,7 @@ def put(store, seq):
 
 
 def seq(store):
-    with store._reading() as connection:
+    with store._connections.reading() as connection:
         return connection.execute("SELECT seq FROM agent_memory_agents").get
 
 
@@ -67,7 +67,7 @@ def test_writing_is_an_error_at_once_and_changes_nothing(path):
     for call in (lambda: store._write(None, deletion), store.erase):
         with pytest.raises(ReadOnlyError, match="opened for reading alone; open it for writing"):
             call()
-    with store._reading() as connection, pytest.raises(apsw.ReadOnlyError):
+    with store._connections.reading() as connection, pytest.raises(apsw.ReadOnlyError):
         connection.execute("DELETE FROM agent_memory_agents")
     assert seq(store) == 5
     store.close()
@@ -148,7 +148,7 @@ CHILD = (
     "os.setgid(65534)\n"
     "os.setuid(65534)\n"
     "def seq(store):\n"
-    "    with store._reading() as connection:\n"
+    "    with store._connections.reading() as connection:\n"
     "        return connection.execute('SELECT seq FROM agent_memory_agents').get\n"
     "store = SqliteStore(sys.argv[1], read_only=True)\n"
     "print(seq(store), flush=True)\n"

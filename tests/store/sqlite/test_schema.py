@@ -14,10 +14,9 @@ from mnemic.errors import SchemaVersionError, StoreCorruptError
 from mnemic.memory import Memory
 from mnemic.model.fields import Kind
 from mnemic.store.row_codec import FIELDS
-from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.checksums import SUM_COLUMNS
 from mnemic.store.sqlite.opening import migrate
-from mnemic.store.sqlite.schema import MIGRATIONS, _added_column
+from mnemic.store.sqlite.schema import MIGRATIONS, _added_column, register_functions
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
@@ -128,7 +127,7 @@ def test_a_column_that_goes_takes_its_part_of_the_sums_along(tmp_path):
     step = _added_column("role", "TEXT")
     sums = "SELECT mnemic_column_sum('role', role), row_sum FROM agent_memory_entries ORDER BY row"
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    migration_functions.register(connection)
+    register_functions(connection)
     before = connection.execute(sums).fetchall()
     connection.execute(step.down)
     connection.execute(step.up)

@@ -161,7 +161,7 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
     # A speaker stays when an entry is updated.
     assert left(tmp_path, dead, ("content", "tag", "metadata", "end", "vector")) == []
     assert len(left(tmp_path, living.values(), ("content", "end"))) == 2 * len(living)
-    with store._reading() as connection:
+    with store._connections.reading() as connection:
         assert connection.pragma("integrity_check") == "ok"
 
 

@@ -13,17 +13,16 @@ import apsw
 
 from mnemic._core import file_id
 from mnemic.errors import (
-    MnemicError,
     ReadOnlyError,
     StoreClosedError,
     StoreFileError,
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.reporting.logs import logger
-from mnemic.store.sqlite.fork_guard import inherited
+from mnemic.store.sqlite.disk_space import LogIndexSpace
+from mnemic.store.sqlite.file_locks import SameFiles, inherited
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.log_check import log_problem
-from mnemic.store.sqlite.log_index_space import LogIndexSpace
+from mnemic.store.sqlite.log_mark import log_problem
 from mnemic.store.sqlite.opening import (
     MEMORY_PATH,
     Lease,
@@ -35,14 +34,13 @@ from mnemic.store.sqlite.opening import (
     prepare_file,
     resolved_path,
 )
-from mnemic.store.sqlite.same_files import SameFiles
 from mnemic.store.sqlite.snapshot_folder import SnapshotFolder
 from mnemic.store.sqlite.sqlite_errors import typed, typed_errors
 from mnemic.store.sqlite.wal import Checkpoints, remove_log
 from mnemic.threads.locks import InnerLock
 
 if TYPE_CHECKING:
-    from mnemic.store.sqlite.held_name import HeldName
+    from mnemic.store.sqlite.file_locks import HeldName
 
 _log = logger(__name__)
 
@@ -250,8 +248,10 @@ class Connections:
             finally:
                 self.holder = None
 
-    def typed(self, error: apsw.Error) -> MnemicError:
-        """Return mnemic's error for one of SQLite, which is its cause."""
+    def typed(self, error: BaseException) -> BaseException:
+        """Return mnemic's error for one of SQLite, which is its cause, or another error itself."""
+        if not isinstance(error, apsw.Error):
+            return error
         made = typed(error, self._given)
         made.__cause__ = error
         return made

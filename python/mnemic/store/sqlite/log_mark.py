@@ -1,4 +1,4 @@
-"""A mark in a file's header that names the log belonging to it.
+"""A mark in a file's header that names the log belonging to it; the log's own damage.
 
 SQLite finds a log by its name alone. A backup copied over a file whose log is still there would be
 opened with a log of another time, and pages of both would be mixed; a file copied without its log
@@ -34,7 +34,7 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple, Self
 
-from mnemic._core import lock_calls
+from mnemic._core import lock_calls, lost_in_log
 from mnemic.errors import StoreFileError
 from mnemic.reporting.logs import logger
 from mnemic.store.sqlite.file_locks import is_unlocked, try_to_lock
@@ -67,6 +67,7 @@ _MAX_SALT_STEPS = (
     1 << 16
 )  # logs; another file's log passes for one of these with probability 2**-16
 _WAIT = 0.005
+_MAX_CHECKED_BYTES = 256 * 1024 * 1024
 
 _log = logger(__name__)
 
@@ -349,3 +350,31 @@ def _opened(path: str, flags: int) -> Generator[int, None, None]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def log_problem(path: str) -> str | None:
+    """Return a description of the commits that a file's log has lost to damage, or None.
+
+    SQLite reads a log up to the first invalid frame and drops the rest. A tail that was being
+    written at a power cut is not damage. Logs larger than 256 MB are not checked.
+    """
+    try:
+        with open(f"{path}-wal", "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+            if os.fstat(file.fileno()).st_size > _MAX_CHECKED_BYTES:
+                return None
+            log = file.read()
+            file.seek(0)
+            if (
+                file.read(_LOG_HEADER.size) != log[: _LOG_HEADER.size]
+            ):  # another process has begun it again
+                return None
+    except (OSError, ValueError):  # an invalid path is reported when it is opened
+        return None
+    lost = lost_in_log(log)
+    if lost is None:
+        return None
+    frame, commits = lost
+    return (
+        f"frame {frame} of the log is damaged, and at least {commits} commits from there on cannot "
+        "be read; keep copies of the file and its log, and restore a backup if they are needed"
+    )

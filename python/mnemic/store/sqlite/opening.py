@@ -16,15 +16,17 @@ from mnemic.errors import (
 from mnemic.model.results import SchemaVersions
 from mnemic.new_files import remove_part
 from mnemic.store.errors import PATIENCE
-from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.dialect import SQLITE
-from mnemic.store.sqlite.file_locks import install_file_locks
-from mnemic.store.sqlite.filesystem import check_place
+from mnemic.store.sqlite.file_locks import HeldName, alone, check_place, install_file_locks
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.held_name import HeldName, alone
 from mnemic.store.sqlite.log_mark import announce_log, check_log
-from mnemic.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration
+from mnemic.store.sqlite.schema import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    Migration,
+    register_functions,
+)
 from mnemic.store.sqlite.schema_check import check_indexes, check_schema
 from mnemic.store.sqlite.sqlite_errors import typed_errors
 from mnemic.store.sqlite.wal import remove_log
@@ -195,7 +197,7 @@ def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnec
     # Its log is copied into the file by `Checkpoints` alone, never as it closes or commits.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.wal_autocheckpoint(0)
-    migration_functions.register(connection)
+    register_functions(connection)
     return connection
 
 

@@ -1,21 +1,19 @@
-"""The tables, and the steps that lead to them from every earlier version."""
+"""The tables, the steps that lead to them from every earlier version, and their functions."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import apsw
+
+from mnemic._core import column_sum, placed_sums
+from mnemic.errors import StoreCorruptError
+from mnemic.store.row_codec import fingerprint
 from mnemic.store.sqlite.checksums import MASK, SUM_COLUMNS
+from mnemic.store.sqlite.damage import DAMAGED
 
 APPLICATION_ID = 0x6D6E656D  # "mnem", in the file's header
 
-_FIRST = """
-CREATE TABLE agent_memory_agents (
-    agent_id   TEXT PRIMARY KEY,
-    seq        INTEGER NOT NULL,
-    pruned     INTEGER NOT NULL DEFAULT 0,
-    model      TEXT,
-    dimensions INTEGER
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE agent_memory_entries (
+_FIRST_COLUMNS = """
     row              INTEGER PRIMARY KEY AUTOINCREMENT,
     agent_id         TEXT NOT NULL,
     id               BLOB NOT NULL,
@@ -44,7 +42,18 @@ CREATE TABLE agent_memory_entries (
     type_name        TEXT NOT NULL,
     tags             TEXT,
     metadata         TEXT,
-    content          TEXT NOT NULL,
+    content          TEXT NOT NULL"""
+
+_FIRST = f"""
+CREATE TABLE agent_memory_agents (
+    agent_id   TEXT PRIMARY KEY,
+    seq        INTEGER NOT NULL,
+    pruned     INTEGER NOT NULL DEFAULT 0,
+    model      TEXT,
+    dimensions INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent_memory_entries ({_FIRST_COLUMNS},
     UNIQUE (agent_id, id)
 ) STRICT;
 CREATE INDEX agent_memory_entries_by_agent ON agent_memory_entries (agent_id);
@@ -105,14 +114,7 @@ _SECOND_DOWN = """
 ALTER TABLE agent_memory_agents DROP COLUMN used_bytes;
 """
 
-# Fingerprints, and retry keys with that of the content they came with; accesses are numbered apart
-# from changes; the user's index lists the newest first and counts without reading rows.
-_THIRD = """
-ALTER TABLE agent_memory_agents ADD COLUMN accesses INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE agent_memory_entries ADD COLUMN idempotency_key TEXT;
-ALTER TABLE agent_memory_entries ADD COLUMN key_fingerprint BLOB;
-ALTER TABLE agent_memory_entries ADD COLUMN fingerprint BLOB;
-UPDATE agent_memory_entries SET fingerprint = mnemic_fingerprint(content);
+_THIRD_INDEXES = """
 CREATE UNIQUE INDEX agent_memory_entries_by_key
     ON agent_memory_entries (agent_id, ifnull(user_id, ''), idempotency_key)
     WHERE idempotency_key IS NOT NULL;
@@ -121,10 +123,20 @@ CREATE INDEX agent_memory_entries_by_forgotten ON agent_memory_entries (agent_id
     WHERE forgotten_at IS NOT NULL;
 CREATE INDEX agent_memory_entries_by_expiry ON agent_memory_entries (agent_id, expires_at)
     WHERE expires_at IS NOT NULL;
-DROP INDEX agent_memory_entries_by_user;
 CREATE INDEX agent_memory_entries_by_user ON agent_memory_entries
     (agent_id, user_id, created_at DESC, id, forgotten_at, status, expires_at);
 """
+
+# Fingerprints, and retry keys with that of the content they came with; accesses are numbered apart
+# from changes; the user's index lists the newest first and counts without reading rows.
+_THIRD = f"""
+ALTER TABLE agent_memory_agents ADD COLUMN accesses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE agent_memory_entries ADD COLUMN idempotency_key TEXT;
+ALTER TABLE agent_memory_entries ADD COLUMN key_fingerprint BLOB;
+ALTER TABLE agent_memory_entries ADD COLUMN fingerprint BLOB;
+UPDATE agent_memory_entries SET fingerprint = mnemic_fingerprint(content);
+DROP INDEX agent_memory_entries_by_user;
+{_THIRD_INDEXES}"""
 
 _THIRD_DOWN = """
 DROP INDEX agent_memory_entries_by_user;
@@ -140,13 +152,16 @@ ALTER TABLE agent_memory_entries DROP COLUMN idempotency_key;
 ALTER TABLE agent_memory_agents DROP COLUMN accesses;
 """
 
-# The number of the writing of accesses (`agents.accesses`) that an entry was last among, so that an
-# index reads what was accessed since. Times would not do: earlier ones may be written later.
-_FOURTH = """
-ALTER TABLE agent_memory_entries ADD COLUMN access_seq INTEGER;
+_FOURTH_INDEX = """
 CREATE INDEX agent_memory_entries_by_access ON agent_memory_entries (agent_id, access_seq)
     WHERE access_seq IS NOT NULL;
 """
+
+# The number of the writing of accesses (`agents.accesses`) that an entry was last among, so that an
+# index reads what was accessed since. Times would not do: earlier ones may be written later.
+_FOURTH = f"""
+ALTER TABLE agent_memory_entries ADD COLUMN access_seq INTEGER;
+{_FOURTH_INDEX}"""
 
 _FOURTH_DOWN = """
 DROP INDEX agent_memory_entries_by_access;
@@ -154,54 +169,13 @@ ALTER TABLE agent_memory_entries DROP COLUMN access_seq;
 """
 
 
-_INDEXES_OF_ENTRIES = """
+_INDEXES_OF_ENTRIES = f"""
 CREATE INDEX agent_memory_entries_by_agent ON agent_memory_entries (agent_id);
 CREATE INDEX agent_memory_entries_by_type ON agent_memory_entries (agent_id, memory_type);
-CREATE UNIQUE INDEX agent_memory_entries_by_key
-    ON agent_memory_entries (agent_id, ifnull(user_id, ''), idempotency_key)
-    WHERE idempotency_key IS NOT NULL;
-CREATE INDEX agent_memory_entries_by_fingerprint ON agent_memory_entries (agent_id, fingerprint);
-CREATE INDEX agent_memory_entries_by_forgotten ON agent_memory_entries (agent_id, forgotten_at)
-    WHERE forgotten_at IS NOT NULL;
-CREATE INDEX agent_memory_entries_by_expiry ON agent_memory_entries (agent_id, expires_at)
-    WHERE expires_at IS NOT NULL;
-CREATE INDEX agent_memory_entries_by_user ON agent_memory_entries
-    (agent_id, user_id, created_at DESC, id, forgotten_at, status, expires_at);
-CREATE INDEX agent_memory_entries_by_access ON agent_memory_entries (agent_id, access_seq)
-    WHERE access_seq IS NOT NULL;
-"""
+{_THIRD_INDEXES}{_FOURTH_INDEX}"""
 
 _OLD_KEY = "UNIQUE (agent_id, id)"
-_COLUMNS_OF_ENTRIES = """
-    row              INTEGER PRIMARY KEY AUTOINCREMENT,
-    agent_id         TEXT NOT NULL,
-    id               BLOB NOT NULL,
-    user_id          TEXT,
-    project_id       TEXT,
-    session_id       TEXT,
-    memory_type      INTEGER NOT NULL,
-    status           INTEGER NOT NULL,
-    importance       REAL NOT NULL,
-    created_at       INTEGER NOT NULL,
-    updated_at       INTEGER NOT NULL,
-    last_accessed_at INTEGER,
-    access_count     INTEGER NOT NULL,
-    forgotten_at     INTEGER,
-    expires_at       INTEGER,
-    role             TEXT,
-    speaker          TEXT,
-    message_id       TEXT,
-    position         INTEGER,
-    category         TEXT,
-    scope            TEXT,
-    version          INTEGER NOT NULL,
-    supersedes       BLOB,
-    is_sensitive     INTEGER NOT NULL,
-    is_encrypted     INTEGER NOT NULL,
-    type_name        TEXT NOT NULL,
-    tags             TEXT,
-    metadata         TEXT,
-    content          TEXT NOT NULL,
+_COLUMNS_OF_ENTRIES = f"""{_FIRST_COLUMNS},
     idempotency_key  TEXT,
     key_fingerprint  BLOB,
     fingerprint      BLOB,
@@ -392,3 +366,45 @@ MIGRATIONS = (
 DIGEST = "3d7ddc4e27dfa68fac1f20fe35137cb23ab432e0c3c3aaa21f61ae40d8690233"
 """Digest of the schema that they make: a test has it, and a file with another one is compared with
 the schema itself."""
+
+
+def register_functions(connection: apsw.Connection) -> None:
+    """Register the functions of the migrations, which work on plain text.
+
+    Earlier versions store nothing else.
+    """
+    for name, function, arguments in _FUNCTIONS:
+        connection.create_scalar_function(name, function, arguments, deterministic=True)
+    connection.create_aggregate_function("mnemic_sum_change_without", _SumChangeWithout, 8)
+
+
+def _fingerprint_stored(content: Any) -> bytes:
+    if not isinstance(content, str):
+        raise StoreCorruptError(f"a content is no text; {DAMAGED}")
+    return fingerprint(content)
+
+
+_FUNCTIONS: tuple[tuple[str, Callable[..., Any], int], ...] = (
+    ("mnemic_fingerprint", _fingerprint_stored, 1),
+    ("mnemic_column_sum", column_sum, 2),
+)
+
+
+class _SumChangeWithout:
+    """The change of an agent's sum when rows lose a column."""
+
+    def __init__(self) -> None:
+        self._change = 0
+
+    def step(self, *arguments: Any) -> None:
+        """Add a row: name and value of the column, then the row's `SUM_COLUMNS`."""
+        column, value, row, row_sum, *others = arguments
+        if row_sum is not None:
+            without = (row_sum - column_sum(column, value)) & MASK
+            _, before = placed_sums([(row, row_sum, *others)])
+            _, after = placed_sums([(row, without, *others)])
+            self._change = (self._change + after - before) & MASK
+
+    def final(self) -> int:
+        """Return the change."""
+        return self._change

@@ -8,9 +8,9 @@ import apsw
 
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.store.row_codec import exact_digest
-from mnemic.store.sqlite import migration_functions, sql
+from mnemic.store.sqlite import sql
 from mnemic.store.sqlite.damage import DAMAGED
-from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS
+from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS, register_functions
 
 _SCHEMA = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema"
 _KINDS = frozenset({"table", "index", "trigger", "view"})
@@ -92,7 +92,7 @@ def made_schema(version: int) -> _Schema:
     """Return the schema that the migrations up to a version make."""
     connection = apsw.Connection(":memory:")
     try:
-        migration_functions.register(connection)
+        register_functions(connection)
         for step in MIGRATIONS[:version]:
             connection.execute(step.up)
         items = frozenset(tuple(row[:4]) for row in connection.execute(_SCHEMA))

@@ -31,10 +31,8 @@ from mnemic.store.sqlite import (
 )
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.change_log import SNAPSHOT_READS
-from mnemic.store.sqlite.file import SqliteFile
+from mnemic.store.sqlite.file import LaterErasure, SqliteFile, nothing
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.later_erasure import LaterErasure
-from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessCount,
@@ -141,7 +139,7 @@ class SqliteStore(
         self._connections.check_writable()
         if not self._accesses.is_pending():
             return succeeded(None)
-        return self._submit(None, _nothing, after_accesses=True)
+        return self._submit(None, nothing, after_accesses=True)
 
     def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
@@ -170,18 +168,16 @@ class SqliteStore(
         )
 
     def _verify(self, report: Report) -> tuple[VerifyReport, SealBrokenError | None]:
-        with self._reading() as connection, one_moment(connection):
-            walk = verification.Verification(connection, self._codec, report)
+        with self._connections.reading() as on, on.one_moment():
+            walk = verification.Verification(on, self._codec, report)
             return walk.report(self._connections.log_problem), walk.broken
 
     def _rows_without_sums(self, after: int) -> list[int]:
-        with self._reading() as connection:
-            return verification.rows_without_sums(connection, after)
+        return self._read(None, lambda on: verification.rows_without_sums(on, after))
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
-        with self._reading() as connection:
-            return position(connection, agent_id)
+        return self._read(None, lambda on: position(on, agent_id))
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the file."""
@@ -203,17 +199,17 @@ class SqliteStore(
         All rows are returned if `seq` is None or the log has dropped some changes since; a sink, if
         given, receives them in batches.
         """
-        with self._reading(deadline) as connection, one_moment(connection):
-            return rows_since(
-                connection,
-                agent_id,
-                model,
-                seq,
-                sink,
-                codec=self._codec,
-                state=state,
-                with_sensitive=with_sensitive,
-            )
+        read = partial(
+            rows_since,
+            agent_id=agent_id,
+            model=model,
+            since=seq,
+            sink=sink,
+            codec=self._codec,
+            state=state,
+            with_sensitive=with_sensitive,
+        )
+        return self._read(None, read, deadline=deadline, one_moment=True)
 
     @property
     def snapshot_folder(self) -> str | None:
@@ -244,10 +240,6 @@ class SqliteStore(
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
         backup_to(self._connections, path_of(target), report)
-
-
-def _nothing(_: GuardedConnection) -> None:
-    """Do nothing after the accesses."""
 
 
 def _writing(flush: AccessFlush) -> Callable[[GuardedConnection], object]:

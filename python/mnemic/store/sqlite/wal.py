@@ -14,9 +14,9 @@ from contextlib import suppress
 
 import apsw
 
-from mnemic.store.sqlite.disk_space import DiskSpace
+from mnemic.store.sqlite.disk_space import DiskSpace, LogIndexSpace
+from mnemic.store.sqlite.file_locks import SameFiles
 from mnemic.store.sqlite.hardening import bound_schema
-from mnemic.store.sqlite.log_index_space import LogIndexSpace
 from mnemic.store.sqlite.log_mark import (
     COUNTER,
     MARK_OFFSET,
@@ -27,7 +27,6 @@ from mnemic.store.sqlite.log_mark import (
     mark_locked,
     needs_log,
 )
-from mnemic.store.sqlite.same_files import SameFiles
 
 COPY_PAGES = 1000
 """Pages in the log from which on a commit copies them into the file; SQLite's default."""
