@@ -38,7 +38,7 @@ def write(
     doors = [DOORS[("plain", "async")[at % 2]](path) for at in range(workers)]
     wal.COPY_PAGES = checkpoint_pages
     for door in doors:
-        with door.store._connections.writing() as connection:
+        with door.store._connections._held() as connection:
             if synchronous:
                 connection.pragma("synchronous", synchronous)
     shares = [dict(list(known.items())[at::workers]) for at in range(workers)]

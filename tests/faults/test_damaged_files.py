@@ -180,7 +180,7 @@ def test_a_value_that_no_index_can_take_is_reported_as_damage(tmp_path, column, 
     path = tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as memory:
         memory.add("a memory")
-        with memory._repository._store._connections.writing() as connection:
+        with memory._repository._store._connections._held() as connection:
             sql = f"UPDATE agent_memory_entries SET {column} = ?"  # noqa: S608 - constants
             connection.execute(sql, (value,))
     with pytest.raises(MnemicError, match=ADVICE):
@@ -191,7 +191,7 @@ def test_a_vector_with_a_component_that_is_no_number_is_reported_as_damage(tmp_p
     path = tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as memory:
         memory.add_many(["a memory", "another"])
-        with memory._repository._store._connections.writing() as connection:
+        with memory._repository._store._connections._held() as connection:
             sql = "UPDATE agent_memory_embeddings SET embedding = ? WHERE entry_row = 2"
             connection.execute(sql, (np.full(64, np.nan, dtype="<f4").tobytes(),))
     with pytest.raises(MnemicError, match=ADVICE):

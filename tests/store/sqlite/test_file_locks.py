@@ -95,7 +95,7 @@ def test_nobody_else_can_write_while_a_write_goes_on_though_another_library_clos
 ):
     path = tmp_path / "a.db"
     with opened(path) as memory:
-        with memory._repository._store._connections.writing() as connection:
+        with memory._repository._store._connections._held() as connection:
             connection.execute("BEGIN IMMEDIATE")
             read_with_another_library(path)
             assert is_locked_for_others(path)
@@ -107,7 +107,7 @@ def test_another_library_in_the_process_cannot_write_while_a_write_goes_on(tmp_p
     path = tmp_path / "a.db"
     other = sqlite3.connect(path, timeout=0, isolation_level=None)
     with opened(path) as memory:
-        with memory._repository._store._connections.writing() as connection:
+        with memory._repository._store._connections._held() as connection:
             connection.execute("BEGIN IMMEDIATE")
             with pytest.raises(sqlite3.OperationalError, match="locked"):
                 other.execute("BEGIN IMMEDIATE")
@@ -192,7 +192,7 @@ def test_a_child_that_lives_on_holds_no_lock_of_a_parent_that_was_killed(tmp_pat
 
         memory = Memory(sys.argv[1], embedder=WordEmbedder())
         memory.add("from the parent")
-        with memory._repository._store._connections.writing() as connection:
+        with memory._repository._store._connections._held() as connection:
             connection.execute("BEGIN IMMEDIATE")
             child = os.fork()
             if child == 0:

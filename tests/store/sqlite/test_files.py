@@ -40,7 +40,7 @@ def test_a_new_file_is_readable_by_its_owner_alone_and_so_is_its_log(tmp_path):
 
 def test_the_file_is_written_through_a_full_sync_log_and_deleted_bytes_are_overwritten(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
-    with store._connections.writing() as connection:
+    with store._connections._held() as connection:
         assert connection.pragma("journal_mode") == "wal"
         assert connection.pragma("synchronous") == 2
         assert connection.pragma("secure_delete") == 1
@@ -145,7 +145,7 @@ def test_a_lock_held_too_long_is_a_busy_error_and_the_store_works_afterwards(tmp
 
 def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
-    with store._connections.writing() as connection:
+    with store._connections._held() as connection:
         pages = connection.pragma("page_count")
         connection.pragma("max_page_count", pages)
 
@@ -159,7 +159,7 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
     with pytest.raises(StoreError, match="disk is full; nothing of this write was kept"):
         store._write(None, fill).result()
     assert store.position("x").seq == 0
-    with store._connections.writing() as connection:
+    with store._connections._held() as connection:
         connection.pragma("max_page_count", 10**6)
     store._write(None, fill).result()
     with store._connections.reading() as connection:

@@ -265,7 +265,7 @@ def test_a_mark_is_changed_even_where_no_lock_is_to_be_had(tmp_path, monkeypatch
         memory.add("kept")
         assert read_mark(str(path)).state is LogState.USED
     with opened(path) as memory:
-        monkeypatch.setattr(log_mark, "_opened", _no_descriptor)
+        monkeypatch.setattr(log_mark, "opened", _no_descriptor)
         memory.add("kept too")
         monkeypatch.undo()
     assert contents(path) == {"kept", "kept too"}

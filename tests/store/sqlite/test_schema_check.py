@@ -191,7 +191,7 @@ def test_nothing_that_is_in_a_file_runs_where_the_check_was_passed(path):
 def test_a_connection_trusts_no_schema_stays_defensive_and_plans_by_no_value(path):
     with Memory(path) as memory:
         connections = memory._repository._store._connections
-        for lent in (connections.writing, connections.reading, connections.copying):
+        for lent in (connections._held, connections.reading, connections.copying):
             with lent() as connection:
                 for switch, value in (
                     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),

@@ -74,7 +74,7 @@ def test_everything_is_taken_in_parts_of_one_size(store, monkeypatch, agents):
 
 def test_a_hundred_thousand_changes_are_kept(store):
     end = -(-MAX_CHANGES // 1024) * 1024
-    with store._connections.writing() as connection:
+    with store._connections._held() as connection:
         connection.execute(
             "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', ?)", (end - 2,)
         )

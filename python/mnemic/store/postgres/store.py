@@ -21,7 +21,7 @@ from mnemic.store.futures import succeeded
 from mnemic.store.operations import AgentFacts, EntriesByRow, Nearest, PositionAndRevision, Read
 from mnemic.store.postgres.cached_rows import CachedRows, RowChanges, cached_rows, row_changes
 from mnemic.store.postgres.database import OpenedDatabase
-from mnemic.store.postgres.maintenance import Verification, backup_to, recount
+from mnemic.store.postgres.maintenance import Verification, backup_to
 from mnemic.store.postgres.nearest import VECTOR_READS
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
@@ -31,6 +31,7 @@ from mnemic.store.sealing_codec import PREFIX, SealingRowCodec, sealed_prefix
 from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
+from mnemic.store.sql.verification import repaired_bytes
 from mnemic.store.values import (
     AccessCount,
     BatchSink,
@@ -256,8 +257,8 @@ class PostgresStore(
             None, lambda on: Verification(on, self._codec, report).result(), one_moment=True
         )
         if repair:
-            agents = self._database.write(None, lambda on: recount(on, self._codec))
-            found = msgspec.structs.replace(found, repaired_agents=tuple(agents))
+            agents = self._database.write(None, lambda on: repaired_bytes(on, self._codec))
+            found = msgspec.structs.replace(found, repaired_agents=tuple(sorted(agents)))
         if broken is not None:
             broken.report = found
             raise broken

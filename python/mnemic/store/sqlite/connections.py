@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -140,12 +140,6 @@ class Connections:
         snapshots.clear_if_requested()
         self.writer.set_wal_hook(after_commit)
 
-    @contextmanager
-    def writing(self) -> Generator[apsw.Connection, None, None]:
-        """Lend the writing connection to one thread at a time."""
-        with self.turn:
-            yield self.writer
-
     @property
     def writer(self) -> GuardedConnection:
         """The writing connection, for the thread that holds `turn`."""
@@ -160,22 +154,15 @@ class Connections:
             deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
         """
         self.check_usable()  # before any lock, which a fork may have left locked forever
-        if deadline is not None:
-            return self._reading_until(deadline)
-        if self._is_shared:
-            return self._reading_in_turn()
-        return _Reading(self._acquire, self._release, self._given)
+        lent = self._held() if self._is_shared else _Reading(self)
+        return lent if deadline is None else self._until(deadline, lent)
 
     @contextmanager
-    def _reading_in_turn(self) -> Generator[GuardedConnection, None, None]:
-        with typed_errors(self._given), self._held():
-            yield self.writer
-
-    @contextmanager
-    def _reading_until(self, deadline: float) -> Generator[GuardedConnection, None, None]:
+    def _until(
+        self, deadline: float, lent: AbstractContextManager[GuardedConnection]
+    ) -> Generator[GuardedConnection, None, None]:
         check_deadline(deadline)
-        reading = _Reading(self._acquire, self._release, self._given)
-        with self._reading_in_turn() if self._is_shared else reading as connection:
+        with lent as connection:
             check_deadline(deadline)  # another thread may have held the only connection
             connection.set_deadline(deadline)
             try:
@@ -239,12 +226,12 @@ class Connections:
             yield self.snapshots.path
 
     @contextmanager
-    def _held(self) -> Generator[None, None, None]:
-        with self.turn:
+    def _held(self) -> Generator[GuardedConnection, None, None]:
+        with typed_errors(self._given), self.turn:
             self.holder = threading.get_ident()
             try:
                 self.check_usable()
-                yield
+                yield self.writer
             finally:
                 self.holder = None
 
@@ -301,7 +288,8 @@ class Connections:
                 self.snapshots.clear_if_requested()
         self._release_name()
 
-    def _acquire(self) -> Lease:
+    def acquire(self) -> Lease:
+        """Return a connection for one read."""
         self._check_file()
         with self._lock:
             self._check_open()
@@ -331,7 +319,8 @@ class Connections:
         if self._same is not None:
             self._same.check_file()
 
-    def _release(self, lease: Lease) -> None:
+    def release_reader(self, lease: Lease) -> None:
+        """Take a connection back."""
         connection, is_kept = lease
         # One that an interrupt left in a transaction would show its state permanently.
         is_kept = is_kept and not connection.in_transaction
@@ -361,21 +350,17 @@ class Connections:
 class _Reading:
     """Lends one connection; a generator-based context manager takes twice as long."""
 
-    __slots__ = ("_acquire", "_lease", "_path", "_release")
+    __slots__ = ("_connections", "_lease")
 
-    def __init__(
-        self, take: Callable[[], Lease], give_back: Callable[[Lease], None], path: str
-    ) -> None:
-        self._acquire = take
-        self._release = give_back
-        self._path = path
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
         self._lease: Lease | None = None
 
     def __enter__(self) -> GuardedConnection:
         try:
-            lease = self._lease = self._acquire()
+            lease = self._lease = self._connections.acquire()
         except apsw.Error as error:
-            raise typed(error, self._path) from error
+            raise self._connections.typed(error) from error
         return lease[0]
 
     def __exit__(
@@ -385,6 +370,6 @@ class _Reading:
         trace: TracebackType | None,
     ) -> None:
         if self._lease is not None:
-            self._release(self._lease)
+            self._connections.release_reader(self._lease)
         if isinstance(error, apsw.Error):
-            raise typed(error, self._path) from error
+            raise self._connections.typed(error) from error

@@ -17,6 +17,7 @@ from contextlib import suppress
 from mnemic._core import allocate, lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.new_files import typed
+from mnemic.store.sqlite.file_locks import opened
 
 LOG_BYTES = 1024 * 1024
 """Bytes kept for the log. A deletion of one memory writes some 80 KB and its length, and one that
@@ -70,11 +71,8 @@ class DiskSpace:
 
 def allocate_file(path: str, size: int) -> None:
     """Allocate disk space for the first bytes of a file, which keeps its length."""
-    descriptor = os.open(path, os.O_RDWR)
-    try:
+    with opened(path, os.O_RDWR) as descriptor:
         allocate(descriptor, size)
-    finally:
-        os.close(descriptor)
 
 
 _PAGE = 4096

@@ -16,7 +16,7 @@ from mnemic.store.changes import COMMITTED
 from mnemic.store.futures import MAX_THREADS, Workers
 from mnemic.store.group_commit import MAX_DELAY, Finish, Job, Writer, unchanged
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.accesses import AccessFlush, PendingAccesses, write_accesses
+from mnemic.store.sql.accesses import PendingAccesses, write_accesses
 from mnemic.store.sql.session import OpenedSql
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.dialect import SQLITE
@@ -168,11 +168,30 @@ class SqliteFile(OpenedSql):
         return self._writer.write(job, finish)
 
     def _write_after_accesses(self, job: Job, finish: Finish) -> Future[Any]:
-        """Write pending accesses, and run a job after them in the same transaction."""
+        """Write pending accesses, and run a job after them in the same transaction.
+
+        A job that is refused is undone alone: the accesses are no part of it.
+        """
         flush = self._accesses.flush()
-        after = _AfterAccesses(flush, job, finish)
+
+        def work(on: GuardedConnection) -> Any:
+            write_accesses(on, flush.taken())
+            on.savepoint()
+            try:
+                result = job(on)
+                on.release()
+            except MnemicError as error:
+                on.undo()
+                return _FailedJob(error)
+            return result
+
+        def finished(result: Any) -> Any:
+            if isinstance(result, _FailedJob):
+                raise result.error
+            return finish(result)
+
         try:
-            future = self._writer.write(after, after.finish)
+            future = self._writer.write(work, finished)
         except BaseException:
             flush.ended()
             raise
@@ -225,46 +244,6 @@ class _FailedJob(NamedTuple):
     """A job's error, after which its transaction goes on."""
 
     error: MnemicError
-
-
-class _AfterAccesses:
-    """A job that sees all accesses recorded before it: they are written in its transaction.
-
-    If the job is refused it is undone alone: the accesses are no part of it.
-
-    Args:
-        flush: The accesses.
-        job: The job.
-        finish: Turns its result into the future's.
-    """
-
-    def __init__(
-        self,
-        flush: AccessFlush,
-        job: Callable[[GuardedConnection], Any],
-        finish: Callable[[Any], Any],
-    ) -> None:
-        self._flush = flush
-        self._job = job
-        self._finish = finish
-
-    def __call__(self, connection: GuardedConnection) -> Any:
-        """Write the accesses and run the job."""
-        write_accesses(connection, self._flush.taken())
-        connection.savepoint()
-        try:
-            result = self._job(connection)
-            connection.release()
-        except MnemicError as error:
-            connection.undo()
-            return _FailedJob(error)
-        return result
-
-    def finish(self, result: Any) -> Any:
-        """Return the future's result, or raise the job's error."""
-        if isinstance(result, _FailedJob):
-            raise result.error
-        return self._finish(result)
 
 
 class LaterErasure:

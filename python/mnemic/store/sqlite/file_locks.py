@@ -86,6 +86,16 @@ def _replace(calls: list[tuple[str, int]]) -> None:
         vfs.unregister()
 
 
+@contextmanager
+def opened(path: str, flags: int, folder: int | None = None) -> Generator[int, None, None]:
+    """Open a file, readable by its owner alone if it is made, in a folder if one is given."""
+    descriptor = os.open(path, flags, 0o600, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def try_to_lock(descriptor: int, start: int, length: int, *, shared: bool = False) -> bool:
     """Lock bytes until the descriptor is closed; return whether nobody else's lock prevents it."""
     kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK

@@ -37,7 +37,7 @@ from typing import NamedTuple, Self
 from mnemic._core import lock_calls, lost_in_log
 from mnemic.errors import StoreFileError
 from mnemic.reporting.logs import logger
-from mnemic.store.sqlite.file_locks import is_unlocked, try_to_lock
+from mnemic.store.sqlite.file_locks import is_unlocked, opened, try_to_lock
 from mnemic.store.sqlite.schema import APPLICATION_ID
 
 MARK_OFFSET = 72
@@ -113,7 +113,7 @@ class Mark(NamedTuple):
 
 def read_mark(path: str) -> Mark | None:
     """Return the mark of a file; None if it has none."""
-    with _opened(path, os.O_RDONLY) as file:
+    with opened(path, os.O_RDONLY) as file:
         return Mark.of_page(os.read(file, MARK_OFFSET + MARK_SIZE))
 
 
@@ -143,7 +143,7 @@ def mark_locked(path: str) -> Generator[None, None, None]:
     with ExitStack() as stack:
         if lock_calls():
             with suppress(OSError):
-                file = stack.enter_context(_opened(path, os.O_RDWR))
+                file = stack.enter_context(opened(path, os.O_RDWR))
                 _wait_for_lock(file, *_MARK_BYTES)
         yield
 
@@ -206,7 +206,7 @@ def _refuse_log_in_use(path: str) -> None:
 
 def _is_locked(path: str, part: tuple[int, int]) -> bool:
     try:
-        with _opened(path, os.O_RDONLY) as file:
+        with opened(path, os.O_RDONLY) as file:
             return not is_unlocked(file, *part)
     except FileNotFoundError:
         return False
@@ -239,7 +239,7 @@ def put_mark(descriptor: int, mark: Mark) -> None:
 
 
 def _write_mark(path: str, mark: Mark) -> None:
-    with _opened(path, os.O_RDWR) as file:
+    with opened(path, os.O_RDWR) as file:
         put_mark(file, mark)
         os.fsync(file)
 
@@ -300,7 +300,7 @@ def _follows(salts: bytes, marked: bytes) -> bool:
 def _read_log(path: str) -> bytes | None:
     """Return the first bytes of a file's log; None if it has no log."""
     try:
-        with _opened(f"{path}-wal", os.O_RDONLY) as file:
+        with opened(f"{path}-wal", os.O_RDONLY) as file:
             return os.read(file, _FIRST_FRAME)
     except FileNotFoundError:
         return None
@@ -336,20 +336,11 @@ def _set_aside(path: str) -> None:
 @contextmanager
 def _exclusive(path: str, *, read_only: bool) -> Generator[bool, None, None]:
     """Prevent others from opening a file, and yield whether it is open nowhere else."""
-    with _opened(path, os.O_RDONLY if read_only else os.O_RDWR) as file:
+    with opened(path, os.O_RDONLY if read_only else os.O_RDWR) as file:
         if read_only:  # which must not be able to lock anything
             yield is_unlocked(file, *_SHARED_BYTES)
         else:
             yield try_to_lock(file, *_SHARED_BYTES)
-
-
-@contextmanager
-def _opened(path: str, flags: int) -> Generator[int, None, None]:
-    descriptor = os.open(path, flags)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def log_problem(path: str) -> str | None:

@@ -18,7 +18,7 @@ from mnemic.new_files import remove_part
 from mnemic.store.errors import PATIENCE
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.dialect import SQLITE
-from mnemic.store.sqlite.file_locks import HeldName, alone, check_place, install_file_locks
+from mnemic.store.sqlite.file_locks import HeldName, alone, check_place, install_file_locks, opened
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.log_mark import announce_log, check_log
 from mnemic.store.sqlite.schema import (
@@ -181,11 +181,8 @@ def _mode_of(path: str) -> int:
         try:
             return os.stat(path).st_mode  # noqa: PTH116 - pathlib is slow to import
         except FileNotFoundError:
-            descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
+            with opened(path, os.O_CREAT | os.O_RDWR) as descriptor:
                 return os.fstat(descriptor).st_mode
-            finally:
-                os.close(descriptor)
 
 
 def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnection:

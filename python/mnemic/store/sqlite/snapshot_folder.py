@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from mnemic.errors import StoreBusyError
 from mnemic.new_files import file_errors
+from mnemic.store.sqlite.file_locks import opened
 
 if sys.platform != "win32":
     import fcntl
@@ -64,8 +65,8 @@ class SnapshotFolder:
             with file_errors(self.path):
                 with suppress(FileExistsError):
                     os.mkdir(self.path, 0o700)  # noqa: PTH102 - pathlib is slow to import
-                folder = stack.enter_context(_opened_folder(self.path))
-                lock = stack.enter_context(_opened_lock(folder))
+                folder = stack.enter_context(opened(self.path, _FOLDER))
+                lock = stack.enter_context(opened(_LOCK, _NEW, folder))
                 is_locked = _wait_for_lock(lock, wait)
             if not is_locked:
                 raise StoreBusyError(f"{self.path}: a snapshot is being written; try again")
@@ -81,7 +82,7 @@ class SnapshotFolder:
             wait: Maximum seconds to wait for whoever writes a snapshot.
         """
         try:
-            with _opened_folder(self.path) as folder:
+            with opened(self.path, _FOLDER) as folder:
                 is_cleared = _cleared(folder, wait)
         except FileNotFoundError:
             is_cleared = True
@@ -103,7 +104,7 @@ class SnapshotFolder:
 
 
 def _cleared(folder: int, wait: float) -> bool:
-    with _opened_lock(folder) as lock:
+    with opened(_LOCK, _NEW, folder) as lock:
         try:
             is_locked = _wait_for_lock(lock, 0.0)
             if not is_locked:
@@ -173,23 +174,3 @@ def _try_to_lock(lock: int) -> bool:
 
 def _unlock(lock: int) -> None:
     fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a forked process may have it open
-
-
-@contextmanager
-def _opened_folder(path: str) -> Generator[int, None, None]:
-    with _closing(os.open(path, _FOLDER)) as folder:
-        yield folder
-
-
-@contextmanager
-def _opened_lock(folder: int) -> Generator[int, None, None]:
-    with _closing(os.open(_LOCK, _NEW, 0o600, dir_fd=folder)) as lock:
-        yield lock
-
-
-@contextmanager
-def _closing(descriptor: int) -> Generator[int, None, None]:
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -155,12 +155,12 @@ class SqliteStore(
 
     def _repaired(self, report: VerifyReport) -> VerifyReport:
         checksums_added = after = 0
-        while rows := self._rows_without_sums(after):
-            added = self._submit(
-                None, partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
-            )
-            checksums_added += added.result()
-            after = rows[-1]
+        add_missing = partial(verification.add_missing_checksums, codec=self._codec)
+        while True:
+            number, after = self._submit(None, partial(add_missing, after=after)).result()
+            checksums_added += number
+            if not after:
+                break
         self._submit(None, shadow_vectors.drop_damaged).result()
         agents = self._submit(None, partial(verification.repair_agents, codec=self._codec)).result()
         return msgspec.structs.replace(
@@ -169,11 +169,9 @@ class SqliteStore(
 
     def _verify(self, report: Report) -> tuple[VerifyReport, SealBrokenError | None]:
         with self._connections.reading() as on, on.one_moment():
-            walk = verification.Verification(on, self._codec, report)
-            return walk.report(self._connections.log_problem), walk.broken
-
-    def _rows_without_sums(self, after: int) -> list[int]:
-        return self._read(None, lambda on: verification.rows_without_sums(on, after))
+            log_problem = self._connections.log_problem
+            walk = verification.Verification(on, self._codec, report, log_problem)
+            return walk.result()
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
