@@ -36,7 +36,6 @@ from mnemic.store.sqlite.sql import (
     BY_ROW,
     among,
     integers,
-    json_array,
 )
 from mnemic.store.values import ChangeMark, Model
 
@@ -258,7 +257,7 @@ class CheckedRows:
         opener, (name, dimensions) = self._opener(model[0]), model
         rows, found_rows = sorted(self._sealed), 0
         for first in range(0, len(rows), size):
-            values = self._agent_id, json_array(rows[first : first + size]), name
+            values = self._agent_id, rows[first : first + size], name
             found = self._session.fetch(_LONG_VECTORS, values)
             if found:
                 opened = opener.readable(found, self._of_vectors.sealed, dimensions)
@@ -282,7 +281,7 @@ class CheckedRows:
             if found[0] in short:
                 yield found
         if long:
-            values = (agent_id, json_array(sorted(long)), model)
+            values = (agent_id, sorted(long), model)
             yield from self._session.stream(_LONG_VECTORS, values)
 
     def links(self, found: list[Columns]) -> list[Link]:

@@ -2,24 +2,20 @@
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import apsw
 import msgspec
 
+from mnemic.errors import StoreCorruptError
 from mnemic.model.deadline import check_deadline
-from mnemic.store.sqlite.sql import (
-    Columns,
-    execute_all,
-    fetch_batches,
-    not_utf8,
-    one_moment,
-    stream,
-)
+from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.sql import Columns
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:
@@ -109,7 +105,7 @@ class GuardedConnection(apsw.Connection):
             return self.execute(_statement(sql), values).fetchall()
         except UnicodeDecodeError as error:
             problem = str(error)
-        raise not_utf8(problem)
+        raise _not_utf8(problem)
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """Run a statement; return the first value of its only row."""
@@ -123,13 +119,18 @@ class GuardedConnection(apsw.Connection):
 
     def run_all(self, sql: str, values: Sequence[Columns]) -> None:
         """Run a statement once for each of these values."""
-        execute_all(self, _statement(sql), values)
+        if len(values) == 1:  # the set-up for many takes longer than one
+            self.execute(_statement(sql), values[0])
+        else:
+            self.executemany(_statement(sql), values)
 
     def batches(
         self, sql: str, values: Sequence[Any], size: int
     ) -> Generator[list[Columns], None, None]:
         """Run a statement; yield its rows in batches of `size`."""
-        return fetch_batches(self, _statement(sql), values, size)
+        found = self.stream(sql, values)
+        while part := list(islice(found, size)):
+            yield part
 
     def parts(self, sql: str, values: Sequence[Any]) -> Generator[list[Columns], None, None]:
         """Run a statement; yield its rows in parts."""
@@ -137,11 +138,23 @@ class GuardedConnection(apsw.Connection):
 
     def stream(self, sql: str, values: Sequence[Any]) -> Generator[Columns, None, None]:
         """Run a statement; yield its rows one by one."""
-        return stream(self, _statement(sql), values)
+        try:
+            yield from self.execute(_statement(sql), tuple(values))
+        except UnicodeDecodeError as error:
+            problem = str(error)
+        else:
+            return
+        raise _not_utf8(problem)
 
-    def one_moment(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def one_moment(self) -> Generator[None, None, None]:
         """Let all statements see one state."""
-        return one_moment(self)
+        try:
+            self.execute("BEGIN")
+            yield
+        finally:
+            if self.in_transaction:  # a failing disk may have ended it
+                self.execute("COMMIT")
 
     def savepoint(self) -> None:
         """Begin a part of the transaction that can be undone alone."""
@@ -188,6 +201,11 @@ class GuardedConnection(apsw.Connection):
         work, self._work.deadline = self._work, deadline
         work.steps_per_check = STEPS_PER_CHECK if deadline is None else STEPS_PER_LOOK
         self.set_progress_handler(work, work.steps_per_check)
+
+
+def _not_utf8(problem: str) -> StoreCorruptError:
+    """Return an error that is not chained to Python's own, which contains the whole text."""
+    return StoreCorruptError(f"a stored text is not UTF-8 ({problem}); {DAMAGED}")
 
 
 @lru_cache(1024)

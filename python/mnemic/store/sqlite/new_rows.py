@@ -21,7 +21,6 @@ from mnemic.store.sqlite.sql import (
     INSERT_VECTOR,
     IS_OWN,
     Columns,
-    execute_all,
     mark_of,
 )
 from mnemic.store.values import Model
@@ -71,7 +70,7 @@ def insert_entries(
     on = cast("GuardedConnection", session)
     before = on.total_changes()
     try:
-        execute_all(on, _INSERT_ENTRY, [(*new.columns, *new.more, *new.sums) for new in rows])
+        on.run_all(_INSERT_ENTRY, [(*new.columns, *new.more, *new.sums) for new in rows])
     except apsw.ConstraintError:
         raise id_in_use(rows[on.total_changes() - before].entry, agent_id) from None
     first = on.last_insert_rowid() - len(rows) + 1
@@ -83,7 +82,7 @@ def insert_entries(
     on.summed_rows.insert(agent_id, summed)
     if model is not None:
         vectors = [(row, new.columns[_CREATED_AT], new.stored_vectors) for row, new in numbered]
-        execute_all(on, INSERT_VECTOR, _values(model[0], vectors))
+        on.run_all(INSERT_VECTOR, _values(model[0], vectors))
     return range(first, first + len(rows))
 
 
@@ -136,7 +135,7 @@ def overwrite_vectors(
     on = cast("GuardedConnection", session)
     hidden = [(overwrite.old.row,) for overwrite in overwrites if overwrite.entry.hides_content]
     if hidden:
-        execute_all(on, DELETE_SHADOW_VECTORS, hidden)
+        on.run_all(DELETE_SHADOW_VECTORS, hidden)
     outdated = [overwrite for overwrite in overwrites if not overwrite.keeps_vectors]
     if not outdated:
         return
@@ -147,11 +146,11 @@ def overwrite_vectors(
             for overwrite in outdated
             if overwrite.changes_content is is_of_new
         ]
-        execute_all(on, delete, surplus)
+        on.run_all(delete, surplus)
     if model is None:
         return
     rows = [(each.old.row, each.time, each.new.stored_vectors) for each in outdated]
-    execute_all(on, _UPSERT_VECTOR, _values(name, rows))
+    on.run_all(_UPSERT_VECTOR, _values(name, rows))
 
 
 def insert_vectors(
@@ -164,5 +163,5 @@ def insert_vectors(
 
 def write_vectors(connection: GuardedConnection, vectors: Sequence[Columns]) -> None:
     """Insert vectors, each the values of the statement; its row is the first."""
-    execute_all(connection, INSERT_VECTOR, vectors)
+    connection.run_all(INSERT_VECTOR, vectors)
     connection.summed_rows.write_vectors(map(itemgetter(0), vectors))

@@ -8,8 +8,8 @@ import apsw
 
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.store.row_codec import exact_digest
-from mnemic.store.sqlite import sql
 from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS, register_functions
 
 _SCHEMA = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema"
@@ -41,7 +41,7 @@ class _Schema(NamedTuple):
     tokens: dict[_Item, tuple[str, ...]]
 
 
-def check_schema(connection: apsw.Connection, path: str, version: int) -> None:
+def check_schema(connection: GuardedConnection, path: str, version: int) -> None:
     """Check that a file holds the tables and indexes of a schema version, and nothing else.
 
     Triggers, views, generated columns and checks that were added would run with each read and
@@ -50,7 +50,7 @@ def check_schema(connection: apsw.Connection, path: str, version: int) -> None:
     Raises:
         StoreFileError: If anything differs; the message names it.
     """
-    found = sql.fetch(connection, _SCHEMA, ())
+    found = connection.fetch(_SCHEMA)
     items = frozenset(tuple(row[:4]) for row in found)
     problem = _shared_page(found)
     # Making the schema, to compare with it, takes longer than all else of an opening.
@@ -64,7 +64,7 @@ def check_schema(connection: apsw.Connection, path: str, version: int) -> None:
         )
 
 
-def check_indexes(connection: apsw.Connection, path: str) -> None:
+def check_indexes(connection: GuardedConnection, path: str) -> None:
     """Compare the indexes of a small file with its tables.
 
     An entry of an index that is damaged hides a row from who looks for it by that index, and no
@@ -77,7 +77,7 @@ def check_indexes(connection: apsw.Connection, path: str) -> None:
     if pages * size > _SMALL:
         return
     for table in ("agent_memory_entries", "agent_memory_links", "agent_memory_agents"):
-        found = sql.fetch(connection, f"PRAGMA integrity_check({table})", ())
+        found = connection.fetch(f"PRAGMA integrity_check({table})")
         if found != [("ok",)]:
             raise StoreCorruptError(f"{path}: {found[0][0]}; {DAMAGED}")
 

@@ -4,13 +4,8 @@ Every statement that touches an agent's data names the agent. Values are always 
 constants of this package are concatenated.
 """
 
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
-
-import apsw
-import msgspec
 
 from mnemic.errors import StoreCorruptError
 from mnemic.store.row_codec import COLUMN_NAMES
@@ -39,11 +34,6 @@ def read_column(name: str, table: str = "") -> str:
 def mark_of(name: str) -> str:
     """Return the placeholder of a column's value: that of sealed contents is bytes."""
     return "CAST(? AS TEXT)" if name == "content" else "?"
-
-
-def assigned(names: Iterable[str]) -> str:
-    """Return assignments of columns, in an UPDATE."""
-    return ", ".join(f"{name} = {mark_of(name)}" for name in names)
 
 
 INSERT_VECTOR = (
@@ -81,61 +71,8 @@ _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kep
 def among(rows: Sequence[int], column: str = "row") -> Condition:
     """Return the condition that a column is one of these numbers, in a faster form for a few."""
     if len(rows) > _FEW_ROWS:
-        return f"{column} IN (SELECT value FROM json_each(?))", [json_array(rows)]
+        return f"{column} IN (SELECT value FROM json_each(?))", [[int(row) for row in rows]]
     return f"{column} IN ({', '.join('?' * len(rows))})", [int(row) for row in rows]
-
-
-def json_array(rows: Sequence[int]) -> str:
-    """Return rows as one value to bind to `AMONG`."""
-    return msgspec.json.encode([int(row) for row in rows]).decode()
-
-
-def fetch(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
-    """Run a statement; return all its rows."""
-    try:
-        return connection.execute(sql, tuple(values)).fetchall()
-    except UnicodeDecodeError as error:
-        problem = str(error)
-    raise not_utf8(problem)
-
-
-def fetch_batches(
-    connection: apsw.Connection, sql: str, values: Sequence[Any], size: int
-) -> Generator[list[Columns], None, None]:
-    """Run a statement; yield its rows in batches of `size`."""
-    try:
-        found = connection.execute(sql, tuple(values))
-        while part := list(islice(found, size)):
-            yield part
-    except UnicodeDecodeError as error:
-        problem = str(error)
-    else:
-        return
-    raise not_utf8(problem)
-
-
-@contextmanager
-def one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
-    """Run several reads on one state."""
-    try:
-        connection.execute("BEGIN")
-        yield
-    finally:
-        if connection.in_transaction:  # a failing disk may have ended it
-            connection.execute("COMMIT")
-
-
-def stream(
-    connection: apsw.Connection, sql: str, values: Sequence[Any]
-) -> Generator[Columns, None, None]:
-    """Run a statement; yield its rows one by one."""
-    try:
-        yield from connection.execute(sql, tuple(values))
-    except UnicodeDecodeError as error:
-        problem = str(error)
-    else:
-        return
-    raise not_utf8(problem)
 
 
 def integers(values: Sequence[Any]) -> list[int]:
@@ -147,16 +84,3 @@ def integers(values: Sequence[Any]) -> list[int]:
     if not _WHOLE.issuperset(map(type, values)):
         raise StoreCorruptError(f"a stored number is not whole; {DAMAGED}")
     return list(values)
-
-
-def not_utf8(problem: str) -> StoreCorruptError:
-    """Return an error that is not chained to Python's own, which contains the whole text."""
-    return StoreCorruptError(f"a stored text is not UTF-8 ({problem}); {DAMAGED}")
-
-
-def execute_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:
-    """Run a statement once for each of these values."""
-    if len(values) == 1:  # the set-up for many takes longer than one
-        connection.execute(sql, values[0])
-    else:
-        connection.executemany(sql, values)

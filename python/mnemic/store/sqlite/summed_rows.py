@@ -18,9 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
-
-import apsw
+from typing import TYPE_CHECKING, Any, Final
 
 from mnemic._core import (
     SUMMED_COLUMNS,
@@ -44,12 +42,12 @@ from mnemic.store.sqlite.sql import (
     BY_ROW,
     Columns,
     among,
-    execute_all,
-    fetch,
     is_own,
-    json_array,
     read_column,
 )
+
+if TYPE_CHECKING:
+    from mnemic.store.sqlite.hardening import GuardedConnection
 
 _ACCESSES: Final = {"last_accessed_at", "access_count"}
 _ALONE: Final = ("status", "forgotten_at", "expires_at")
@@ -147,7 +145,7 @@ class SummedRows:
         self._gains: defaultdict[str, Sums] = defaultdict(lambda: NO_SUMS)
         self._new_vectors: set[int] = set()
 
-    def begin(self, connection: apsw.Connection) -> None:
+    def begin(self, connection: "GuardedConnection") -> None:
         """Begin a transaction without changes; create the triggers, unless they are kept."""
         self.forget()
         if not self._has_triggers:
@@ -158,7 +156,7 @@ class SummedRows:
         """Keep the triggers, which the first transaction to end has made; others undo theirs."""
         self._has_triggers = True
 
-    def _watch(self, connection: apsw.Connection) -> None:
+    def _watch(self, connection: "GuardedConnection") -> None:
         connection.execute(_TABLE)
         for number, (event, what) in enumerate(_TRIGGERS):
             after = event.replace(" ON ", " ON main.agent_memory_")
@@ -192,7 +190,7 @@ class SummedRows:
         self._gains.clear()
         self._new_vectors.clear()
 
-    def settle(self, connection: apsw.Connection, agent_id: str | None = None) -> Sums:
+    def settle(self, connection: "GuardedConnection", agent_id: str | None = None) -> Sums:
         """Write the sums of the rows that changed since the last time, and of their agents.
 
         Args:
@@ -209,13 +207,13 @@ class SummedRows:
         self._gains.clear()
         return own
 
-    def settle_rows(self, connection: apsw.Connection) -> None:
+    def settle_rows(self, connection: "GuardedConnection") -> None:
         """Write the sums of the rows that changed, for they may be read before the write ends.
 
         Raises:
             StoreCorruptError: If what is stored cannot be read.
         """
-        noted = fetch(connection, _READ, ()) if self._is_watching else []
+        noted = connection.fetch(_READ) if self._is_watching else []
         if not (noted or self._new_vectors):
             return
         changes: defaultdict[str, list[Columns]] = defaultdict(list)
@@ -228,7 +226,9 @@ class SummedRows:
             self.add_missing(connection, sorted({row for row, *_ in changes["rewritten"]}))
         self._new_vectors.clear()
 
-    def _write_sums(self, connection: apsw.Connection, changes: dict[str, list[Columns]]) -> None:
+    def _write_sums(
+        self, connection: "GuardedConnection", changes: dict[str, list[Columns]]
+    ) -> None:
         """Write the sums of the rows that are still there."""
         rows, links = changes["row"], changes["link"]
         of_vectors = sorted(self._new_vectors.union([row for row, *_ in changes["vector"]]))
@@ -238,16 +238,16 @@ class SummedRows:
         others -= {row for row, *_ in rows}
         if others:
             where, values = among(sorted(others))
-            rows += fetch(connection, _ROWS + where, values)
+            rows += connection.fetch(_ROWS + where, values)
         written, gains = changed_sums(rows, links, vectors)
         for agent_id, gained in gains.items():
             self._gain(agent_id, gained)
         if written:
-            execute_all(connection, _SET_SUMS, written)
+            connection.run_all(_SET_SUMS, written)
 
-    def add_missing(self, connection: apsw.Connection, rows: Sequence[int]) -> int:
+    def add_missing(self, connection: "GuardedConnection", rows: Sequence[int]) -> int:
         """Add sums to those of these rows that have none; return to how many."""
-        found = fetch(connection, _WITHOUT_SUMS, (json_array(rows),))
+        found = connection.fetch(_WITHOUT_SUMS, (rows,))
         with reading_stored("a memory"):
             vectors = dict(_vector_sums(connection, [row[0] for row in found]))
             of_rows = row_sums([row[SUMMED] for row in found])
@@ -257,15 +257,15 @@ class SummedRows:
             ]
         connection.executemany(_SET_SUMS, values)
         where, numbers = among([row[0] for row in found])
-        for row in fetch(connection, _ROWS + where, numbers):
+        for row in connection.fetch(_ROWS + where, numbers):
             self._gain(row[6], placed_sums([row[:6]]))
         return len(found)
 
 
-def _vector_sums(connection: apsw.Connection, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _vector_sums(connection: "GuardedConnection", rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield rows that have vectors, and the sum of these."""
     for first in range(0, len(rows), _PART):
-        found = fetch(connection, _OWN_VECTORS, (json_array(rows[first : first + _PART]),))
+        found = connection.fetch(_OWN_VECTORS, (rows[first : first + _PART],))
         of_models: dict[str, dict[int, list[Any]]] = defaultdict(dict)
         for row, parts in groupby(found, itemgetter(0)):
             vectors = list(parts)
@@ -274,6 +274,6 @@ def _vector_sums(connection: apsw.Connection, rows: Sequence[int]) -> Iterator[t
             yield from zip(of_rows, vector_sums(model, list(of_rows.values())), strict=True)
 
 
-def _sum_of_links(connection: apsw.Connection, row: int) -> int | None:
-    links = fetch(connection, _LINKS, (row,))
+def _sum_of_links(connection: "GuardedConnection", row: int) -> int | None:
+    links = connection.fetch(_LINKS, (row,))
     return sum(link_sums(links)) & MASK if links else None
