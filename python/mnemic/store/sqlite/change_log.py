@@ -30,13 +30,13 @@ from mnemic.store.sqlite.checksums import (
     read_vectors,
 )
 from mnemic.store.sqlite.damage import DAMAGED
-from mnemic.store.sqlite.sealed_rows import ReadSums, VectorOpener, read_rows
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
     among,
     integers,
 )
+from mnemic.store.sqlite.vectors import ReadSums, VectorOpener, read_rows
 from mnemic.store.values import ChangeMark, Model
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from mnemic.store.row_codec import (
 from mnemic.store.sealing_codec import broken
 from mnemic.store.sql.session import SqlSession
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored, unreadable
-from mnemic.store.sqlite.sql import BY_ROW, Columns, among, read_columns
+from mnemic.store.sqlite.sql import BY_ROW, Columns, among, read_column
 from mnemic.store.values import Model
 
 MASK: Final = 2**62 - 1
@@ -45,13 +45,7 @@ _CHECKED: Final = (
 )
 
 
-def checked_columns(table: str = "") -> str:
-    """Return the columns of a row that `check` needs."""
-    more = ", ".join(f"{table}{name}" for name in _CHECKED)
-    return f"{table}row, {read_columns(table)}, {more}"
-
-
-CHECKED_COLUMNS: Final = checked_columns()
+CHECKED_COLUMNS: Final = ", ".join(["row", *map(read_column, COLUMN_NAMES), *_CHECKED])
 """The columns of a row that `check` needs."""
 
 KEY: Final = 2 + len(COLUMN_NAMES)

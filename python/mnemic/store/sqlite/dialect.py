@@ -23,7 +23,6 @@ from mnemic.store.sqlite.new_rows import (
     overwrite_vectors,
     sums_of,
 )
-from mnemic.store.sqlite.sealed_rows import opened_vectors, under_other_keys, write_sealed
 from mnemic.store.sqlite.shadow_vectors import (
     lacks_shadow_vectors,
     shadow_vectors,
@@ -34,9 +33,12 @@ from mnemic.store.sqlite.sql import BY_ROW, IS_OWN, USER_KEY, among, integers
 from mnemic.store.sqlite.vectors import (
     delete_shadow_vectors,
     delete_vectors,
+    opened_vectors,
     readable_vectors,
     seal_vectors,
+    under_other_keys,
     vectors,
+    write_sealed,
 )
 from mnemic.store.values import OwnedId
 

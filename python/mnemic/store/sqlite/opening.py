@@ -201,12 +201,8 @@ def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnec
 def _check_is_ours(connection: GuardedConnection, path: str) -> None:
     if connection.readonly("main"):
         raise StoreFileError(f"{path}: it cannot be written; look at its rights")
-    connection.execute("BEGIN")  # one moment: others may be making the tables
-    try:
+    with connection.one_moment():  # others may be making the tables
         _version_if_ours(connection, path)
-    finally:
-        if connection.in_transaction:
-            connection.execute("COMMIT")
 
 
 def _version_if_ours(connection: GuardedConnection, path: str) -> int:

@@ -18,13 +18,8 @@ COLUMNS = ", ".join(COLUMN_NAMES)
 """The columns of an entry, in the order of its codec."""
 
 
-def read_columns(table: str = "") -> str:
-    """Return `COLUMNS` to be read; the content of sealed rows as bytes, which always can be."""
-    return ", ".join(read_column(name, table) for name in COLUMN_NAMES)
-
-
 def read_column(name: str, table: str = "") -> str:
-    """Return a column to be read; see `read_columns`."""
+    """Return a column to be read; the content of sealed rows as bytes, which always can be."""
     column = f"{table}{name}"
     if name != "content":
         return column

@@ -31,9 +31,9 @@ from mnemic.store.sqlite.checksums import (
     entries_of,
 )
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.sealed_rows import VectorOpener, placed
 from mnemic.store.sqlite.shadow_vectors import check_shadow_vectors
 from mnemic.store.sqlite.sql import BY_ROW, MARK, Columns
+from mnemic.store.sqlite.vectors import VectorOpener, placed
 
 _PAGE: Final = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
