@@ -29,13 +29,13 @@ from mnemic.store.sqlite.checksums import (
     check_vectors,
     read_vectors,
 )
-from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
     among,
     integers,
 )
+from mnemic.store.sqlite.sqlite_errors import DAMAGED
 from mnemic.store.sqlite.vectors import ReadSums, VectorOpener, read_rows
 from mnemic.store.values import ChangeMark, Model
 

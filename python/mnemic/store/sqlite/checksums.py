@@ -32,8 +32,8 @@ from mnemic.store.row_codec import (
 )
 from mnemic.store.sealing_codec import broken
 from mnemic.store.sql.session import SqlSession
-from mnemic.store.sqlite.damage import DAMAGED, reading_stored, unreadable
 from mnemic.store.sqlite.sql import BY_ROW, Columns, among, read_column
+from mnemic.store.sqlite.sqlite_errors import DAMAGED, reading_stored, unreadable
 from mnemic.store.values import Model
 
 MASK: Final = 2**62 - 1

@@ -15,7 +15,6 @@ from mnemic.store.sql.lists import Rows
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sqlite.change_log import CheckedRows, advance, has_vectors, write_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, check, check_links_of, entries_of
-from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
 from mnemic.store.sqlite.new_rows import (
     insert_entries,
     insert_vectors,
@@ -30,6 +29,7 @@ from mnemic.store.sqlite.shadow_vectors import (
     write_shadow_vectors,
 )
 from mnemic.store.sqlite.sql import BY_ROW, IS_OWN, USER_KEY, among, integers
+from mnemic.store.sqlite.sqlite_errors import DAMAGED, plain_records, reading_stored
 from mnemic.store.sqlite.vectors import (
     delete_shadow_vectors,
     delete_vectors,

@@ -14,8 +14,8 @@ import msgspec
 
 from mnemic.errors import StoreCorruptError
 from mnemic.model.deadline import check_deadline
-from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.sql import Columns
+from mnemic.store.sqlite.sqlite_errors import DAMAGED
 from mnemic.store.sqlite.summed_rows import SummedRows
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from mnemic.errors import (
 from mnemic.model.results import SchemaVersions
 from mnemic.new_files import remove_part
 from mnemic.store.errors import PATIENCE
-from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.dialect import SQLITE
 from mnemic.store.sqlite.file_locks import HeldName, alone, check_place, install_file_locks, opened
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -28,7 +27,7 @@ from mnemic.store.sqlite.schema import (
     register_functions,
 )
 from mnemic.store.sqlite.schema_check import check_indexes, check_schema
-from mnemic.store.sqlite.sqlite_errors import typed_errors
+from mnemic.store.sqlite.sqlite_errors import reading_stored, typed_errors
 from mnemic.store.sqlite.wal import remove_log
 from mnemic.threads.locks import Lock
 

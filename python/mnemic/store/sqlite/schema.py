@@ -9,7 +9,7 @@ from mnemic._core import column_sum, placed_sums
 from mnemic.errors import StoreCorruptError
 from mnemic.store.row_codec import fingerprint
 from mnemic.store.sqlite.checksums import MASK, SUM_COLUMNS
-from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.sqlite_errors import DAMAGED
 
 APPLICATION_ID = 0x6D6E656D  # "mnem", in the file's header
 

@@ -8,9 +8,9 @@ import apsw
 
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.store.row_codec import exact_digest
-from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.schema import DIGEST, MIGRATIONS, register_functions
+from mnemic.store.sqlite.sqlite_errors import DAMAGED
 
 _SCHEMA = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema"
 _KINDS = frozenset({"table", "index", "trigger", "view"})

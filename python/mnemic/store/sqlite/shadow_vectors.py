@@ -24,10 +24,10 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.new_rows import as_stored, vector_blobs
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.sqlite.checksums import MASK, check_vectors
-from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import write_vectors
 from mnemic.store.sqlite.sql import INSERT_VECTOR, IS_OWN, MARK, Columns
+from mnemic.store.sqlite.sqlite_errors import DAMAGED, reading_stored
 from mnemic.store.values import Model
 
 _Blobs: TypeAlias = Mapping[int, Sequence[bytes]]

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from mnemic.errors import StoreCorruptError
 from mnemic.store.row_codec import COLUMN_NAMES
 from mnemic.store.sql.session import Condition
-from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.sqlite_errors import DAMAGED
 
 Columns: TypeAlias = tuple[Any, ...]
 

@@ -36,7 +36,6 @@ from mnemic.store.sqlite.checksums import (
     SUMMED,
     Sums,
 )
-from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -45,6 +44,7 @@ from mnemic.store.sqlite.sql import (
     is_own,
     read_column,
 )
+from mnemic.store.sqlite.sqlite_errors import reading_stored
 
 if TYPE_CHECKING:
     from mnemic.store.sqlite.hardening import GuardedConnection

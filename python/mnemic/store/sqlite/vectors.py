@@ -30,9 +30,9 @@ from mnemic.store.sql.dialect import PlainVector, VectorsOfRows
 from mnemic.store.sql.new_rows import NewVectors
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.sqlite.checksums import Sums, VerifiedSums, added, check, check_vectors
-from mnemic.store.sqlite.damage import plain_records, reading_stored
 from mnemic.store.sqlite.new_rows import insert_vectors
 from mnemic.store.sqlite.sql import AMONG, BY_ROW, DELETE_SHADOW_VECTORS, IS_OWN, Columns
+from mnemic.store.sqlite.sqlite_errors import plain_records, reading_stored
 
 if TYPE_CHECKING:
     from mnemic.store.sqlite.hardening import GuardedConnection
