@@ -94,10 +94,6 @@ class FileTransactions(Connections):
             raise
         return result
 
-    savepoint = staticmethod(GuardedConnection.savepoint)
-    release = staticmethod(GuardedConnection.release)
-    undo = staticmethod(GuardedConnection.undo)
-
     def is_lost(self, connection: apsw.Connection, error: BaseException) -> bool:
         """Return whether a full or failing disk has undone the whole transaction."""
         del error
