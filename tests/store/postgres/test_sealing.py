@@ -206,7 +206,7 @@ def test_rows_that_are_held_sealed_under_a_former_key_are_read_again(two, caplog
         for _ in range(2):
             assert len(two.read(EntriesByRow(EVERYONE, rows, NOON))) == 3
     assert caplog.text == ""
-    held = two._database.cached.of("a").of(rows)
+    held = two._database.cached["a"].of(rows)
     assert len(held) == 3
     assert two._under_former_keys("a", held) == []
 
@@ -260,7 +260,7 @@ def test_a_search_in_the_database_finds_what_one_in_memory_finds(place, search_t
 
 def test_rows_are_held_sealed(two):
     rows_since(two, None)
-    held = two._database.cached.of("a")
+    held = two._database.cached["a"]
     data = b"".join(held._rows.values())
     assert set(rows_of(two).values()) == held._rows.keys()
     assert shown(data, [SECRET]) == []
