@@ -134,7 +134,7 @@ class SqlVerification(ABC):
         except self._errors as error:
             if isinstance(error, SealBrokenError) and self._broken is None:
                 self._broken = error
-            self._add_problem(str(error), *(() if row is None else _named(row)))
+            self._add_problem(str(error), *_named(row))
 
     def _add_problem(
         self,
@@ -148,7 +148,9 @@ class SqlVerification(ABC):
             self._problems.append(problem)
 
 
-def _named(row: Columns) -> tuple[str | None, int, UUID | None]:
+def _named(row: Columns | None) -> tuple[str | None, int | None, UUID | None]:
+    if row is None:
+        return None, None, None
     number, agent_id, entry_id = row[0], row[AGENT_ID], row[ENTRY_ID]
     try:
         found = uuid_of(entry_id)
