@@ -14,7 +14,8 @@ import pytest
 from mnemic._core import allocate, lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
-from mnemic.store.sql import deletes
+from mnemic.store.operations import DeleteAll
+from mnemic.store.sql import operations
 from mnemic.store.sqlite import disk_space, wal
 from tests.support.doors import opened
 from tests.support.processes import ENVIRONMENT
@@ -156,15 +157,16 @@ def test_a_log_that_is_emptied_later_has_its_space_again(tmp_path, monkeypatch):
 
 
 def test_a_deletion_in_parts_that_fails_says_how_many_are_deleted(monkeypatch):
-    limits, whole = [], deletes.delete_all
+    limits, own = [], operations.WRITES[DeleteAll]
 
-    def limited(*given, limit=None):
+    def limited(on, codec, wanted, limit):
         limits.append(limit)
         if len(limits) not in {2, 4}:
             raise StoreFullError("the disk is full")
-        return whole(*given, limit=limit)
+        return own.carry_out(on, codec, wanted, limit)
 
-    monkeypatch.setattr(deletes, "delete_all", limited)
+    replaced = {**operations.WRITES, DeleteAll: own._replace(carry_out=limited)}
+    monkeypatch.setattr(operations, "WRITES", replaced)
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(["note"] * 100)
         with pytest.raises(StoreFullError, match="the disk is full; 80 were deleted before"):
