@@ -28,7 +28,7 @@ def put(store, agent, seq):
                 (name, seq),
             )
 
-    store._write(None, job).result()
+    store._submit(None, job).result()
 
 
 def seqs(path):
@@ -63,7 +63,7 @@ def test_a_backup_is_of_one_moment_and_holds_nobody_up(tmp_path):
     store, ended, rounds = SqliteStore(tmp_path / "a.db"), threading.Event(), []
     rows = [(number, os.urandom(3000)) for number in range(5000)]
     much = "INSERT INTO agent_memory_changes VALUES ('much', ?, 1, ?, 'add', NULL, 0)"
-    store._write(None, lambda on: on.executemany(much, rows)).result()
+    store._submit(None, lambda on: on.executemany(much, rows)).result()
 
     def write():
         while not ended.is_set():
@@ -166,7 +166,7 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing(tmp_path):
         "from mnemic.store.sqlite.store import SqliteStore\n"
         "store = SqliteStore(':memory:')\n"
         "much = 'CREATE TABLE much AS SELECT randomblob(3000000) AS x'\n"
-        "store._write(None, lambda on: on.execute(much)).result()\n"
+        "store._submit(None, lambda on: on.execute(much)).result()\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try:\n"

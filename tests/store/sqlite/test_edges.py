@@ -249,7 +249,7 @@ def test_a_store_closed_in_the_midst_of_its_own_write_lets_go_of_the_file(tmp_pa
     def close(_connection):
         store.close()  # as a signal handler does
 
-    store._write(None, close).result()
+    store._submit(None, close).result()
     store.close()
     deadline = time.monotonic() + 5
     while (tmp_path / "a.db-wal").exists() and time.monotonic() < deadline:
@@ -292,7 +292,7 @@ def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_erro
             store.position("aide")  # as a signal handler does
         return "refused"
 
-    assert store._write(None, read).result() == "refused"
+    assert store._submit(None, read).result() == "refused"
     store.close()
 
 

@@ -135,11 +135,11 @@ def test_a_lock_held_too_long_is_a_busy_error_and_the_store_works_afterwards(tmp
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusyError, match=r"other writers keep it locked; .*try again"):
-        store._write(None, lambda connection: connection.changes()).result()
+        store._submit(None, lambda connection: connection.changes()).result()
     assert store.position("a").seq == 0
     other.execute("ROLLBACK")
     other.close()
-    store._write(None, lambda connection: connection.changes()).result()
+    store._submit(None, lambda connection: connection.changes()).result()
     store.close()
 
 
@@ -157,11 +157,11 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
         )
 
     with pytest.raises(StoreError, match="disk is full; nothing of this write was kept"):
-        store._write(None, fill).result()
+        store._submit(None, fill).result()
     assert store.position("x").seq == 0
     with store._connections._held() as connection:
         connection.pragma("max_page_count", 10**6)
-    store._write(None, fill).result()
+    store._submit(None, fill).result()
     with store._connections.reading() as connection:
         stored = "SELECT model FROM agent_memory_agents WHERE agent_id = 'x'"
         assert connection.execute(stored).fetchall() == [("m" * 10**6,)]
@@ -170,7 +170,7 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
 
 def test_a_store_collected_in_its_own_writing_thread_does_not_hang(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
-    store._write(None, lambda _connection: store._close()).result()
+    store._submit(None, lambda _connection: store._close()).result()
     store._writer._thread.join(10)
     assert not store._writer._thread.is_alive()
     opened_and_closed(tmp_path / "a.db")
@@ -247,7 +247,7 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
         "    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
         "refused = 0\n"
         "job = lambda connection: None\n"
-        "for call in (lambda: store._write(None, job), lambda: store.position('a')):\n"
+        "for call in (lambda: store._submit(None, job), lambda: store.position('a')):\n"
         "    try:\n"
         "        call()\n"
         "    except Exception as error:\n"
@@ -265,7 +265,7 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
         "from mnemic.store.sqlite.store import SqliteStore\n"
         "store, started, ended = SqliteStore(sys.argv[1]), threading.Event(), threading.Event()\n"
         "job = lambda connection: started.set() or ended.wait(60)\n"
-        "threading.Thread(target=lambda: store._write(None, job).result()).start()\n"
+        "threading.Thread(target=lambda: store._submit(None, job).result()).start()\n"
         "started.wait()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -277,7 +277,7 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
         "if not waited[0]:\n"
         "    os.kill(child, 9)\n"
         "ended.set()\n"
-        "store._write(None, lambda connection: None).result()\n"
+        "store._submit(None, lambda connection: None).result()\n"
         "store.close()\n"
         "sys.exit(os.waitstatus_to_exitcode(waited[1]))\n"
     )
@@ -332,7 +332,7 @@ def test_a_link_to_a_file_is_that_file(tmp_path):
     opened_and_closed(folder / "a.db")
     first, second = SqliteStore(tmp_path / "link.db"), SqliteStore(folder / "a.db")
     insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
-    first._write(None, lambda connection: connection.execute(insert)).result()
+    first._submit(None, lambda connection: connection.execute(insert)).result()
     assert second.position("a").seq == 5
     second.close()
     first.close()
@@ -385,7 +385,7 @@ def test_two_memories_without_a_file_are_two(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
     insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
-    one._write(None, lambda connection: connection.execute(insert)).result()
+    one._submit(None, lambda connection: connection.execute(insert)).result()
     assert (one.position("a").seq, two.position("a").seq) == (5, 0)
     one.close()
     two.close()

@@ -20,7 +20,7 @@ def put(store, seq):
         "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', ?) "
         "ON CONFLICT DO UPDATE SET seq = excluded.seq"
     )
-    store._write(None, lambda connection: connection.execute(sql, (seq,))).result()
+    store._submit(None, lambda connection: connection.execute(sql, (seq,))).result()
 
 
 def seq(store):
@@ -64,7 +64,7 @@ def test_what_another_program_was_killed_in_is_read_once_it_was_opened_for_writi
 def test_writing_is_an_error_at_once_and_changes_nothing(path):
     store = SqliteStore(path, read_only=True)
     deletion = lambda on: on.execute("DELETE FROM agent_memory_agents")  # noqa: E731
-    for call in (lambda: store._write(None, deletion), store.erase):
+    for call in (lambda: store._submit(None, deletion), store.erase):
         with pytest.raises(ReadOnlyError, match="opened for reading alone; open it for writing"):
             call()
     with store._connections.reading() as connection, pytest.raises(apsw.ReadOnlyError):

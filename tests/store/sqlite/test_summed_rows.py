@@ -139,7 +139,7 @@ def test_a_text_that_is_none_ends_a_write_over_it_in_a_typed_error(path):
         other.execute("UPDATE agent_memory_entries SET role = CAST(x'FF' AS TEXT)")
     change = "UPDATE agent_memory_entries SET role = 'user'"
     with closing(SqliteStore(path)) as store, pytest.raises(StoreCorruptError, match="not UTF-8"):
-        store._write(None, lambda on: on.execute(change)).result()
+        store._submit(None, lambda on: on.execute(change)).result()
 
 
 def test_a_memory_that_one_call_changes_twice_is_sound_in_between(path):
@@ -208,8 +208,8 @@ def test_a_first_write_that_is_undone_leaves_the_next_one_watched(path):
 
     with closing(SqliteStore(path)) as store:
         with pytest.raises(ZeroDivisionError):
-            store._write(None, fail).result()
-        store._write(None, lambda on: on.execute(change)).result()
+            store._submit(None, fail).result()
+        store._submit(None, lambda on: on.execute(change)).result()
     assert not wrong_sums(path)
 
 
