@@ -1,8 +1,9 @@
-"""Every verb of two builds, in turns: `python -m benches.turns FOLDER [--rounds N] [VERB…]`.
+"""Every verb of two builds, in turns: `python -m benches.turns FOLDER [VERB…]`.
 
 FOLDER holds the package of another build (its `python/`, with the extension in it). Each build runs
 in a process of its own over 10,000 memories of ten users (384 dimensions, tags, metadata), and
-calls the same verbs on the same memories. Prints a Markdown table of processor time: the median
+calls the same verbs on the same memories; several pairs of processes follow each other, for where a
+process has its memory makes some percent. Prints a Markdown table of processor time: the median
 microseconds of a call of either build, the median ratio of neighbouring turns, the other build over
 this one, and the ratio of the fastest turns. Above 1 is faster than the other build. Run it by
 `taskset -c 1`, with little beside it.
@@ -89,9 +90,8 @@ class Verbs:
         self.memory.delete_many(ids, permanent=True, all_users=True)
 
     def add(self):
-        user, new = self.user, self.new(HUNDRED)
-        run = lambda: [self.memory.add(fields, **user) for fields in new]  # noqa: E731
-        return Call(run, HUNDRED, self.remove)
+        add, user, new = self.memory.add, self.user, self.new(HUNDRED)
+        return Call(lambda: [add(fields, **user) for fields in new], HUNDRED, self.remove)
 
     def add_many(self, size):
         return Call(partial(self.memory.add_many, self.new(size), **self.user), 1, self.remove)
@@ -125,10 +125,9 @@ class Verbs:
         return Call(partial(self.memory.delete_many, ids, permanent=True, **self.user))
 
     def link(self):
-        user, pairs, strength = self.user, list(pairwise(self.some)), self.turn % 97 / 100
+        pairs, options = list(pairwise(self.some)), {"strength": self.turn % 97 / 100, **self.user}
         link = self.memory.link
-        run = lambda: [link(one, two, strength=strength, **user) for one, two in pairs]  # noqa: E731
-        return Call(run, len(pairs))
+        return Call(lambda: [link(one, two, **options) for one, two in pairs], len(pairs))
 
     def touch(self):
         expiry = f"21{self.turn % 90 + 10}-01-01T00:00:00Z"
