@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_made_for_a_failing_disk_can_be_made_afterwards(
 
 
 def test_a_file_that_cannot_be_made_at_all_is_a_typed_error(tmp_path, monkeypatch):
-    def full(*_arguments):
+    def full(*_arguments, **_named):
         raise OSError(ENOSPC, os.strerror(ENOSPC))
 
     monkeypatch.setattr(os, "open", full)
