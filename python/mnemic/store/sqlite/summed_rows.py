@@ -77,13 +77,18 @@ def _row_changed(*change: str) -> str:
 
 
 def _columns_changed(names: Iterable[str]) -> str:
-    state = "NEW.status", "NEW.forgotten_at"
-    changed = [
-        f"{_row_changed(*state, repr(name), old, new)} WHERE {old} IS NOT {new}"
+    """Return the statement that notes which of some columns changed.
+
+    One SELECT of all that is noted for each column had twice as many registers, which SQLite makes
+    anew for each row, 3 µs, though nothing is noted.
+    """
+    columns = " UNION ALL ".join(
+        f"SELECT '{name}' AS name, {read_column(name, 'OLD.')} AS old, "
+        f"{read_column(name, 'NEW.')} AS new"
         for name in names
-        for old, new in [(read_column(name, "OLD."), read_column(name, "NEW."))]
-    ]
-    return _noted(*changed)
+    )
+    note = _row_changed("NEW.status", "NEW.forgotten_at", "name", "old", "new")
+    return _noted(f"{note} FROM ({columns}) WHERE old IS NOT new")
 
 
 def _link_changed(sign: int, of: str) -> str:
