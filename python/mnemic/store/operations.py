@@ -533,7 +533,7 @@ class Add(AgentWrite[WriteResult], frozen=True):
         entries: Any number of entries.
         now: Entries expired by now are not duplicates; merged entries are updated now.
         quotas: The most that may be stored, and whether the write deletes entries to keep to it:
-            see `sql.deletes.evict_entries`.
+            see `Eviction`.
         on_conflict: Treatment of an entry whose id the user already has, in any state and in any
             project and session. It comes after the idempotency key and before the text. "skip"
             leaves the stored entry as it is. "replace" stores the new one in its row, as it would

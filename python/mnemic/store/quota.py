@@ -15,7 +15,7 @@ class EntryLimits(NamedTuple):
         entries: Maximum number of entries of the agent, in any state; None is no limit.
         user_entries: Maximum number of entries of each user, and of the entries without a user.
         evicts: Whether entries are deleted permanently for it, the least important first; see
-            `sql.deletes.evict_entries`. Otherwise it is refused.
+            `Eviction`. Otherwise it is refused.
     """
 
     entries: int | None = None

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
-from mnemic.arrays import Float32Array, Int64Array
+from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
 from mnemic.model.filter import Criteria
-from mnemic.model.rows import Access, Record, RowBatch
+from mnemic.model.rows import Access, Link, Record, RowBatch
 
 Model: TypeAlias = tuple[str, int]
 """Name and dimension of an embedding model."""
@@ -162,6 +162,26 @@ class LinkEnd(NamedTuple):
     strength: float
 
 
+class LinkedRows(NamedTuple):
+    """A link with the rows of its ends and the user of its source."""
+
+    from_row: int
+    to_row: int
+    user_id: str | None
+    link: MemoryLink
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """The key of the order of links: time, then ids, then type, then user."""
+        link = self.link
+        return link.created_at, link.from_id, link.to_id, link.type, self.user_id or ""
+
+    def other_end(self, row: int) -> LinkEnd:
+        """Return the end of it that is not a row."""
+        end = self.to_row if self.from_row == row else self.from_row
+        return LinkEnd(end, self.link.type, self.link.strength)
+
+
 class ReplacedEntry(NamedTuple):
     """An entry that was stored over the one with its id.
 
@@ -229,6 +249,47 @@ class BatchSink(Protocol):
         All chunks of one row arrive in one call, next to each other.
         """
         ...
+
+
+class CollectedBatch:
+    """A sink that collects everything."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what came before."""
+        self.records: list[Record] = []
+        self.rows: list[Int64Array] = []
+        self.vectors: list[Float32Array] = []
+
+    def add_records(self, records: list[Record]) -> None:
+        """Add records of rows."""
+        self.records += records
+
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
+        """Add vectors of rows."""
+        self.rows.append(rows)
+        self.vectors.append(vectors)
+
+
+def full_batch(sink: BatchSink, links: list[Link]) -> RowBatch:
+    """Return the change to all rows, with those that a sink has collected.
+
+    Args:
+        sink: Has got the rows; the batch has none of another than a `CollectedBatch`.
+        links: Their links.
+    """
+    collected = sink if isinstance(sink, CollectedBatch) else CollectedBatch()
+    return RowBatch(
+        since=None,
+        seq=0,
+        records=collected.records,
+        embedded=[row for rows in collected.rows for row in rows.tolist()],
+        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
+        removed=[],
+        links=links,
+    )
 
 
 class SelectedRows(NamedTuple):

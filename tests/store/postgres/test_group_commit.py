@@ -20,9 +20,9 @@ from mnemic.errors import (
 )
 from mnemic.model import Scope
 from mnemic.store import open_store
+from mnemic.store.accesses import PendingAccesses
 from mnemic.store.operations import SoftDelete, Update
 from mnemic.store.postgres import connections
-from mnemic.store.sql.accesses import PendingAccesses
 from tests.store.contract import added, adding, entries_by_id, exported, one
 from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy

@@ -18,9 +18,11 @@ from mnemic.errors import (
     StoreUnavailableError,
 )
 from mnemic.reporting.logs import logger
+from mnemic.store.accesses import AccessFlush, PendingAccesses
 from mnemic.store.changes import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers
 from mnemic.store.group_commit import Finish, Job, Writer, unchanged
+from mnemic.store.new_rows import AddedRows
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.positions import Positions
@@ -28,10 +30,9 @@ from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
 from mnemic.store.row_codec import RowCodec, uuid_of
-from mnemic.store.sql.accesses import AccessFlush, PendingAccesses, write_accesses
+from mnemic.store.sql.accesses import write_accesses
 from mnemic.store.sql.adding import AddJob
 from mnemic.store.sql.change_log import position
-from mnemic.store.sql.new_rows import AddedRows
 from mnemic.store.sql.session import Deletion, OpenedSql
 from mnemic.store.values import LogPosition
 from mnemic.threads.background import start_thread, thread_of

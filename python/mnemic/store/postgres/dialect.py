@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
+from mnemic.store.new_rows import encoded
 from mnemic.store.postgres.rows import (
     StoredRows,
     adding,
@@ -42,7 +43,6 @@ from mnemic.store.postgres.vectors import (
 from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.lists import Rows
-from mnemic.store.sql.new_rows import encoded
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import OwnedId
 

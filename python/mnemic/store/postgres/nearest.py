@@ -19,7 +19,7 @@ from mnemic.store.postgres.stored import EMBEDDINGS, HAS_NO_VECTOR, ROW, active_
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.change_log import CollectedBatch, all_rows, full_batch
+from mnemic.store.sql.change_log import all_rows
 from mnemic.store.sql.conditions import (
     ENTRIES,
     HAS_ACTIVE_STATUS,
@@ -31,7 +31,7 @@ from mnemic.store.sql.conditions import (
 from mnemic.store.sql.lists import has_sealed
 from mnemic.store.sql.operations import Reading
 from mnemic.store.sql.session import Condition
-from mnemic.store.values import SelectedRows
+from mnemic.store.values import CollectedBatch, SelectedRows, full_batch
 
 _SPARE: Final = 16
 """Rows read beyond the limit: they show that none of the rest ties with the last one."""

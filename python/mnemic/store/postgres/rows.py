@@ -11,6 +11,7 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
+from mnemic.store.new_rows import AddOptions, NewRow, NewVectors, Overwrite
 from mnemic.store.postgres.session import COPIED, Columns, Insertion, Session
 from mnemic.store.postgres.stored import (
     CHANGED,
@@ -26,8 +27,6 @@ from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, sealed_ids, uuid_of
 from mnemic.store.sql.change_log import AGENTS, CHANGES, USERS
 from mnemic.store.sql.conditions import ENTRIES, visible
 from mnemic.store.sql.dialect import Advanced
-from mnemic.store.sql.new_rows import AddOptions, NewRow, NewVectors
-from mnemic.store.sql.replacing import Overwrite
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import LogPosition, Model
 

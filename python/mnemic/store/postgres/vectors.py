@@ -12,6 +12,7 @@ from mnemic.crypto.envelope import OVERHEAD, header
 from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.new_rows import NewVectors, as_stored
 from mnemic.store.operations import AddShadowVectors
 from mnemic.store.postgres.session import Columns, Insertion, Session, Vector
 from mnemic.store.postgres.stored import EMBEDDINGS, SEALED_VECTORS, lacks, reading_stored
@@ -19,7 +20,6 @@ from mnemic.store.row_codec import ENCRYPTED, RowCodec, sealed_ids, vector_of
 from mnemic.store.sealing_codec import PREFIX, broken, log_broken, sealed_prefix
 from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import PlainVector, VectorsOfRows
-from mnemic.store.sql.new_rows import NewVectors, as_stored
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model
 

@@ -5,19 +5,25 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mnemic.arrays import Float32Array, Int64Array, np
-from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import LinkType, Scope
-from mnemic.model.rows import Link, Record, RowBatch, State
+from mnemic.model.rows import Link, RowBatch, State
 from mnemic.store.changes import Change, last_dropped, totals_by_user
 from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec, text_of
+from mnemic.store.rules import check_model
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
 from mnemic.store.sql.dialect import RowReader
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sql.usage import used_bytes
-from mnemic.store.values import BatchSink, LogPosition, Model, StoredAgent
+from mnemic.store.values import (
+    BatchSink,
+    CollectedBatch,
+    LogPosition,
+    Model,
+    StoredAgent,
+    full_batch,
+)
 
 AGENTS: Final = "mnemic.agent_memory_agents"
 USERS: Final = "mnemic.agent_memory_walls"
@@ -47,28 +53,6 @@ _LEADS_ON: Final = (
     "WHERE t.row = l.to_row AND t.agent_id = e.agent_id "
     "AND t.user_id IS NOT DISTINCT FROM e.user_id)"
 )
-
-
-class CollectedBatch:
-    """A sink that collects everything."""
-
-    def __init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget what came before."""
-        self.records: list[Record] = []
-        self.rows: list[Int64Array] = []
-        self.vectors: list[Float32Array] = []
-
-    def add_records(self, records: list[Record]) -> None:
-        """Add records of rows."""
-        self.records += records
-
-    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
-        """Add vectors of rows."""
-        self.rows.append(rows)
-        self.vectors.append(vectors)
 
 
 def position(on: SqlSession, agent_id: str) -> LogPosition:
@@ -156,16 +140,9 @@ def _is_other_model(on: SqlSession, agent_id: str, known: Sequence[Any], model: 
     """
     if known[0] is None or tuple(known) == model:
         return False
-    if not on.dialect.has_vectors(on, agent_id, known):
-        return True
-    unfit = EmbeddingModelMismatchError(
-        f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions, and "
-        f"those of {model[0]!r} with {model[1]} cannot be compared with them; open the memory "
-        f"with the embedder {known[0]!r}, or have all embedded again: memory.reembed(...)"
-    )
-    if isinstance(known[1], int) and known[1] != model[1]:
-        unfit.stored, unfit.given = known[1], model[1]
-    raise unfit
+    if on.dialect.has_vectors(on, agent_id, known):
+        check_model(agent_id, known, model)
+    return True
 
 
 def log_changes(
@@ -324,25 +301,6 @@ def all_rows(
         source = _source(on, scope, f"({HAS_ACTIVE_STATUS} OR {_LEADS_ON})")
         links = reader.links(_links(on, scope.agent_id, source))
     return full_batch(sink, links)
-
-
-def full_batch(sink: BatchSink, links: list[Link]) -> RowBatch:
-    """Return the change to all rows, with those that a sink has collected.
-
-    Args:
-        sink: Has got the rows; the batch has none of another than a `CollectedBatch`.
-        links: Their links.
-    """
-    collected = sink if isinstance(sink, CollectedBatch) else CollectedBatch()
-    return RowBatch(
-        since=None,
-        seq=0,
-        records=collected.records,
-        embedded=[row for rows in collected.rows for row in rows.tolist()],
-        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
-        removed=[],
-        links=links,
-    )
 
 
 def _links(on: SqlSession, agent_id: str, condition: Condition) -> list[Columns]:

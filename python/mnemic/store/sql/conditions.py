@@ -9,15 +9,13 @@ true, and the core decides the entries that are left. The condition is true or f
 """
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from types import UnionType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from mnemic.errors import AmbiguousIdError
 from mnemic.model import Expression, MemorySortOrder, Scope
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import FILTERED, Kind
@@ -26,8 +24,6 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import SEALED_COLUMNS, RowCodec
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.session import Condition
-
-Found = TypeVar("Found")
 
 ENTRIES: Final = "mnemic.agent_memory_entries"
 LINKS: Final = "mnemic.agent_memory_links"
@@ -96,35 +92,6 @@ def _with_id(
     if scope.all_users:
         return where, values
     return f"{where} AND {dialect.user_key} = ?", [*values, scope.user_id or ""]
-
-
-def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
-    """Return the only row found for an id, or None.
-
-    Raises:
-        AmbiguousIdError: If several users have one.
-    """
-    if len(found) > 1:
-        raise _ambiguous(scope, entry_id)
-    return found[0] if found else None
-
-
-def check_unambiguous(scope: Scope, ids: Sequence[bytes]) -> None:
-    """Check that no id is one of several users' entries.
-
-    Raises:
-        AmbiguousIdError: If one is.
-    """
-    if len(set(ids)) < len(ids):
-        shared = min(entry_id for entry_id, count in Counter(ids).items() if count > 1)
-        raise _ambiguous(scope, UUID(bytes=shared))
-
-
-def _ambiguous(scope: Scope, entry_id: UUID) -> AmbiguousIdError:
-    return AmbiguousIdError(
-        f"several users of agent {scope.agent_id!r} have a memory with id {entry_id}; "
-        "name the user_id in place of all_users=True"
-    )
 
 
 def cut(limit: int, offset: int) -> tuple[int, int]:

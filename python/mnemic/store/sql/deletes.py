@@ -1,20 +1,13 @@
-"""The deletions of the stores in SQL, and their undoing; what a write deletes to keep to quotas.
+"""The deletions of the stores in SQL, and their undoing; what may go for the quotas of a write."""
 
-For a quota a write frees at most what it adds, of the users whom it adds to: a quota that was
-lowered deletes nothing by itself, and no user's entries go for another user's. It happens in the
-transaction of the write, so that both are kept or neither.
-"""
-
-import sys
 from collections.abc import Collection, Iterable, Sequence
-from functools import reduce
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
-from mnemic.errors import StorageQuotaExceededError
 from mnemic.model import Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
+from mnemic.store.eviction import Eviction, Write
 from mnemic.store.operations import (
     Delete,
     DeleteAll,
@@ -24,10 +17,10 @@ from mnemic.store.operations import (
     SoftDelete,
     SoftDeleteAll,
 )
-from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas, limit_of
 from mnemic.store.row_codec import RowCodec, uuid_of
+from mnemic.store.rules import single
 from mnemic.store.sql.change_log import log_changes
-from mnemic.store.sql.conditions import ENTRIES, in_scope, single, with_id
+from mnemic.store.sql.conditions import ENTRIES, in_scope, with_id
 from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected
 from mnemic.store.sql.sealing import delete_keys
 from mnemic.store.sql.session import Columns, SqlSession
@@ -165,81 +158,13 @@ _ORDER: Final = (
     "ended_at IS NULL, ended_at, status <> 2, importance, access_count, "
     "coalesce(last_accessed_at, created_at), created_at, id"
 )
-"""The order, in SQL: deleted and expired entries, the longest ago first; then superseded ones, and
-then all others; of these the least important, the least accessed, the one whose last access or
-creation is the longest ago, the oldest, the smallest id."""
+"""The order of `Eviction.candidates`, in SQL."""
 
 _ENDED_AT: Final = "coalesce(forgotten_at, CASE WHEN expires_at <= ? THEN expires_at END)"
 """When an entry was deleted or has expired, in SQL; NULL for one that is present."""
 
 _IS_EVICTABLE: Final = "(ended_at IS NOT NULL OR (importance < 1 AND importance <= ?))"
 """Condition, in SQL, of entries that may go for one of an importance."""
-
-_AT_ONCE: Final = 16
-_STEP: Final = 8
-"""Candidates that are read at first, and how many times more each time that they do not suffice."""
-
-
-class Amount(NamedTuple):
-    """Bytes of content, and a number of entries."""
-
-    size: int = 0
-    entries: int = 0
-
-    def plus(self, other: "Amount") -> "Amount":
-        """Return the sum of two."""
-        return Amount(self.size + other.size, self.entries + other.entries)
-
-    def without(self, other: "Amount") -> "Amount":
-        """Return what is left of it, at least 0."""
-        return Amount(max(0, self.size - other.size), max(0, self.entries - other.entries))
-
-    def lesser(self, other: "Amount") -> "Amount":
-        """Return the smaller of both, in each unit, at least 0."""
-        size, entries = min(self.size, other.size), min(self.entries, other.entries)
-        return Amount(max(0, size), max(0, entries))
-
-    def greater(self, other: "Amount") -> "Amount":
-        """Return the larger of both, in each unit."""
-        return Amount(max(self.size, other.size), max(self.entries, other.entries))
-
-
-class Write(NamedTuple):
-    """A write whose changes are not logged yet.
-
-    Attributes:
-        agent_id: The agent.
-        changes: What it has done.
-        quotas: Its quotas.
-        now: Its time, in microseconds since 1970 in UTC.
-        kept: Rows that must stay, beside those that changed.
-    """
-
-    agent_id: str
-    changes: Sequence[Change]
-    quotas: Quotas
-    now: int
-    kept: Collection[int] = ()
-
-
-def evict_entries(on: SqlSession, codec: RowCodec, write: Write) -> list[Change]:
-    """Delete entries so that a write keeps to its quotas; the caller logs that with the write.
-
-    Without eviction none are deleted, and budgets of entries alone are checked: bytes are checked
-    where changes are logged.
-
-    Returns:
-        The deletions, in the order in which they make room.
-
-    Raises:
-        StorageQuotaExceededError: If the write exceeds a budget of entries, or with eviction any
-            quota, and not enough may go.
-    """
-    if write.quotas.entry_limits == NO_ENTRY_LIMITS or not write.changes:
-        return []
-    rows = _Eviction(on, codec, write).rows()
-    place = {row: at for at, row in enumerate(rows)}
-    return sorted(remove(on, codec, write.agent_id, rows), key=lambda change: place[change.row])
 
 
 def remove_others(
@@ -251,155 +176,49 @@ def remove_others(
     return remove(on, codec, which.scope.agent_id, rows)
 
 
-class _Account(NamedTuple):
-    """What an agent or a user may store, has stored, and gets by a write.
-
-    Attributes:
-        scope: All entries of the agent, or those of the user.
-        limit: The maximum.
-        used: What was stored before the write.
-        added: What the write adds; negative where it takes away.
-        tier: Name of the license tier that limits the bytes; None without one.
-    """
-
-    scope: Scope
-    limit: Amount
-    used: Amount
-    added: Amount
-    tier: str | None = None
-
-    @property
-    def excess(self) -> Amount:
-        """By how much the write exceeds the limit, at most by what it adds."""
-        return self.used.plus(self.added).without(self.limit).lesser(self.added)
-
-    def error(self, *, is_of_entries: bool, evicts: bool) -> StorageQuotaExceededError:
-        """Return the error of a write that exceeds the limit."""
-        used, limit, added = self.used.size, self.limit.size, self.added.size
-        if is_of_entries:
-            used, limit, added = self.used.entries, self.limit.entries, self.added.entries
-        return StorageQuotaExceededError(
-            used,
-            limit,
-            None if is_of_entries else self.tier,
-            "agent" if self.scope.all_users else "user",
-            self.scope.user_id,
-            added=added,
-            unit="entries" if is_of_entries else "bytes",
-            when_full="evict" if evicts else "refuse",
-        )
-
-
-class _Eviction:
-    """Chooses the rows to delete for a write.
+class SqlEviction(Eviction):
+    """Reads and deletes what may go for a write; see `Eviction`.
 
     Args:
-        on: In the transaction of the write, which is not logged yet.
+        on: In the transaction of the write.
         codec: Codec of the entries.
-        write: The write. What it touches may not go for it. What is present may only if it is no
-            more important than each entry of the user that grows, and never with an importance of
-            1.
+        write: The write.
     """
 
     def __init__(self, on: SqlSession, codec: RowCodec, write: Write) -> None:
+        super().__init__(write)
         self._on = on
-        self._size = codec.content_size_sql
-        self._write = write
-        self._evicts = write.quotas.entry_limits.evicts
+        self._codec = codec
 
-    def rows(self) -> list[int]:
-        """Return the rows to delete, in the order in which they make room."""
-        agent_id, added = self._write.agent_id, self._added_by_user()
-        agent = self._account(Scope(agent_id, all_users=True), reduce(Amount.plus, added.values()))
-        rows: list[int] = []
-        excess = agent.excess
-        for user_id, amount in added.items():
-            user = self._account(Scope(agent_id, user_id), amount)
-            freed = Amount()
-            needed = user.excess.greater(excess.lesser(amount))
-            if self._evicts and any(needed):
-                chosen, freed = self._first_rows(user_id, needed)
-                rows += chosen
-            self._check(user, user.excess.without(freed))
-            excess = excess.without(freed)
-        self._check(agent, excess)
-        return rows
+    def used_bytes(self, scope: Scope) -> int:
+        """Return the bytes of the contents of an agent or a user."""
+        return used_bytes(self._on, scope)
 
-    def _added_by_user(self) -> dict[str | None, Amount]:
-        """Return what changes add for each user, in the order of the first change of each."""
-        added: dict[str | None, Amount] = {}
-        for change in self._write.changes:
-            amount = Amount(change.size, int(change.kind == "add"))
-            added[change.user_id] = added.get(change.user_id, Amount()).plus(amount)
-        return added
+    def number_of(self, scope: Scope) -> int:
+        """Return the number of entries of an agent or a user."""
+        return number_of(self._on, scope)
 
-    def _account(self, scope: Scope, added: Amount) -> _Account:
-        agent, user, entries = self._write.quotas
-        if scope.all_users:
-            size, tier = (None, None) if agent is None else agent
-            number = entries.entries
-        else:
-            size, tier = limit_of(user, scope.user_id), None
-            number = limit_of(entries.user_entries, scope.user_id)
-        used = Amount(
-            0 if size is None else used_bytes(self._on, scope),
-            0 if number is None else number_of(self._on, scope) - added.entries,
-        )
-        unlimited = sys.maxsize
-        limit = Amount(unlimited if size is None else size, unlimited if number is None else number)
-        return _Account(scope, limit, used, added, tier)
+    def least_importance(self, user_id: str | None, rows: Sequence[int]) -> float | None:
+        """Return the least importance of rows of a user."""
+        where, values = in_scope(Scope(self.write.agent_id, user_id))
+        among = self._on.dialect.among("row")
+        sql = f"SELECT min(importance) FROM {ENTRIES} WHERE {where} AND {among}"
+        least = self._on.value(sql, (*values, rows))
+        return None if least is None else float(least)
 
-    def _check(self, account: _Account, excess: Amount) -> None:
-        """Raise if a write still exceeds a limit; without eviction bytes are checked elsewhere."""
-        if excess.entries or (excess.size and self._evicts):
-            raise account.error(is_of_entries=bool(excess.entries), evicts=self._evicts)
-
-    def _first_rows(self, user_id: str | None, needed: Amount) -> tuple[list[int], Amount]:
-        """Return the first rows that free enough, or all that may go, and what they free."""
-        number = max(_AT_ONCE, needed.entries)
-        while True:
-            found = self._candidates(user_id, number)
-            rows, freed = _enough(found, needed)
-            if len(found) < number or not any(needed.without(freed)):
-                return rows, freed
-            number *= _STEP
-
-    def _candidates(self, user_id: str | None, number: int) -> list[Columns]:
-        """Return the first rows of a user that may go for the write, with the bytes of each."""
-        write = self._write
-        where, values = in_scope(Scope(write.agent_id, user_id))
+    def candidates(
+        self, user_id: str | None, kept: Collection[int], least: float | None, number: int
+    ) -> list[Columns]:
+        """Return the first rows of a user that may go, with the bytes of each."""
+        where, values = in_scope(Scope(self.write.agent_id, user_id))
+        size = self._codec.content_size_sql
         sql = (
-            f"SELECT row, size FROM (SELECT *, {self._size} AS size, {_ENDED_AT} AS ended_at "
+            f"SELECT row, size FROM (SELECT *, {size} AS size, {_ENDED_AT} AS ended_at "
             f"FROM {ENTRIES} WHERE {where}) AS own WHERE {_IS_EVICTABLE} "
             f"AND NOT ({self._on.dialect.among('row')}) ORDER BY {_ORDER} LIMIT ?"
         )
-        kept = [*write.kept, *(change.row for change in write.changes)]
-        bound = (write.now, *values, self._least_importance(user_id), kept, number)
-        return self._on.fetch(sql, bound)
+        return self._on.fetch(sql, (self.write.now, *values, least, list(kept), number))
 
-    def _least_importance(self, user_id: str | None) -> float | None:
-        """Return the least importance of the user's entries that grow."""
-        grown = [
-            change.row
-            for change in self._write.changes
-            if change.user_id == user_id and (change.kind == "add" or change.size > 0)
-        ]
-        where, values = in_scope(Scope(self._write.agent_id, user_id))
-        among = self._on.dialect.among("row")
-        sql = f"SELECT min(importance) FROM {ENTRIES} WHERE {where} AND {among}"
-        least = self._on.value(sql, (*values, grown))
-        return None if least is None else float(least)
-
-
-def _enough(found: Sequence[Columns], needed: Amount) -> tuple[list[int], Amount]:
-    """Return the first rows that free enough, without those that free nothing needed."""
-    rows: list[int] = []
-    freed = Amount()
-    for row, size in found:
-        missing = needed.without(freed)
-        if not any(missing):
-            break
-        if missing.entries or size:
-            rows.append(row)
-            freed = freed.plus(Amount(size, 1))
-    return rows, freed
+    def remove(self, rows: Sequence[int]) -> list[Change]:
+        """Delete rows."""
+        return remove(self._on, self._codec, self.write.agent_id, rows)

@@ -11,17 +11,17 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
+from mnemic.store.new_rows import AddOptions, NewRow, NewVectors
 from mnemic.store.operations import AddShadowVectors
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
-from mnemic.store.sql.new_rows import AddOptions, NewRow, NewVectors
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import Model, OwnedId
 
 if TYPE_CHECKING:
     from mnemic.arrays import Int64Array
+    from mnemic.store.new_rows import Overwrite
     from mnemic.store.sql.lists import Rows
-    from mnemic.store.sql.replacing import Overwrite
 
 PlainVector: TypeAlias = tuple[str, int, int, bytes]
 """A sealed row's vector in plain text: its model, chunk, row and bytes."""

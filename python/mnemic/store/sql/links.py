@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from mnemic.errors import InvalidEntryError, LinkAcrossUsersError
+from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
@@ -20,20 +20,13 @@ from mnemic.store.operations import (
     Unlink,
 )
 from mnemic.store.row_codec import RowCodec, next_version, uuid_of
+from mnemic.store.rules import check_one_user, single, superseded_version
 from mnemic.store.sql.change_log import log_changes
-from mnemic.store.sql.conditions import (
-    ENTRIES,
-    IS_PRESENT,
-    LINKS,
-    single,
-    visible,
-    visible_in,
-    with_id,
-)
+from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.reads import entries_of_rows
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import LinkEnd, StoredLink
+from mnemic.store.values import LinkedRows, LinkEnd, StoredLink
 
 _READ: Final = (
     "SELECT f.row, t.row, f.user_id, f.id, t.id, l.type, l.strength, l.created_at "
@@ -48,36 +41,6 @@ _END_SUPERSESSION: Final = (
     f"UPDATE {ENTRIES} SET supersedes = NULL, updated_at = ?, version = ? "
     "WHERE agent_id = ? AND row = ?"
 )
-
-
-class _ReadLink(NamedTuple):
-    """A link with the rows of its ends and the user of its source."""
-
-    from_row: int
-    to_row: int
-    user_id: str | None
-    link: MemoryLink
-
-    @classmethod
-    def of(cls, columns: tuple[Any, ...]) -> "_ReadLink":
-        """Return the link of columns: rows, user, ids, type, strength, time.
-
-        Raises:
-            ValueError: If it cannot have been stored.
-        """
-        from_row, to_row, user_id, from_id, to_id, kind, strength, created_at = columns
-        ends, time = (uuid_of(from_id), uuid_of(to_id)), from_microseconds(created_at)
-        try:
-            link = MemoryLink(*ends, LinkType.numbered(kind), strength, time)
-        except InvalidEntryError as error:
-            raise ValueError(str(error)) from error
-        return cls(from_row, to_row, user_id, link)
-
-    @property
-    def place(self) -> tuple[object, ...]:
-        """The key of the order of links: time, then ids, then type, then user."""
-        link = self.link
-        return link.created_at, link.from_id, link.to_id, link.type, self.user_id or ""
 
 
 class _LinkedEntry(NamedTuple):
@@ -95,11 +58,7 @@ def link(on: SqlSession, codec: RowCodec, wanted: Link) -> MemoryLink:
         _present_end(on, codec, wanted.scope, entry_id, time)
         for entry_id in (new.from_id, new.to_id)
     )
-    if source.user_id != target.user_id:
-        raise LinkAcrossUsersError(
-            "the two memories are not of the same user: a link between users is neither followed "
-            "within a user nor exported; link memories of one user"
-        )
+    check_one_user(source.user_id, target.user_id)
     place = agent_id, source.row, target.row, int(new.type)
     with on.dialect.reading_stored("a link"):
         stored_at = _put_link(on, (*place, new.strength, to_microseconds(new.created_at)))
@@ -154,14 +113,7 @@ def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[MemoryLin
 def link_ends(on: SqlSession, codec: RowCodec, wanted: LinkEnds) -> list[LinkEnd]:
     """Return the other ends of the links of a row's entry."""
     row = wanted.row
-    return [
-        LinkEnd(
-            read.to_row if read.from_row == row else read.from_row,
-            read.link.type,
-            read.link.strength,
-        )
-        for read in _links_at(on, codec, wanted, row)
-    ]
+    return [read.other_end(row) for read in _links_at(on, codec, wanted, row)]
 
 
 def links_within(on: SqlSession, codec: RowCodec, wanted: LinksWithin) -> list[StoredLink]:
@@ -215,8 +167,7 @@ def supersede(
         return None
     superseded, status, updated_at, version = found[0]
     with on.dialect.reading_stored("a memory"):
-        if status != MemoryStatus.SUPERSEDED:
-            version = next_version(version)
+        version = superseded_version(status, version)
         new = int(MemoryStatus.SUPERSEDED), max(updated_at, at), version
     on.run(_SUPERSEDE, (*new, entry.agent_id, superseded))
     _put_link(on, (entry.agent_id, row, superseded, int(LinkType.SUPERSEDES), 1.0, at))
@@ -256,6 +207,21 @@ def end_supersession(on: SqlSession, agent_id: str, row: int, at: int) -> list[C
     return changes
 
 
+def _linked_rows(columns: Columns) -> LinkedRows:
+    """Return the link of columns: rows, user, ids, type, strength, time.
+
+    Raises:
+        ValueError: If it cannot have been stored.
+    """
+    from_row, to_row, user_id, from_id, to_id, kind, strength, created_at = columns
+    ends, time = (uuid_of(from_id), uuid_of(to_id)), from_microseconds(created_at)
+    try:
+        link = MemoryLink(*ends, LinkType.numbered(kind), strength, time)
+    except InvalidEntryError as error:
+        raise ValueError(str(error)) from error
+    return LinkedRows(from_row, to_row, user_id, link)
+
+
 def _put_link(on: SqlSession, link: Columns) -> int:
     """Write a link, or the new strength of one that is there; return when it was made.
 
@@ -269,13 +235,13 @@ def _put_link(on: SqlSession, link: Columns) -> int:
 
 def _links_at(
     on: SqlSession, codec: RowCodec, wanted: LinksOf | LinkEnds, row: int
-) -> list[_ReadLink]:
+) -> list[LinkedRows]:
     where, values = visible_in(wanted.scope, codec)
     ends = _both_ends(f"{where} AND {IS_PRESENT}")
     agent_id, present = wanted.agent_id, [*values, to_microseconds(wanted.now)]
     is_owned, owner = on.dialect.owned("l", agent_id)
     types, bound = _among_types(on.dialect, wanted.kinds)
-    found: list[_ReadLink] = []
+    found: list[LinkedRows] = []
     for side in ("from_row", "to_row"):
         if (side, wanted.direction) in (("from_row", "in"), ("to_row", "out")):
             continue
@@ -309,11 +275,11 @@ def _add_link(on: SqlSession, codec: RowCodec, scope: Scope, wanted: MemoryLink)
     return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)]
 
 
-def _links(on: SqlSession, sql: str, values: Sequence[object]) -> list[_ReadLink]:
+def _links(on: SqlSession, sql: str, values: Sequence[object]) -> list[LinkedRows]:
     """Return the links that a statement reads, in their order."""
     found = on.fetch(sql, values)
     with on.dialect.reading_stored("a link"):
-        return sorted(map(_ReadLink.of, found), key=attrgetter("place"))
+        return sorted(map(_linked_rows, found), key=attrgetter("place"))
 
 
 def _among_types(dialect: Dialect, kinds: Collection[LinkType] | None) -> Condition:

@@ -22,11 +22,11 @@ from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import DistinctValues, EntryCount, EntryPage
 from mnemic.store.row_codec import COLUMN_NAMES, COPIED_COLUMNS, FIELDS, RowCodec
+from mnemic.store.rules import check_unambiguous
 from mnemic.store.sql.conditions import (
     ENTRIES,
     IS_PRESENT,
     NarrowingCondition,
-    check_unambiguous,
     cut,
     in_scope,
     narrowed,

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 from uuid import UUID
 
+from mnemic.store.new_rows import stored_of
 from mnemic.store.operations import (
     AccessesSince,
     Add,
@@ -69,7 +70,6 @@ from mnemic.store.sql import (
     updates,
     usage,
 )
-from mnemic.store.sql.new_rows import stored_of
 from mnemic.store.sql.session import OpenedSql
 
 Result = TypeVar("Result")

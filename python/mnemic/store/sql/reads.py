@@ -18,12 +18,12 @@ from mnemic.store.operations import (
     VectorsOfRow,
 )
 from mnemic.store.row_codec import RowCodec, encoded_row, text_of, uuid_of, whole
+from mnemic.store.rules import single
 from mnemic.store.sealing_codec import log_broken
 from mnemic.store.sql.conditions import (
     ENTRIES,
     IS_ACTIVE,
     IS_PRESENT,
-    single,
     visible,
     visible_in,
     with_ids,

@@ -7,6 +7,7 @@ from mnemic.errors import KeyUnavailableError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
+from mnemic.store.new_rows import NewVectors, as_stored
 from mnemic.store.operations import (
     AddEmbeddings,
     AddShadowVectors,
@@ -18,7 +19,6 @@ from mnemic.store.operations import (
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, visible
-from mnemic.store.sql.new_rows import NewVectors, as_stored
 from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.values import Model, ReembeddingProgress

@@ -9,6 +9,8 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.written import written
 from mnemic.store.changes import Change, ChangeKind
+from mnemic.store.eviction import Write
+from mnemic.store.new_rows import NewVectors, as_stored
 from mnemic.store.operations import SetExpiry, Update, UpdateAll
 from mnemic.store.row_codec import (
     CHANGED_NAMES,
@@ -18,21 +20,19 @@ from mnemic.store.row_codec import (
     encoded_row,
     with_changed,
 )
+from mnemic.store.rules import check_unambiguous, single
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import (
     ENTRIES,
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
     assigned,
-    check_unambiguous,
-    single,
     visible,
     with_id,
     with_ids,
 )
-from mnemic.store.sql.deletes import Write, evict_entries, ids_of
+from mnemic.store.sql.deletes import SqlEviction, ids_of
 from mnemic.store.sql.lists import numbers_of, of_rows, selected
-from mnemic.store.sql.new_rows import NewVectors, as_stored
 from mnemic.store.sql.replacing import WRITTEN
 from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.session import Columns, SqlSession
@@ -203,7 +203,7 @@ def _write_vectors(
 
 def _logged(on: SqlSession, codec: RowCodec, write: Write, model: Model | None) -> list[UUID]:
     """Log updates, and what is deleted to keep to the quotas; return the ids of the latter."""
-    evicted = evict_entries(on, codec, write)
+    evicted = SqlEviction(on, codec, write).changes()
     changes = [*write.changes, *evicted]
     log_changes(on, write.agent_id, changes, model, write.quotas)
     return ids_of(on, evicted)

@@ -1,23 +1,20 @@
 """The numbers of entries and bytes that the stores in SQL give, and their users."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from contextlib import closing
 from operator import index
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from mnemic.model import (
     LongTermMemoryStats,
     MemoryEntry,
-    MemoryStatus,
     MemoryType,
     Scope,
-    TagUsage,
     UserUsage,
 )
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.operations import ScopeStatistics, StoredCount, UsedBytes, Users
 from mnemic.store.row_codec import RowCodec
+from mnemic.store.rules import EXPIRED, FORGOTTEN, statistics_of
 from mnemic.store.sql.conditions import (
     ENTRIES,
     IS_ACTIVE,
@@ -27,9 +24,7 @@ from mnemic.store.sql.conditions import (
     visible_in,
 )
 from mnemic.store.sql.reads import readable_entries
-from mnemic.store.sql.session import Columns, SqlSession
-
-_Rows: TypeAlias = Sequence[Columns]
+from mnemic.store.sql.session import SqlSession
 
 _AGENT_BYTES: Final = "SELECT used_bytes FROM mnemic.agent_memory_agents WHERE agent_id = ?"
 _USER_BYTES: Final = (
@@ -37,12 +32,10 @@ _USER_BYTES: Final = (
 )
 _OPENED_AT_ONCE: Final = 512
 _STATE: Final = (
-    "CASE WHEN forgotten_at IS NOT NULL THEN -2 WHEN expires_at <= ? THEN -1 ELSE status END"
+    f"CASE WHEN forgotten_at IS NOT NULL THEN {FORGOTTEN} WHEN expires_at <= ? THEN {EXPIRED} "
+    "ELSE status END"
 )
 """The one state that an entry is in, in SQL; the value to bind is the time now."""
-
-_FORGOTTEN, _EXPIRED = -2, -1
-_TOP_TAGS: Final = 10
 
 
 def used(on: SqlSession, codec: RowCodec, wanted: UsedBytes) -> int:
@@ -90,7 +83,20 @@ def statistics(on: SqlSession, codec: RowCodec, wanted: ScopeStatistics) -> Long
     types, tags, times = (on.fetch(sql, (*values, time)) for sql in (by_type, by_tags, ends))
     sealed = _sealed(on, codec, wanted.scope, time)
     with on.dialect.reading_stored("a memory's type or time"):
-        return _statistics(codec, states, types=types, tags=tags, times=times, sealed=sealed)
+        oldest, newest = (None if time is None else from_microseconds(time) for time in times[0])
+        return statistics_of(
+            states,
+            {MemoryType.numbered(kind): used for kind, used in types},
+            [
+                *((codec.decode_tags(stored), entries) for stored, entries in tags),
+                *((entry.tags, 1) for entry in sealed.active),
+            ],
+            oldest=oldest,
+            newest=newest,
+            sealed=sealed.entries,
+            unreadable=sealed.unreadable,
+            hidden_bytes=sealed.hidden_bytes,
+        )
 
 
 def number_of(on: SqlSession, scope: Scope) -> int:
@@ -148,55 +154,3 @@ def _sealed(on: SqlSession, codec: RowCodec, scope: Scope, now: int) -> _SealedC
             number, opened = number + len(batch), opened + len(entries)
             active += [entry for entry in entries.values() if entry.is_active(moment)]
     return _SealedCounts(number, number - opened, 0, active)
-
-
-def _statistics(
-    codec: RowCodec,
-    states: _Rows,
-    *,
-    types: _Rows,
-    tags: _Rows,
-    times: _Rows,
-    sealed: _SealedCounts,
-) -> LongTermMemoryStats:
-    """Return statistics, without figures of embedder and quota, which are not stored.
-
-    Args:
-        codec: Codec of the entries.
-        states: Each `_STATE` with the number of its entries and their bytes.
-        types: Each type with the number of its active entries.
-        tags: Each list of tags, as it is stored, with the number of its active entries.
-        times: One row, when the first and the last active entry were created.
-        sealed: Figures of the sealed entries.
-    """
-    number: dict[Any, int] = {state: entries for state, entries, _ in states}
-    ((oldest, newest),) = times
-    return LongTermMemoryStats(
-        active_entries=number.get(MemoryStatus.ACTIVE, 0),
-        archived_entries=number.get(MemoryStatus.ARCHIVED, 0),
-        superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
-        forgotten_entries=number.get(_FORGOTTEN, 0),
-        expired_entries=number.get(_EXPIRED, 0),
-        sealed_entries=sealed.entries,
-        unreadable_entries=sealed.unreadable,
-        storage_bytes_used=sum(size for *_, size in states) + sealed.hidden_bytes,
-        entries_by_type={MemoryType.numbered(kind): used for kind, used in types},
-        top_tags=_top_tags(
-            [
-                *((codec.decode_tags(stored), entries) for stored, entries in tags),
-                *((entry.tags, 1) for entry in sealed.active),
-            ]
-        ),
-        oldest_entry=None if oldest is None else from_microseconds(oldest),
-        newest_entry=None if newest is None else from_microseconds(newest),
-    )
-
-
-def _top_tags(found: Iterable[tuple[tuple[str, ...], int]]) -> tuple[TagUsage, ...]:
-    """Return the most used tags, of lists of tags and the number of their entries."""
-    used: Counter[str] = Counter()
-    for tags, entries in found:
-        for tag in set(tags):
-            used[tag] += entries
-    top = sorted(used.items(), key=lambda each: (-each[1], each[0]))[:_TOP_TAGS]
-    return tuple(TagUsage(tag, entries) for tag, entries in top)

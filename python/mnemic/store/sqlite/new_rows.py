@@ -9,9 +9,9 @@ import apsw
 from mnemic._core import row_sums, vector_sums
 from mnemic.arrays import Float32Array
 from mnemic.model.new_entry import NewEntry
+from mnemic.store.new_rows import NewRow, NewVectors, Overwrite, encoded
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
-from mnemic.store.sql.new_rows import NewRow, NewVectors, encoded, id_in_use
-from mnemic.store.sql.replacing import Overwrite
+from mnemic.store.rules import id_in_use
 from mnemic.store.sql.session import SqlSession
 from mnemic.store.sqlite.checksums import rows_with_sums
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -72,7 +72,7 @@ def insert_entries(
     try:
         on.run_all(_INSERT_ENTRY, [(*new.columns, *new.more, *new.sums) for new in rows])
     except apsw.ConstraintError:
-        raise id_in_use(rows[on.total_changes() - before].entry, agent_id) from None
+        raise id_in_use(rows[on.total_changes() - before].entry) from None
     first = on.last_insert_rowid() - len(rows) + 1
     numbered = list(enumerate(rows, start=first))
     summed = [

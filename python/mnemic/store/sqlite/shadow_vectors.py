@@ -19,9 +19,9 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.new_rows import as_stored, vector_blobs
 from mnemic.store.operations import AddShadowVectors
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.new_rows import as_stored, vector_blobs
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.sqlite.checksums import MASK, check_vectors
 from mnemic.store.sqlite.hardening import GuardedConnection

@@ -18,10 +18,11 @@ from mnemic.model import (
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
+from mnemic.store.accesses import AccessFlush
 from mnemic.store.changes import COMMITTED, ChangeListener
 from mnemic.store.futures import succeeded
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.accesses import AccessFlush, write_accesses
+from mnemic.store.sql.accesses import write_accesses
 from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing

@@ -16,6 +16,7 @@ from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.new_rows import NewVectors
 from mnemic.store.row_codec import ENCRYPTED, ENTRY_ID, RowCodec, sealed_ids, vector_of
 from mnemic.store.sealing_codec import (
     PREFIX,
@@ -27,7 +28,6 @@ from mnemic.store.sealing_codec import (
 from mnemic.store.sql.change_log import recorded_model
 from mnemic.store.sql.conditions import visible
 from mnemic.store.sql.dialect import PlainVector, VectorsOfRows
-from mnemic.store.sql.new_rows import NewVectors
 from mnemic.store.sql.session import Condition, SqlSession
 from mnemic.store.sqlite.checksums import Sums, VerifiedSums, added, check, check_vectors
 from mnemic.store.sqlite.new_rows import insert_vectors

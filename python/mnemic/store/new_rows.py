@@ -1,16 +1,28 @@
-"""What storing entries takes and gives: encoded rows, options, results."""
+"""Rows of entries to store and of those in whose places they go; what storing them gives."""
 
+import copy
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from datetime import datetime
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec.structs import force_setattr
 
 from mnemic.arrays import Float32Array, np
-from mnemic.errors import DuplicateEntryError
 from mnemic.model import MemoryEntry, MemoryStatus
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Record, RowBatch
-from mnemic.store.changes import Change
+from mnemic.model.timestamps import from_microseconds
+from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.operations import Add
-from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey, uuid_of
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    Columns,
+    EncodedRow,
+    RowCodec,
+    UsedKey,
+    next_version,
+    uuid_of,
+)
 from mnemic.store.values import (
     Model,
     OwnedId,
@@ -19,7 +31,13 @@ from mnemic.store.values import (
     WriteResult,
 )
 
-_CONTENT: Final = COLUMN_NAMES.index("content")
+Place: TypeAlias = tuple[str, bytes]
+"""User, '' for none, and id of an entry of one agent."""
+
+_AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
+_ID, _CONTENT, _ACCESS_COUNT = _AT["id"], _AT["content"], _AT["access_count"]
+_CREATED_AT, _UPDATED_AT, _VERSION = _AT["created_at"], _AT["updated_at"], _AT["version"]
+_STATUS, _FORGOTTEN_AT, _ENCRYPTED = _AT["status"], _AT["forgotten_at"], _AT["is_encrypted"]
 _ACCESSES: Final = frozenset({"last_accessed_at", "access_count"})
 
 
@@ -57,6 +75,11 @@ class NewRow(NamedTuple):
         return self.entry.user_id, self.entry.id
 
     @property
+    def place(self) -> Place:
+        """Its user and id, as stored rows are known by."""
+        return self.entry.user_id or "", self.columns[_ID]
+
+    @property
     def given(self) -> NewEntry:
         """The entry with its key, as it was given."""
         return NewEntry(self.entry, None if self.more[1] is None else self.given_key)
@@ -65,14 +88,6 @@ class NewRow(NamedTuple):
     def shown_key(self) -> str | None:
         """The given key for a message; None for an entry whose texts are hidden."""
         return None if self.entry.hides_content else self.given_key
-
-
-def id_in_use(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
-    """Return the error for an id that the user has already."""
-    return DuplicateEntryError(
-        f"a memory with id {entry.id} is already stored for agent {agent_id!r}, "
-        f"user {entry.user_id!r}"
-    )
 
 
 def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
@@ -204,6 +219,153 @@ class Outcome(NamedTuple):
     def is_stored(self) -> bool:
         """Whether the entry was stored, in a new row or over another entry."""
         return self.is_new or self.replacement is not None
+
+
+class StoredRow(NamedTuple):
+    """A row that is stored already.
+
+    Attributes:
+        row: Its number.
+        columns: Its columns, in the order of `COLUMN_NAMES`.
+        more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
+        plain: The columns in plain text.
+        size: Bytes of the content that count in the quota.
+    """
+
+    row: int
+    columns: Columns
+    more: tuple[bytes, str | None, bytes | None]
+    plain: Columns
+    size: int
+
+    @property
+    def content(self) -> str:
+        """Its content."""
+        return str(self.plain[_CONTENT])
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether another entry superseded it."""
+        return bool(self.columns[_STATUS] == MemoryStatus.SUPERSEDED)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is sealed."""
+        return bool(self.columns[_ENCRYPTED])
+
+    @property
+    def was_active(self) -> bool:
+        """Whether an index of active entries has it."""
+        is_forgotten = self.columns[_FORGOTTEN_AT] is not None
+        return self.columns[_STATUS] == MemoryStatus.ACTIVE and not is_forgotten
+
+    @property
+    def was_accessed(self) -> bool:
+        """Whether accesses of it are stored."""
+        return bool(self.columns[_ACCESS_COUNT])
+
+    @property
+    def successor(self) -> tuple[datetime, int]:
+        """When it was created, and its next version: those of an entry that takes its place.
+
+        Raises:
+            ValueError: If they cannot have been stored.
+        """
+        return from_microseconds(self.columns[_CREATED_AT]), next_version(self.columns[_VERSION])
+
+
+class Overwrite(NamedTuple):
+    """An entry and the row that it takes the place of.
+
+    Attributes:
+        new: The entry, as it was given.
+        old: The row.
+        entry: The entry, as it is stored.
+        columns: Its columns.
+        more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
+    """
+
+    new: NewRow
+    old: StoredRow
+    entry: MemoryEntry
+    columns: Columns
+    more: tuple[bytes, str | None, bytes | None]
+
+    @property
+    def time(self) -> int:
+        """When it is stored."""
+        return int(self.columns[_UPDATED_AT])
+
+    @property
+    def changes_content(self) -> bool:
+        """Whether the content is another one."""
+        return self.entry.content != self.old.content
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether the vectors stay; those of an entry that is sealed now do not."""
+        is_sealed_alike = self.entry.is_encrypted == self.old.is_sealed
+        return not self.changes_content and not self.new.vectors and is_sealed_alike
+
+    @property
+    def clears_index(self) -> bool:
+        """Whether an index must forget the row first; see `changes.ChangeKind`.
+
+        It then reads the row with its vectors, as it must where it lacks those that stay.
+        """
+        has_other_vectors = bool(self.new.vectors) and not self.changes_content
+        lacks_vectors = self.keeps_vectors and not self.old.was_active
+        return self.old.was_accessed or has_other_vectors or lacks_vectors
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is told of it."""
+        is_sealed_now = self.entry.is_encrypted and not self.old.is_sealed
+        shown = ReplacedEntry(self.entry, self.changes_content, is_sealed_now)
+        replacement = Replacement(shown, self.columns, self.clears_index)
+        return Outcome(self.old.row, self.new.columns[_ID], is_new=False, replacement=replacement)
+
+    @property
+    def change(self) -> Change:
+        """What is logged of it."""
+        kind: ChangeKind = "replace" if self.clears_index or self.new.vectors else "update"
+        size = self.new.size if not self.entry.is_encrypted else len(self.columns[_CONTENT])
+        entry_id, user_id = self.new.columns[_ID], self.entry.user_id
+        return Change(self.old.row, entry_id, kind, user_id, size - self.old.size)
+
+
+def overwrite(
+    codec: RowCodec, new: NewRow, old: StoredRow, successor: tuple[datetime, int], now: int
+) -> Overwrite:
+    """Return an entry as it is stored over another one.
+
+    Its idempotency key stays unless another is given, so that a late repetition of the first call
+    still finds what it stored.
+
+    Args:
+        codec: Codec of the entries.
+        new: The entry.
+        old: The row that it takes the place of.
+        successor: That of the row.
+        now: The time now, in microseconds since 1970 in UTC.
+    """
+    created_at, version = successor
+    updated_at = max(now, old.columns[_CREATED_AT])
+    entry = copy.copy(new.entry)
+    force_setattr(entry, "created_at", created_at)
+    force_setattr(entry, "updated_at", from_microseconds(updated_at))
+    force_setattr(entry, "version", version)
+    is_key_given = new.more[1] is not None
+    if entry.is_encrypted or (not is_key_given and old.more[1] is not None):
+        # The time of creation is sealed too, and a kept key is known in plain text alone.
+        kept = EncodedRow(old.columns, old.more)
+        key = UsedKey(new.given_key) if is_key_given else codec.used_key(kept)
+        (row,) = codec.rows([(entry, key)])
+        return Overwrite(new, old, entry, row.columns, row.more)
+    columns = list(new.columns)
+    columns[_CREATED_AT] = old.columns[_CREATED_AT]
+    columns[_UPDATED_AT], columns[_VERSION] = updated_at, version
+    return Overwrite(new, old, entry, tuple(columns), new.more)
 
 
 class AddedRows(NamedTuple):
