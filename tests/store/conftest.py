@@ -8,7 +8,7 @@ import pytest
 from mnemic.crypto import Encryption
 from mnemic.errors import StoreError
 from mnemic.store import changes, open_store
-from tests.support.dict_store import DictStore
+from tests.support.dict_store.store import DictStore
 from tests.support.keys import KEY
 from tests.support.pgbouncer import MISSING, PROGRAM, PgBouncer
 from tests.support.postgres_server import SERVER

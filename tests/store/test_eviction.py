@@ -86,7 +86,6 @@ def updating(store, number, content, scope=ALICE, now=NOON, **rules):
 
 
 @pytest.mark.requirement("R005", "C201")
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_of_a_budget_of_entries_the_least_important_goes_first(store):
     entry_limits = EntryLimits(user_entries=3, evicts=True)
     put(store, small(1, 0.3), small(2, 0.1), small(3, 0.2))
@@ -95,7 +94,6 @@ def test_of_a_budget_of_entries_the_least_important_goes_first(store):
     assert left(store) == [4, 5, 6]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_a_superseded_entry_goes_before_an_active_one(store):
     put(store, small(1, 0.4), small(3, 0.1))
     put(store, small(2, 0.9, supersedes=uid(1)))
@@ -104,7 +102,6 @@ def test_a_superseded_entry_goes_before_an_active_one(store):
     assert put(store, small(5), entry_limits=entry_limits) == [3]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_an_archived_entry_goes_by_its_importance(store):
     put(store, small(1, 0.3, status=MemoryStatus.ARCHIVED), small(2, 0.2), small(3, 0.4))
     entry_limits = EntryLimits(user_entries=3, evicts=True)
@@ -115,7 +112,6 @@ def test_an_archived_entry_goes_by_its_importance(store):
     ]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
     entries = [
         small(9, access_count=1, last_accessed_at=NOON + HOUR),
@@ -131,7 +127,6 @@ def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
     assert put(store, *new, entry_limits=entry_limits) == [8, 7, 6, 9, 3, 4]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_accesses_that_are_not_written_yet_count(store):
     put(store, small(1), small(2))
     store.touch("a", [rows_of(store)[1]], NOON)
@@ -141,7 +136,6 @@ def test_accesses_that_are_not_written_yet_count(store):
 # What stays
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_what_is_more_important_stays_and_the_write_is_refused(store):
     put(store, small(1, 0.5), small(2, 0.6))
     entry_limits = EntryLimits(user_entries=2, evicts=True)
@@ -154,7 +148,6 @@ def test_what_is_more_important_stays_and_the_write_is_refused(store):
     assert put(store, small(3, 0.5), entry_limits=entry_limits) == [1]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 @pytest.mark.plain_text("counts bytes of plain contents")
 def test_entries_of_one_batch_do_not_go_for_each_other(store):
     put(store, sized(1, 10, 0.5))
@@ -164,7 +157,6 @@ def test_entries_of_one_batch_do_not_go_for_each_other(store):
     assert put(store, sized(2, 50, 0.9), sized(3, 50, 0.9), user_quota=100) == [1]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_an_entry_that_the_call_answers_with_stays(store):
     added(store, "a", [small(1, 0.1), small(2, 0.3)], ["k", None])
     entry_limits = EntryLimits(user_entries=2, evicts=True)
@@ -174,7 +166,6 @@ def test_an_entry_that_the_call_answers_with_stays(store):
     assert (again.ids, numbers(again.evicted)) == ([uid(1), uid(3)], [2])
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_an_entry_that_the_new_one_supersedes_stays(store):
     put(store, small(1, 0.1), small(2, 0.3))
     entry_limits = EntryLimits(user_entries=2, evicts=True)
@@ -189,7 +180,6 @@ def test_an_entry_that_the_new_one_supersedes_stays(store):
 @pytest.mark.parametrize(
     "rules", [{"quota": Quota(100)}, {"entry_limits": EntryLimits(entries=2, evicts=True)}]
 )
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_no_users_entries_go_for_another_users(store, rules):
     put(store, sized(1, 50, 0.1, "bob"), sized(2, 50, 0.1, None))
     with pytest.raises(StorageQuotaExceededError) as raised:
@@ -199,14 +189,12 @@ def test_no_users_entries_go_for_another_users(store, rules):
     assert put(store, sized(4, 10, 0.9, "bob"), **rules) == [1]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_the_same_id_of_another_user_stays(store):
     put(store, small(1, 0.1), small(1, 0.1, "bob"), small(2, 0.9), small(2, 0.9, "bob"))
     assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
     assert left(store, "bob") == [1, 2]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_another_agents_entries_stay(store):
     added(store, "b", [small(1, 0.0, agent_id="b")])
     put(store, small(1, 0.1))
@@ -262,7 +250,6 @@ def test_a_replacement_a_retry_and_a_change_add_no_entry(store):
 # Changes
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_a_change_is_refused_where_what_is_left_is_more_important(store):
     put(store, sized(1, 40, 0.9), sized(2, 40, 0.1))
     with pytest.raises(StorageQuotaExceededError):
@@ -271,7 +258,6 @@ def test_a_change_is_refused_where_what_is_left_is_more_important(store):
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_a_change_of_many_makes_space(store):
     put(
         store,
@@ -291,7 +277,6 @@ def test_a_change_of_many_makes_space(store):
     assert left(store) == [3, 4, 5]
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_a_replacement_that_grows_makes_space_and_one_that_shrinks_does_not(store):
     put(store, sized(1, 40, 0.1), sized(2, 40, 0.9))
     assert put(store, sized(2, 70), on_conflict="replace", user_quota=100) == [1]
@@ -301,7 +286,6 @@ def test_a_replacement_that_grows_makes_space_and_one_that_shrinks_does_not(stor
 # How it goes
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     put(store, embedded(1, user_id="alice", importance=0.1), small(2, 0.9))
     store.write(Link(ALICE, link_of(1, 2), now=NOON)).result()
@@ -319,7 +303,6 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_many_small_ones_go_for_a_large_one(store):
     put(store, *(sized(number, 1, 0.1) for number in range(1, 201)))
     gone = put(store, sized(999, 150), user_quota=200)
@@ -368,7 +351,6 @@ def test_twenty_writers_at_once_never_pass_the_limits(stores):
 
 @pytest.mark.requirement("C082", "C201")
 @pytest.mark.parametrize("evicts", [False, True])
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_threads_never_pass_a_budget_of_entries(store, evicts):
     entry_limits = EntryLimits(entries=5, evicts=evicts)
     gone, refused = [], []
@@ -385,7 +367,6 @@ def test_threads_never_pass_a_budget_of_entries(store, evicts):
     assert store.read(StoredCount(EVERYONE)) == 5
 
 
-@pytest.mark.beyond_a_dict("it evicts nothing")
 def test_writes_of_one_group_each_name_what_went_for_them(store):
     put(store, *(small(number, number / 100) for number in range(1, 6)))
     entry_limits = EntryLimits(user_entries=5, evicts=True)

@@ -1,0 +1,496 @@
+"""What carries out the operations on an agent in dicts: a function named as the operation is."""
+
+from collections import Counter
+from uuid import UUID
+
+import numpy as np
+from msgspec.structs import replace
+
+from mnemic import _core
+from mnemic.model import LinkType, MemoryStatus, Scope, UserUsage
+from mnemic.model.filter import All, references
+from mnemic.model.rows import RowBatch, State
+from mnemic.model.scope import not_found
+from mnemic.model.timestamps import to_microseconds
+from mnemic.model.written import written
+from mnemic.store import values
+from mnemic.store.adding import add_options
+from mnemic.store.eviction import Write
+from mnemic.store.new_rows import encoded, stored_of, stored_vectors
+from mnemic.store.row_codec import check_size, with_changed
+from mnemic.store.rules import EXPIRED, FORGOTTEN, check_one_user, statistics_of
+from tests.support.dict_store.agent import CODEC, DictAdding, DictEviction, is_any, size_of
+from tests.support.filter_twin import ordered
+
+
+def _shown(wanted):
+    return lambda entry: wanted.include_deleted or entry.is_active(wanted.now)
+
+
+def _present(wanted):
+    return lambda entry: entry.is_present(wanted.now)
+
+
+def entries_by_id(agent, wanted):
+    found = agent.by_ids(wanted.scope, wanted.ids, _shown(wanted))
+    return {entry.id: values.EntryRow(row, entry) for row, entry in found.items()}
+
+
+def entries_by_row(agent, wanted):
+    found = agent.within(wanted.scope, _shown(wanted))
+    return {row: entry for row, entry in found.items() if row in wanted.rows}
+
+
+def successors(agent, wanted):
+    of_rows = {(row, LinkType.SUPERSEDES) for row in wanted.rows}
+    newer = {source for source, *other in agent.links if tuple(other) in of_rows}
+    found = agent.within(wanted.scope, _present(wanted))
+    return {row: entry for row, entry in found.items() if row in newer}
+
+
+def stored_entries(agent, wanted):
+    found = agent.within(wanted.scope, is_any if wanted.include_deleted else _present(wanted))
+    later = [row for row in found if row > wanted.after]
+    return [_stored(agent, row, wanted.model) for row in later[: wanted.limit]]
+
+
+def _stored(agent, row, model):
+    entry, used, more = agent.entries[row], agent.keys.get(row), ()
+    vectors = agent.vectors_of(row, model)
+    if vectors is not None:
+        first, *more = vectors
+        entry = entry.with_embedding(first, model)
+    return values.StoredEntry(row, entry, used and used.key, tuple(more))
+
+
+def vectors_of_row(agent, wanted):
+    found = agent.vectors_of(wanted.row, wanted.model)
+    return np.empty((0, 0), np.float32) if found is None else found
+
+
+def vectors_by_id(agent, wanted):
+    found = {}
+    for user_id, entry_id in wanted.entries:
+        row, entry = agent.one(agent.user(user_id), entry_id)
+        if entry is not None:
+            state = entry.version, to_microseconds(entry.updated_at)
+            vectors = agent.vectors_of(row, wanted.model)
+            found[user_id, entry_id] = values.EntryVectors(*state, vectors)
+    return found
+
+
+def _listed(agent, wanted, expression):
+    """Return the entries of a list by row: active ones, unless the filter tests the status."""
+    has_status = references(expression, "status")
+    is_shown = getattr(wanted, "include_deleted", False)
+    found = agent.within(
+        wanted.scope,
+        lambda entry: (
+            (is_shown or entry.is_present(wanted.now))
+            and (has_status or entry.status is MemoryStatus.ACTIVE)
+        ),
+    )
+    return agent.passing(expression, found)
+
+
+def entry_page(agent, wanted):
+    found = _listed(agent, wanted, wanted.expression).values()
+    by_user = sorted(found, key=lambda entry: entry.user_id or "")
+    entries = ordered(by_user, wanted.order.name)
+    if wanted.after is not None:
+        entries = [entry for entry in entries if _place(entry) > _place(wanted.after)]
+    return entries[wanted.offset : wanted.offset + wanted.limit]
+
+
+def _place(one):
+    return -to_microseconds(one.created_at), one.id, one.user_id or ""
+
+
+def entry_count(agent, wanted):
+    return len(_listed(agent, wanted, wanted.expression or All(())))
+
+
+def distinct_values(agent, wanted):
+    query = wanted.query
+    found = _listed(agent, wanted, query.narrowed(wanted.expression))
+    page = query.prefix, query.offset, query.limit
+    return query.values(_core.distinct_values(All(()), [agent.records(found)], query.field, *page))
+
+
+def _links_at(agent, wanted, row):
+    sides = {"in": [1], "out": [0], "both": [0, 1]}[wanted.direction]
+    return [
+        read
+        for read in agent.linked(wanted.scope, _present(wanted))
+        if row in [read[side] for side in sides]
+        and (wanted.kinds is None or read.link.type in wanted.kinds)
+    ]
+
+
+def links_of(agent, wanted):
+    row, _ = agent.one(wanted.scope, wanted.entry_id, _present(wanted))
+    return [read.link for read in _links_at(agent, wanted, row)]
+
+
+def link_ends(agent, wanted):
+    return [read.other_end(wanted.row) for read in _links_at(agent, wanted, wanted.row)]
+
+
+def links_within(agent, wanted):
+    found = agent.linked(wanted.scope, is_any if wanted.include_deleted else _present(wanted))
+    return [values.StoredLink(read.link, read.user_id) for read in found]
+
+
+def users(agent, wanted):
+    names = {entry.user_id or "" for entry in agent.entries.values()}
+    found = sorted(name for name in names if name.startswith(wanted.prefix or ""))
+    page = found[wanted.offset : wanted.offset + wanted.limit]
+    return [_usage(agent, name or None, wanted.now) for name in page]
+
+
+def _usage(agent, user_id, now):
+    scope = agent.user(user_id)
+    active = agent.within(scope, lambda entry: entry.is_active(now))
+    return UserUsage(user_id, len(active), agent.used(scope))
+
+
+def used_bytes(agent, wanted):
+    return agent.used(wanted.scope)
+
+
+def stored_count(agent, wanted):
+    return len(agent.within(wanted.scope))
+
+
+def scope_statistics(agent, wanted):
+    entries = agent.within(wanted.scope).values()
+    active = [entry for entry in entries if entry.is_active(wanted.now)]
+    times = [entry.created_at for entry in active]
+    return statistics_of(
+        [(_state(entry, wanted.now), 1, size_of(entry)) for entry in entries],
+        Counter(entry.type for entry in active),
+        [(entry.tags, 1) for entry in active],
+        oldest=min(times, default=None),
+        newest=max(times, default=None),
+    )
+
+
+def _state(entry, now):
+    if entry.forgotten_at is not None:
+        return FORGOTTEN
+    return entry.status if entry.is_present(now) else EXPIRED
+
+
+def agent_facts(agent, _):
+    return values.StoredAgent(agent.model_in_use(), agent.time_zone)
+
+
+def position(agent):
+    return values.LogPosition(agent.seq, agent.accesses)
+
+
+def position_and_revision(agent, wanted):
+    scope = wanted.scope
+    return position(agent), agent.seq if scope.all_users else agent.revisions[scope.user_id]
+
+
+def changed_rows(agent, wanted):
+    changes = agent.since(wanted.seq)
+    return None if changes is None else sorted({change.row for change in changes})
+
+
+def accesses_since(agent, wanted):
+    since = wanted.accesses if wanted.accesses <= agent.accesses else 0
+    rows = [
+        (row, to_microseconds(entry.last_accessed_at), entry.access_count)
+        for row, entry in agent.entries.items()
+        if agent.accessed.get(row, 0) > since
+    ]
+    return values.AccessedRows(position(agent), rows)
+
+
+def need_vectors(agent, wanted):
+    return [_needs_vectors(agent, wanted, entry) for entry in wanted.entries]
+
+
+def _needs_vectors(agent, wanted, entry):
+    row, old = agent.one(agent.user(entry.user_id), entry.id)
+    if old is None or wanted.on_conflict == "skip":
+        return old is None
+    has_vectors = agent.vectors_of(row, wanted.model) is not None and not agent.has_zeros(row)
+    return not has_vectors or old.content != entry.content
+
+
+def rows_since(agent, wanted):
+    model, is_in_state = wanted.model, _IN_STATE[wanted.state]
+    agent.check_model(model)
+    changes, is_active = agent.since(wanted.seq), wanted.state is State.ACTIVE
+    if changes is None or (model is not None and any(one.kind == "switch" for one in changes)):
+        rows = list(agent.within(agent.everyone, is_in_state))
+        sink = wanted.sink or values.CollectedBatch()
+        sink.add_records(agent.records(rows))
+        embedded, vectors = _vectors_of(agent, rows, model)
+        if vectors is not None:
+            sink.add_vectors(np.array(embedded, np.int64), vectors)
+        links = _links_from(agent, rows, agent.entries) if is_active else []
+        return replace(values.full_batch(sink, links), seq=agent.seq)
+    touched = {change.row for change in changes}
+    if wanted.with_sensitive:
+        touched.update(row for row, entry in agent.entries.items() if entry.sensitive)
+    kept = sorted(touched & agent.entries.keys())
+    rows = [row for row in kept if is_in_state(agent.entries[row])]
+    others = touched.difference(rows)
+    embedded, vectors = _vectors_of(agent, rows, model)
+    return RowBatch(
+        wanted.seq,
+        agent.seq,
+        agent.records(rows),
+        embedded,
+        vectors,
+        removed=sorted(others.union(one.row for one in changes if one.kind == "replace")),
+        linked=kept,
+        links=_links_from(agent, rows, others if is_active else ()),
+    )
+
+
+_IN_STATE = {
+    State.ACTIVE: lambda one: one.forgotten_at is None and one.status is MemoryStatus.ACTIVE,
+    State.INACTIVE: lambda one: one.forgotten_at is None and one.status is not MemoryStatus.ACTIVE,
+    State.DELETED: lambda one: one.forgotten_at is not None,
+}
+
+
+def _vectors_of(agent, rows, model):
+    """Return all vectors of rows, each with its row; None for no vectors."""
+    own = {row: None if model is None else agent.vectors_of(row, model[0]) for row in rows}
+    pairs = [(row, one) for row, vectors in own.items() if vectors is not None for one in vectors]
+    return [row for row, _ in pairs], np.stack([one for _, one in pairs]) if pairs else None
+
+
+def _links_from(agent, rows, superseding):
+    """Return the links from rows, and of others those of supersession."""
+    return [
+        (source, target, int(kind), strength)
+        for (source, target, kind), (strength, _) in agent.links.items()
+        if source in rows or (source in superseding and kind is LinkType.SUPERSEDES)
+    ]
+
+
+def add(agent, wanted):
+    rules, vectors = add_options(CODEC, wanted), list(map(stored_vectors, wanted.entries))
+    rows = encoded(CODEC, wanted.entries, vectors, rules.model and rules.model[0])
+    return stored_of(CODEC, DictAdding(agent, rules).add(rows), rows)
+
+
+def _has(agent, row, content):
+    return row in agent.entries and agent.entries[row].content == content
+
+
+def add_embeddings(agent, wanted):
+    changes, model = [], None
+    for (row, content), vectors in zip(wanted.contents.items(), wanted.vectors, strict=True):
+        if _has(agent, row, content) and agent.vectors_of(row, wanted.model) is None:
+            model = wanted.model, vectors.shape[1]
+            agent.check_model(model)
+            agent.put_vectors(row, wanted.model, vectors)
+            changes.append(agent.change(row, "embed"))
+    agent.logged(changes, model)
+
+
+def _to_embed(agent):
+    found = agent.within(agent.everyone, lambda entry: entry.forgotten_at is None)
+    return [row for row in found if not agent.has_zeros(row)]
+
+
+def _lacking(agent, model):
+    name, dimensions = model
+    found = {row: agent.shadows.get((row, name)) for row in _to_embed(agent)}
+    return [row for row, own in found.items() if own is None or own.shape[1] != dimensions]
+
+
+def count_to_embed(agent, wanted):
+    return values.ReembeddingProgress(len(_lacking(agent, wanted.model)), len(_to_embed(agent)))
+
+
+def rows_to_embed(agent, wanted):
+    return [row for row in _lacking(agent, wanted.model) if row > wanted.after][: wanted.limit]
+
+
+def add_shadow_vectors(agent, wanted):
+    same = [row for row, one in wanted.entries.items() if _has(agent, row, one.content)]
+    agent.shadows.update({(row, wanted.model): wanted.vectors[row] for row in same})
+    return len(same)
+
+
+def drop_shadow_vectors(agent, wanted):
+    return sum(agent.drop_shadows(row, wanted.model) for row in agent.entries)
+
+
+def switch_model(agent, wanted):
+    name, dimensions = wanted.model
+    lacking = set(_lacking(agent, wanted.model))
+    if len(lacking.difference(wanted.skipped)) > wanted.max_missing:
+        return False
+    for row, entry in agent.entries.items():
+        new = agent.shadows.pop((row, name), None)
+        old_name, old = agent.vectors.pop(row, (None, None))
+        agent.drop_shadows(row, old_name)
+        if old is not None and not old[0].any():
+            new = np.zeros((1, dimensions), np.float32)
+        elif old is not None and not entry.sensitive:
+            agent.shadows[row, old_name] = old
+        if new is not None and new.shape[1] == dimensions:
+            agent.put_vectors(row, name, new)
+    firsts = {entry.user_id: row for row, entry in reversed(agent.within(agent.everyone).items())}
+    agent.logged([agent.change(row, "switch") for row in sorted(firsts.values())], wanted.model)
+    return True
+
+
+def _marked(agent, rows, time, kind):
+    """Mark entries as deleted at a time, or as there; return their ids."""
+    agent.logged([agent.change(row, kind, forgotten_at=time) for row in rows])
+    return [agent.entries[row].id for row in rows]
+
+
+def soft_delete(agent, wanted):
+    row, entry = agent.one(wanted.scope, wanted.entry_id)
+    if entry is None:
+        return None
+    return entry.forgotten_at is None and bool(_marked(agent, [row], wanted.now, "forget"))
+
+
+def soft_delete_all(agent, wanted):
+    found = agent.selected(wanted.scope, wanted.criteria, lambda entry: entry.forgotten_at is None)
+    return _marked(agent, found, wanted.now, "forget")
+
+
+def restore(agent, wanted):
+    def is_due(entry):
+        is_late = entry.forgotten_at is not None and entry.forgotten_at >= wanted.oldest
+        return is_late and (entry.expires_at is None or entry.expires_at > wanted.now)
+
+    row, _ = agent.one(wanted.scope, wanted.entry_id, is_due)
+    return row is not None and bool(_marked(agent, [row], None, "restore"))
+
+
+def _deleted(agent, rows):
+    ids = [agent.entries[row].id for row in rows]
+    agent.logged(agent.remove(list(rows)))
+    return ids
+
+
+def delete(agent, wanted):
+    row, _ = agent.one(wanted.scope, wanted.entry_id)
+    return [] if row is None else _deleted(agent, [row])
+
+
+def delete_all(agent, wanted):
+    return _deleted(agent, agent.selected(wanted.scope, wanted.criteria))
+
+
+def forget_agent(agent, _):
+    return _deleted(agent, agent.selected(agent.everyone))
+
+
+def purge(agent, wanted):
+    def is_due(at, latest):
+        return at is not None and (at < wanted.oldest or (latest is not None and at <= latest))
+
+    gone = agent.within(wanted.scope, lambda entry: is_due(entry.forgotten_at, None))
+    ids = _deleted(agent, gone)
+    ended = agent.within(wanted.scope, lambda entry: is_due(entry.expires_at, wanted.expired))
+    return ids + _deleted(agent, ended)
+
+
+def _may_change(wanted):
+    def may_change(entry):
+        is_there = entry.is_present(wanted.now) and entry.status is not MemoryStatus.SUPERSEDED
+        return is_there and (wanted.include_archived or entry.status is MemoryStatus.ACTIVE)
+
+    return may_change
+
+
+def _updated(agent, wanted, rows, *, replaces=False):
+    """Change entries; return the ids of those that went for it."""
+    changes, model = [], None
+    for row in rows:
+        before = agent.entries[row]
+        after = agent.entries[row] = with_changed(before, wanted.change(before))
+        check_size(after)
+        is_other = after.content != before.content
+        if is_other or replaces:
+            name, vectors = wanted.embedded or (None, None)
+            agent.put_vectors(row, name, vectors)
+            model = model if vectors is None else (name, vectors.shape[1])
+        if is_other or (replaces and after.hides_content):
+            agent.drop_shadows(row)
+        kind = "replace" if replaces else "update"
+        changes.append(agent.change(row, kind, size_of(after) - size_of(before)))
+    write = Write(agent.name, changes, wanted.quotas, to_microseconds(wanted.now))
+    evicted = DictEviction(agent, write).changes()
+    agent.logged([*changes, *evicted], model, wanted.quotas)
+    return [UUID(bytes=one.entry_id) for one in evicted]
+
+
+def update(agent, wanted):
+    row, _ = agent.one(wanted.scope, wanted.entry_id, _may_change(wanted))
+    if row is None:
+        return None
+    evicted = _updated(agent, wanted, [row], replaces=wanted.replace_vectors)
+    return written(agent.entries[row], evicted)
+
+
+def update_all(agent, wanted):
+    rows = list(agent.selected(wanted.scope, wanted.criteria, _may_change(wanted)))
+    evicted = _updated(agent, wanted, rows)
+    entries = [agent.entries[row] for row in rows]
+    updated = [values.UpdatedEntry(entry.id, entry.type) for entry in entries]
+    return values.UpdatedEntries(updated, evicted)
+
+
+def set_expiry(agent, wanted):
+    found = agent.by_ids(wanted.scope, wanted.ids, lambda entry: entry.is_active(wanted.now))
+    expiry = wanted.expires_at
+    rows = [row for row, entry in found.items() if entry.expires_at != expiry]
+    agent.logged([agent.change(row, "update", expires_at=expiry) for row in rows])
+    return len(rows)
+
+
+def link(agent, wanted):
+    new, ends = wanted.link, []
+    for entry_id in (new.from_id, new.to_id):
+        end = agent.one(wanted.scope, entry_id, _present(wanted))
+        if end[0] is None:
+            raise not_found(entry_id, wanted.scope)
+        ends.append(end)
+    (source, source_entry), (target, target_entry) = ends
+    check_one_user(source_entry.user_id, target_entry.user_id)
+    created_at = agent.put_link(source, target, new.type, new.strength, new.created_at)
+    agent.logged([agent.change(source, "link")])
+    return replace(new, created_at=created_at)
+
+
+def unlink(agent, wanted):
+    ends = [agent.one(wanted.scope, one)[0] for one in (wanted.from_id, wanted.to_id)]
+    types = set(LinkType if wanted.kind is None else [wanted.kind]) - {LinkType.SUPERSEDES}
+    found = [at for at in agent.links if [*at[:2]] == ends and at[2] in types]
+    for place in found:
+        del agent.links[place]
+    agent.logged([agent.change(ends[0], "link")] if found else [])
+    return len(found)
+
+
+def add_links(agent, wanted):
+    scope, changes = wanted.scope, []
+    for new, user_id in wanted.links:
+        if not scope.all_users and scope.user_id != user_id:
+            continue
+        own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
+        (source, entry), (target, _) = agent.one(own, new.from_id), agent.one(own, new.to_id)
+        if None in (source, target) or (source, target, new.type) in agent.links:
+            continue
+        if new.type is not LinkType.SUPERSEDES or entry.supersedes == new.to_id:
+            agent.put_link(source, target, new.type, new.strength, new.created_at)
+            changes.append(agent.change(source, "link"))
+    agent.logged(changes)
+    return len(changes)
