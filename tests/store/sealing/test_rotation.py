@@ -105,6 +105,14 @@ def test_rotation_seals_everything_anew_and_changes_nothing_else(five, place):
     assert added(newer, "a", [secret(9, content="zqsecret 1")], ["k"]).ids == [uid(1)]
 
 
+def test_a_rotation_ends_though_an_entry_has_a_vector_of_zeros(store):
+    added(store, "a", [secret(1, (0, 0)), secret(2)])
+    begin_rotation(store)
+    assert resealed(store) == 2
+    assert store.read(SealedUnderOtherKeys("a")) == 0
+    assert store.write(EndRotation("a")).result()
+
+
 def test_openings_with_both_keys_go_on_while_one_rotates(five, other):
     other._codec.keyring.encryption = Encryption(KEY, previous=[OTHER_KEY])
     rows_since(other, None)

@@ -214,7 +214,8 @@ _UNDER_OTHER_KEYS: Final = (
     "SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_seal "
     f"WHERE agent_id = ? AND is_encrypted <> 0 AND row > ? AND (substr(content, 1, {PREFIX}) <> ? "
     "OR EXISTS (SELECT 1 FROM agent_memory_embeddings "
-    "WHERE entry_row = row AND substr(embedding, 1, 9) <> ?))"
+    "WHERE entry_row = row AND substr(embedding, 1, 9) <> ? "
+    "AND embedding <> zeroblob(length(embedding))))"  # zeros are never sealed
 )
 _OWN_VECTORS: Final = (
     "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
