@@ -1,7 +1,7 @@
 """How entries are stored: what becomes of those whose key, id or text is there already."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -23,7 +23,7 @@ from mnemic.store.new_rows import (
     AddOptions,
     NewRow,
     Outcome,
-    Place,
+    Overwrite,
     StoredRow,
     WrittenRows,
 )
@@ -79,37 +79,23 @@ class Adding(ABC):
                 return WrittenRows([Outcome(row, entry_id.bytes, is_new=False)], [])
         wanted = self.rules.wanted
         if wanted.on_conflict != "raise":
-            for old in self.with_ids([new]).values():
+            old = self.with_id(new)
+            if old is not None:
                 return self._store_over(new, old)
         if wanted.on_duplicate != "keep" and new.entry.content:  # empty texts repeat no other
             found = self.with_text(new)
             if found is not None:
                 return self._repeated(new, found)
-        written = self.insert([new])
+        written = self.insert(new)
         return self._superseding(written, new.entry, new.entry.created_at)
 
-    def replace_or_skip(self, pairs: Sequence[tuple[NewRow, StoredRow]]) -> WrittenRows:
-        """Store entries over those with their ids, but over those that stay."""
-        changed = [(new, old) for new, old in pairs if not self.rules.keeps(new, old.plain)]
-        written = self.replace(changed)
-        replaced = {outcome.row: outcome for outcome in written.outcomes}
-        outcomes = [
-            replaced.get(old.row) or Outcome(old.row, new.entry.id.bytes, is_new=False)
-            for new, old in pairs
-        ]
-        return WrittenRows(outcomes, written.changes)
-
     def _store_over(self, new: NewRow, old: StoredRow) -> WrittenRows:
-        ended = list[Change]()
-        if old.is_superseded and not self.rules.keeps(new, old.plain):
-            ended = self.end_supersession(old.row)
-        outcomes, changes = self.replace_or_skip([(new, old)])
-        written = WrittenRows(outcomes, [*changes, *ended])
-        replacement = outcomes[0].replacement
-        if replacement is None:
-            return written
-        entry = replacement.shown.entry
-        return self._superseding(written, entry, entry.updated_at)
+        if self.rules.keeps(new, old.plain):
+            return WrittenRows([Outcome(old.row, new.entry.id.bytes, is_new=False)], [])
+        ended = self.end_supersession(old.row) if old.is_superseded else []
+        done = self.replace(new, old)
+        written = WrittenRows([done.outcome], [done.change, *ended])
+        return self._superseding(written, done.entry, done.entry.updated_at)
 
     def _repeated(self, new: NewRow, found: Found) -> WrittenRows:
         """Merge an entry into one with the same text, if that is wanted."""
@@ -144,27 +130,27 @@ class Adding(ABC):
         """
 
     @abstractmethod
-    def with_ids(self, rows: Sequence[NewRow]) -> Mapping[Place, StoredRow]:
-        """Return what is stored, in any state, under the ids of entries."""
+    def with_id(self, new: NewRow) -> StoredRow | None:
+        """Return what is stored, in any state, under the id of an entry."""
 
     @abstractmethod
     def with_text(self, new: NewRow) -> Found | None:
         """Return the oldest active entry of the user with the text of a new one."""
 
     @abstractmethod
-    def insert(self, rows: Sequence[NewRow]) -> WrittenRows:
-        """Insert entries.
+    def insert(self, new: NewRow) -> WrittenRows:
+        """Insert an entry.
 
         Raises:
-            DuplicateEntryError: If an id is in use.
+            DuplicateEntryError: If its id is in use.
         """
 
     @abstractmethod
-    def replace(self, pairs: Sequence[tuple[NewRow, StoredRow]]) -> WrittenRows:
-        """Store entries over others.
+    def replace(self, new: NewRow, old: StoredRow) -> Overwrite:
+        """Store an entry over another one.
 
-        A row keeps its number, its time of creation and the links that lead to it. Its vectors stay
-        if the content does and no others are given.
+        The row keeps its number, its time of creation and the links that lead to it. Its vectors
+        stay if the content does and no others are given.
         """
 
     @abstractmethod

@@ -149,6 +149,15 @@ class Agent:
         entry = self.entries[row] = msgspec.structs.replace(self.entries[row], **fields)
         return Change(row, entry.id.bytes, kind, entry.user_id, size)
 
+    def access(self, row, number, time):
+        """Count accesses of a row, if it is there."""
+        if row in self.entries:
+            old = self.entries[row]
+            last = max(time, old.last_accessed_at or time)
+            count = min(number + old.access_count, 2**63 - 1)
+            self.entries[row] = old.with_accesses(last, count)
+            self.accessed[row] = self.accesses
+
     def remove(self, rows):
         """Delete entries with their links; return the changes."""
         changes = [self.change(row, "delete", -size_of(self.entries[row])) for row in rows]
@@ -237,14 +246,12 @@ class DictAdding(Adding):
             if used is not None and used.key == new.given_key:
                 yield row, entry.id, used
 
-    def with_ids(self, rows):
-        found = {}
-        for new in rows:
-            row, entry = self.agent.one(self.agent.user(new.entry.user_id), new.entry.id)
-            if entry is not None:
-                (stored,) = CODEC.rows([(entry, self.agent.keys.get(row))])
-                found[new.place] = StoredRow(row, *stored, size_of(entry))
-        return found
+    def with_id(self, new):
+        row, entry = self.agent.one(self.agent.user(new.entry.user_id), new.entry.id)
+        if entry is None:
+            return None
+        (stored,) = CODEC.rows([(entry, self.agent.keys.get(row))])
+        return StoredRow(row, *stored, size_of(entry))
 
     def with_text(self, new):
         text, now = fingerprint(new.entry.content), self.rules.wanted.now
@@ -255,31 +262,25 @@ class DictAdding(Adding):
         first = min(found, key=lambda row: (found[row].created_at, row), default=None)
         return None if first is None else ((first,), found[first])
 
-    def insert(self, rows):
-        written = []
-        for new in rows:
-            if self.with_ids([new]):
-                raise id_in_use(new.entry)
-            row = next(self.agent.numbers)
-            self._put(row, new.entry, new.more)
-            self.agent.put_vectors(row, new.entry.embedding_model, new.vectors)
-            outcome = Outcome(row, new.entry.id.bytes, is_new=True)
-            written.append(WrittenRows([outcome], [self.agent.change(row, "add", new.size)]))
-        return WrittenRows.joined(written)
+    def insert(self, new):
+        if self.with_id(new) is not None:
+            raise id_in_use(new.entry)
+        row = next(self.agent.numbers)
+        self._put(row, new.entry, new.more)
+        self.agent.put_vectors(row, new.entry.embedding_model, new.vectors)
+        outcome = Outcome(row, new.entry.id.bytes, is_new=True)
+        return WrittenRows([outcome], [self.agent.change(row, "add", new.size)])
 
-    def replace(self, pairs):
-        written = []
-        for new, old in pairs:
-            each = overwrite(CODEC, new, old, old.successor, self.rules.now)
-            agent, row = self.agent, old.row
-            self._put(row, each.entry, each.more)
-            if not each.keeps_vectors:
-                agent.put_vectors(row, new.entry.embedding_model, new.vectors)
-            if each.changes_content or each.entry.hides_content:
-                agent.drop_shadows(row)
-            agent.links = {at: link for at, link in agent.links.items() if at[0] != row}
-            written.append(WrittenRows([each.outcome], [each.change]))
-        return WrittenRows.joined(written)
+    def replace(self, new, old):
+        agent, row = self.agent, old.row
+        done = overwrite(CODEC, new, old, old.successor, self.rules.now)
+        self._put(row, done.entry, done.more)
+        if not done.keeps_vectors:
+            agent.put_vectors(row, new.entry.embedding_model, new.vectors)
+        if done.changes_content or done.entry.hides_content:
+            agent.drop_shadows(row)
+        agent.links = {at: link for at, link in agent.links.items() if at[0] != row}
+        return done
 
     def _put(self, row, entry, more):
         self.agent.entries[row] = entry.without_embedding()

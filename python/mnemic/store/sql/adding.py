@@ -1,7 +1,7 @@
 """What stores entries, in the stores in SQL."""
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from mnemic.store.new_rows import (
     AddOptions,
     NewRow,
     Outcome,
-    Place,
+    Overwrite,
     StoredRow,
     WrittenRows,
     stored_vectors,
@@ -32,9 +32,10 @@ from mnemic.store.row_codec import (
 from mnemic.store.rules import id_in_use
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, IS_ACTIVE, in_scope
-from mnemic.store.sql.deletes import SqlEviction, remove_others
+from mnemic.store.sql.deletes import SqlEviction, remove
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.links import end_supersession, supersede
+from mnemic.store.sql.lists import numbers_of, selected
 from mnemic.store.sql.replacing import opened_rows, replace, stored_rows, with_owned_ids
 from mnemic.store.sql.sealing import check_no_key, current_key
 from mnemic.store.sql.session import Columns, SqlSession
@@ -163,7 +164,7 @@ class _SqlAdding(Adding):
         if not are_independent(rows, self.rules):
             return super().store(rows)
         if self.rules.wanted.on_conflict == "raise":
-            return self.insert(rows)
+            return self._insert_free(rows)
         written = self._store_many(rows)
         return super().store(rows) if written is None else written
 
@@ -185,7 +186,7 @@ class _SqlAdding(Adding):
         if len(fresh) == len(rows):
             return self._insert(rows, numbers)
         pairs = [(new, known[place]) for place, new in places.items() if place in known]
-        written = self.replace_or_skip(pairs)
+        written = self._replace_or_skip(pairs)
         if not fresh:
             return written
         inserted = self._insert(fresh, numbers[: len(fresh)])
@@ -195,8 +196,26 @@ class _SqlAdding(Adding):
             [*inserted.changes, *written.changes],
         )
 
-    def insert(self, rows: Sequence[NewRow]) -> WrittenRows:
-        """Insert entries."""
+    def _replace_or_skip(self, pairs: Sequence[tuple[NewRow, StoredRow]]) -> WrittenRows:
+        """Store entries over those with their ids, but over those that stay."""
+        changed = [(new, old) for new, old in pairs if not self.rules.keeps(new, old.plain)]
+        replaced = {each.old.row: each for each in replace(self._on, changed, self.rules)}
+        return WrittenRows(
+            [
+                replaced[old.row].outcome
+                if old.row in replaced
+                else Outcome(old.row, new.columns[_ID], is_new=False)
+                for new, old in pairs
+            ],
+            [each.change for each in replaced.values()],
+        )
+
+    def insert(self, new: NewRow) -> WrittenRows:
+        """Insert an entry."""
+        return self._insert_free([new])
+
+    def _insert_free(self, rows: Sequence[NewRow]) -> WrittenRows:
+        """Insert entries, unless an id is in use."""
         if self._on.dialect.refuses_ids:
             return self._insert(rows, ())
         found, numbers = self._fetch_numbered(rows)
@@ -239,10 +258,10 @@ class _SqlAdding(Adding):
                     existing = uuid_of(row[ENTRY_ID])
                 yield row[0], existing, used
 
-    def with_ids(self, rows: Sequence[NewRow]) -> Mapping[Place, StoredRow]:
-        """Return what is stored, in any state, under the ids of entries."""
-        ids = [new.owned_id for new in rows]
-        return stored_rows(self._on, self.rules.codec, self.agent_id, ids)
+    def with_id(self, new: NewRow) -> StoredRow | None:
+        """Return what is stored, in any state, under the id of an entry."""
+        stored = stored_rows(self._on, self.rules.codec, self.agent_id, [new.owned_id])
+        return stored.get(new.place)
 
     def with_text(self, new: NewRow) -> tuple[Columns, MemoryEntry] | None:
         """Return the oldest active entry of the user with the text of a new one."""
@@ -261,9 +280,10 @@ class _SqlAdding(Adding):
                 break
         return None
 
-    def replace(self, pairs: Sequence[tuple[NewRow, StoredRow]]) -> WrittenRows:
-        """Store entries over others."""
-        return replace(self._on, pairs, self.rules)
+    def replace(self, new: NewRow, old: StoredRow) -> Overwrite:
+        """Store an entry over another one."""
+        (done,) = replace(self._on, [(new, old)], self.rules)
+        return done
 
     def merge(self, found: tuple[Columns, MemoryEntry], entry: MemoryEntry) -> int:
         """Write another state of a stored entry; return the bytes that it adds."""
@@ -279,7 +299,9 @@ class _SqlAdding(Adding):
 
     def remove_others(self, which: Selection, kept: Collection[int]) -> list[Change]:
         """Delete the selected entries but those of some rows."""
-        return remove_others(self._on, self.rules.codec, which, kept)
+        on, codec = self._on, self.rules.codec
+        found = numbers_of(on, selected(on, codec, *which))
+        return remove(on, codec, self.agent_id, [row for row in found if row not in kept])
 
     def evict(self, write: Write) -> list[Change]:
         """Delete entries so that the write keeps to its quotas."""

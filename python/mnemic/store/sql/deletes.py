@@ -25,7 +25,6 @@ from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected
 from mnemic.store.sql.sealing import delete_keys
 from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.sql.usage import number_of, used_bytes
-from mnemic.store.values import Selection
 
 _MARK: Final = f"UPDATE {ENTRIES} SET forgotten_at = ? WHERE agent_id = ? AND row = ?"
 
@@ -165,15 +164,6 @@ _ENDED_AT: Final = "coalesce(forgotten_at, CASE WHEN expires_at <= ? THEN expire
 
 _IS_EVICTABLE: Final = "(ended_at IS NOT NULL OR (importance < 1 AND importance <= ?))"
 """Condition, in SQL, of entries that may go for one of an importance."""
-
-
-def remove_others(
-    on: SqlSession, codec: RowCodec, which: Selection, kept: Collection[int]
-) -> list[Change]:
-    """Delete the selected entries but those of some rows; the caller logs that."""
-    found = numbers_of(on, selected(on, codec, *which))
-    rows = [row for row in found if row not in kept]
-    return remove(on, codec, which.scope.agent_id, rows)
 
 
 class SqlEviction(Eviction):

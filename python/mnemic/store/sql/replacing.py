@@ -12,7 +12,6 @@ from mnemic.store.new_rows import (
     Overwrite,
     Place,
     StoredRow,
-    WrittenRows,
     overwrite,
 )
 from mnemic.store.operations import NeedVectors
@@ -140,10 +139,10 @@ def _with_vectors(on: SqlSession, agent_id: str, rows: Sequence[int], model: str
 
 def replace(
     on: SqlSession, pairs: Sequence[tuple[NewRow, StoredRow]], rules: AddOptions
-) -> WrittenRows:
+) -> list[Overwrite]:
     """Store entries over others; see `Adding.replace`."""
     if not pairs:
-        return WrittenRows([], [])
+        return []
     with on.dialect.reading_stored("a memory"):
         successors = [old.successor for _, old in pairs]
     overwrites = [
@@ -156,10 +155,7 @@ def replace(
     links = f"DELETE FROM {LINKS} AS l WHERE {is_owned} AND from_row = ?"
     on.run_all(links, [(*owner, each.old.row) for each in overwrites])
     on.dialect.overwrite_vectors(on, agent_id, rules.model, overwrites)
-    return WrittenRows(
-        [each.outcome for each in overwrites],
-        [each.change for each in overwrites],
-    )
+    return overwrites
 
 
 def _update_rows(on: SqlSession, agent_id: str, overwrites: Sequence[Overwrite]) -> None:
