@@ -12,9 +12,11 @@ from mnemic.errors import (
     StoreClosedError,
 )
 from mnemic.memory import Memory
+from mnemic.store.operations import RowsSince
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents
+from tests.support.operations import replace_operation
 from tests.support.processes import ENVIRONMENT
 
 
@@ -148,16 +150,16 @@ def test_two_memories_that_lack_vectors_embed_each_text_once(path):
         assert two.embedder.texts == ["blue chair", "red"]
 
 
-def test_a_search_does_not_wait_for_what_others_write_after_it_began(path):
+def test_a_search_does_not_wait_for_what_others_write_after_it_began(path, monkeypatch):
     with opened(path) as reader, opened(path) as other:
-        rows_since, calls = reader._repository._store.rows_since, []
+        calls = []
 
-        def overtaken(*wanted, **named):
-            batch = rows_since(*wanted, **named)
+        def overtaken(read, wanted, **named):
+            batch = read(wanted, **named)
             calls.append(other.add(f"late {len(calls)}"))
             return batch
 
-        reader._repository._store.rows_since = overtaken
+        replace_operation(monkeypatch, reader._repository._store, RowsSince, overtaken)
         other.add("early")
         found = reader.search("early")
         assert (found[0].content, len(calls)) == ("early", 1)

@@ -14,7 +14,7 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryFilter, MemorySortOrder, Ranking, Recency, RecencyCurve, Weights
 from mnemic.model.new_entry import NewEntry
 from mnemic.repository.access_buffer import MAX_BUFFERED, _merged
-from mnemic.store.operations import AccessesSince, Add
+from mnemic.store.operations import AccessesSince, Add, RowsSince
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
@@ -322,7 +322,7 @@ def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 5, "milk": 2}
 
 
-@pytest.mark.parametrize("reading", [AccessesSince, "rows_since"])
+@pytest.mark.parametrize("reading", [AccessesSince, RowsSince])
 def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(reading, monkeypatch):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         tea = memory.add("tea")
@@ -338,7 +338,7 @@ def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(rea
             return read(*given, **named)
 
         replace_operation(monkeypatch, store, reading, meanwhile)
-        if reading == "rows_since":
+        if reading is RowsSince:
             memory.update(tea.id, importance=0.9)
         for _ in range(2):
             assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2}
@@ -412,7 +412,7 @@ def test_what_comes_into_an_index_anew_brings_what_was_just_read(embedder):
         assert frequent(include_archived=True) == 6
 
 
-@pytest.mark.parametrize("reading", [AccessesSince, "rows_since"])
+@pytest.mark.parametrize("reading", [AccessesSince, RowsSince])
 def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, reading):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         store = memory.repository._store
@@ -428,7 +428,7 @@ def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, r
             return method(*given, **named)
 
         replace_operation(monkeypatch, store, reading, read_first)
-        if reading == "rows_since":
+        if reading is RowsSince:
             memory.update(tea.id, importance=0.9)
         memory.search("tea", **BY_ACCESS)
         (found,) = memory.search("tea", **BY_ACCESS)

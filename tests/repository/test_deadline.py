@@ -9,7 +9,7 @@ from mnemic.errors import DeadlineExceededError, InvalidArgumentError
 from mnemic.model import KEYWORD
 from mnemic.model.rows import State
 from mnemic.model.search import Search
-from mnemic.store.operations import EntriesByRow
+from mnemic.store.operations import EntriesByRow, RowsSince
 from tests.support.embedders import WordEmbedder
 from tests.support.operations import replace_operation
 
@@ -100,7 +100,7 @@ def test_the_store_reads_changes_and_memories_until_the_deadline_alone(tmp_path,
         with Memory(tmp_path / "a.db", embedder=None) as other:
             other.add("tea at four")
         store = memory.repository._store
-        replace_operation(monkeypatch, store, "rows_since", recorded("rows_since"))
+        replace_operation(monkeypatch, store, RowsSince, recorded("rows_since"))
         replace_operation(monkeypatch, store, EntriesByRow, recorded("entries"))
         deadline = time.monotonic() + 60
         search = Search(text="tea", limit=5, ranking=KEYWORD, deadline=deadline)

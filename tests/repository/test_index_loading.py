@@ -7,7 +7,9 @@ import pytest
 from mnemic import Memory, MemoryEntry
 from mnemic.errors import StoreCorruptError
 from mnemic.repository import listing
+from mnemic.store.operations import RowsSince
 from tests.support.embedders import WordEmbedder
+from tests.support.operations import replace_operation
 
 CALL_SECONDS = 0.004
 CALLS = int(listing.LOADING_SECONDS * listing.LEAST_LOADED / CALL_SECONDS) + 1
@@ -79,7 +81,7 @@ def test_a_load_that_fails_keeps_the_answer_and_is_not_repeated_at_once(memory, 
         loads.append((given, named))
         raise StoreCorruptError("damaged")
 
-    monkeypatch.setattr(memory.repository._store, "rows_since", failing)
+    replace_operation(monkeypatch, memory.repository._store, RowsSince, failing)
     answers = [memory.count(filters={"category": "c1"}) for _ in range(2 * CALLS)]
     assert set(answers) == {3}
     assert not is_loaded(memory)

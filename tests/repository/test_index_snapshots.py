@@ -21,10 +21,12 @@ from mnemic.errors import OutOfMemoryError
 from mnemic.model.rows import State
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
+from mnemic.store.operations import RowsSince
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support import file_formats
 from tests.support.embedders import WordEmbedder
 from tests.support.keys import KEY
+from tests.support.operations import replace_operation_of_all
 from tests.support.processes import ENVIRONMENT
 from tests.support.tiers import examples
 
@@ -408,19 +410,15 @@ def test_any_operations_between_openings_leave_the_answers_of_the_store(
             saved(memory)
         wanted = without_snapshots(path, folder)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(SqliteStore, "rows_since", only_changes(SqliteStore.rows_since))
+            replace_operation_of_all(patched, SqliteStore, RowsSince, only_changes)
             with opened(path, track_access=False) as memory:
                 assert answers(memory) == wanted
 
 
-def only_changes(rows_since):
-    """Return the method for an index that was loaded from a snapshot: it never reads all rows."""
-
-    def checked(self, agent_id, model, seq, *rest, state=State.ACTIVE, **options):
-        assert seq is not None or state is not State.ACTIVE, "loaded from the store"
-        return rows_since(self, agent_id, model, seq, *rest, state=state, **options)
-
-    return checked
+def only_changes(read, store, wanted, **options):
+    """Read for an index that was loaded from a snapshot: never all rows."""
+    assert wanted.seq is not None or wanted.state is not State.ACTIVE, "loaded from the store"
+    return read(store, wanted, **options)
 
 
 SAVER = """

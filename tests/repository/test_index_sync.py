@@ -9,7 +9,9 @@ from mnemic import Memory, MemoryEntry
 from mnemic.errors import StoreError
 from mnemic.index import native
 from mnemic.model import Ranking, Weights
+from mnemic.store.operations import RowsSince
 from tests.support.embedders import WordEmbedder
+from tests.support.operations import replace_operation
 
 FEW = 8
 PATIENCE = 20.0  # seconds, for what takes milliseconds
@@ -34,16 +36,15 @@ def held(memory, monkeypatch):
     """Return an event that everything reread waits for, and one that tells that it waits."""
     may_go, waits = threading.Event(), threading.Event()
     store = sync_of(memory)._store
-    read = store.rows_since
 
-    def reading(agent_id, model, seq, sink=None, **named):
-        batch = read(agent_id, model, seq, sink, **named)
-        if seq is None and threading.current_thread().name == "mnemic-rebuild":
+    def reading(read, wanted, **named):
+        batch = read(wanted, **named)
+        if wanted.seq is None and threading.current_thread().name == "mnemic-rebuild":
             waits.set()
             assert may_go.wait(PATIENCE)
         return batch
 
-    monkeypatch.setattr(store, "rows_since", reading)
+    replace_operation(monkeypatch, store, RowsSince, reading)
     yield may_go, waits
     may_go.set()
 
@@ -166,14 +167,13 @@ def test_closing_does_not_wait_for_all_to_be_read(memory, monkeypatch):
 def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog):
     rewrite(memory, memory.add("tea"))
     store = sync_of(memory)._store
-    read = store.rows_since
 
-    def reading(agent_id, model, seq, sink=None, **named):
-        if seq is None:
+    def reading(read, wanted, **named):
+        if wanted.seq is None:
             raise StoreError("the disk is gone")
-        return read(agent_id, model, seq, sink, **named)
+        return read(wanted, **named)
 
-    monkeypatch.setattr(store, "rows_since", reading)
+    replace_operation(monkeypatch, store, RowsSince, reading)
     found = contents(memory.search("tea"))
     wait_until(lambda: "the disk is gone" in caplog.text)
     wait_until(lambda: not sync_of(memory)._rebuilding.is_running)

@@ -18,12 +18,13 @@ from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.index.saved_index import read_index
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
-from mnemic.store.operations import VectorsById
+from mnemic.store.operations import RowsSince, VectorsById
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.vectors import FaissOptions
 from tests.index.test_saved_index import write_product_codes
 from tests.repository.test_index_snapshots import entry, saved
 from tests.support.embedders import WordEmbedder
+from tests.support.operations import replace_operation_of_all
 from tests.support.processes import ENVIRONMENT
 
 KINDS = {
@@ -60,13 +61,12 @@ def added(monkeypatch):
 @pytest.fixture
 def never_read(monkeypatch):
     """Refuse to read all rows of the store from now on."""
-    rows_since = SqliteStore.rows_since
 
-    def checked(self, agent_id, model, seq, *rest, **named):
-        assert seq is not None, "all rows were read"
-        return rows_since(self, agent_id, model, seq, *rest, **named)
+    def checked(read, store, wanted, **named):
+        assert wanted.seq is not None, "all rows were read"
+        return read(store, wanted, **named)
 
-    return lambda: monkeypatch.setattr(SqliteStore, "rows_since", checked)
+    return lambda: replace_operation_of_all(monkeypatch, SqliteStore, RowsSince, checked)
 
 
 def opened(path, kind="hnsw", **options):

@@ -27,6 +27,7 @@ from mnemic.store.operations import (
     LinksOf,
     LinksWithin,
     PositionAndRevision,
+    RowsSince,
     RowsToEmbed,
     SoftDelete,
     StoredEntries,
@@ -226,7 +227,8 @@ MODEL = ("m", 2)
 
 
 def rows_since(store, seq, agent="a", *, model=MODEL, sink=None, **options):
-    return store.rows_since(agent, model, seq, sink, **options)
+    deadline = options.pop("deadline", None)
+    return store.read(RowsSince(agent, model, seq, sink, **options), deadline=deadline)
 
 
 class Taken:

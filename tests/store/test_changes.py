@@ -22,6 +22,7 @@ from mnemic.store.operations import (
     DeleteAll,
     Purge,
     Restore,
+    RowsSince,
     SoftDelete,
     SoftDeleteAll,
     Unlink,
@@ -137,7 +138,7 @@ def test_an_update_replaces_vectors_of_the_same_content(store):
             )
         ).result()
         assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == expected
-        batch = store.rows_since("a", ("m", 2), seq)
+        batch = store.read(RowsSince("a", ("m", 2), seq))
         assert vectors_in(batch) == expected
         assert batch.removed == [rows_of(store)[1]]  # an index forgets the old ones
         assert store.verify().ok
@@ -162,7 +163,7 @@ def test_a_content_that_is_back_with_other_vectors_is_read_with_them(store, way)
             applied = partial(MemoryEntryUpdate.applied_to, change, now=NOON)
             wanted = Update(Scope("a"), uid(1), change=applied, embedded=("m", own), **given)
             store.write(wanted).result()
-    batch = store.rows_since("a", ("m", 2), seq)
+    batch = store.read(RowsSince("a", ("m", 2), seq))
     assert vectors_in(batch) == [[0, 1]]
     assert batch.removed == [rows_of(store)[1]]
     assert store.verify().ok
@@ -638,5 +639,5 @@ def test_a_full_load_takes_longer_than_its_deadline(store, since):
 
     added(store, "a", [embedded(1), embedded(2)])
     taken = Slow()
-    store.rows_since("a", None, since, taken, deadline=time.monotonic() + 0.3)
+    store.read(RowsSince("a", None, since, taken), deadline=time.monotonic() + 0.3)
     assert sum(map(len, taken.records)) == 2

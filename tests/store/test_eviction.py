@@ -20,6 +20,7 @@ from mnemic.store.operations import (
     Link,
     LinksOf,
     Restore,
+    RowsSince,
     SoftDelete,
     StoredCount,
     Update,
@@ -292,7 +293,7 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     store.write(Link(ALICE, link_of(2, 1), now=NOON)).result()
     before = seq_of(store)
     assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
-    batch = store.rows_since("a", ("m", 2), before)
+    batch = store.read(RowsSince("a", ("m", 2), before))
     assert batch.seq == before + 2
     assert batch.removed == [1]
     assert sorted(record[0] for record in batch.records) == [3]

@@ -18,6 +18,7 @@ from mnemic.store.operations import (
     EntryPage,
     LinksWithin,
     PositionAndRevision,
+    RowsSince,
     ScopeStatistics,
     SoftDelete,
     StoredEntries,
@@ -337,7 +338,7 @@ READS = {
     "position_and_revision": lambda store, **late: store.read(PositionAndRevision(AGENT), **late),
     "count": lambda store, **late: count_of(store, AGENT, now=NOON, **late),
     "contents": lambda store, **late: contents_of(store, "a", [1], **late),
-    "rows_since": lambda store, **late: store.rows_since("a", None, 0, **late).records,
+    "rows_since": lambda store, **late: store.read(RowsSince("a", None, 0), **late).records,
 }
 
 

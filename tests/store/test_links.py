@@ -10,6 +10,7 @@ from mnemic.store.operations import (
     Delete,
     Link,
     Restore,
+    RowsSince,
     SoftDelete,
     Successors,
     Unlink,
@@ -282,7 +283,7 @@ MODEL = ("m", 2)
 
 
 def batch_of(store, state, seq=None, agent="a"):
-    return store.rows_since(agent, MODEL, seq, state=state)
+    return store.read(RowsSince(agent, MODEL, seq, state=state))
 
 
 def numbers_of(store, batch, agent="a"):

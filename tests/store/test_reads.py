@@ -4,8 +4,7 @@ import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
 from mnemic.model.results import PageCursor
-from mnemic.model.rows import State
-from mnemic.store.operations import Delete, EntriesByRow, ScopeStatistics, SoftDelete
+from mnemic.store.operations import Delete, EntriesByRow, RowsSince, ScopeStatistics, SoftDelete
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -340,7 +339,7 @@ def test_the_figures_of_nobody_are_empty(store):
 
 def loaded(store):
     added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="bob")])
-    store.rows_since("a", None, None, state=State.ACTIVE)
+    store.read(RowsSince("a", None, None))
 
 
 def read(store, scope, rows=(1, 2)):
@@ -392,6 +391,6 @@ def test_what_is_released_takes_no_bytes(store):
 def test_sensitive_texts_are_not_held(store):
     secret = numbered(1, user_id="alice", sensitive=True, content="a secret " * 1000)
     added(store, "a", [secret])
-    store.rows_since("a", None, None, state=State.ACTIVE)
+    store.read(RowsSince("a", None, None))
     assert store.cached_bytes("a") < 1000
     assert read(store, ALICE, (1,)) == {1: secret.content}

@@ -10,6 +10,7 @@ from mnemic.store.operations import (
     CountToEmbed,
     DropShadowVectors,
     Restore,
+    RowsSince,
     RowsToEmbed,
     SwitchModel,
     VectorsById,
@@ -64,7 +65,7 @@ def switched(store, agent="a", model=NEW, skipped=()):
 def own(store, agent="a", model=NEW):
     """Return the own vectors by number, as an index loads them."""
     numbers = {row: number for number, row in rows_of(store, agent).items()}
-    batch = store.rows_since(agent, model, None)
+    batch = store.read(RowsSince(agent, model, None))
     pairs = zip(batch.embedded, vectors_in(batch), strict=True)
     return {numbers[row]: vector for row, vector in pairs}
 
@@ -120,7 +121,7 @@ def test_all_vectors_change_in_one_step_and_the_old_ones_are_kept(store):
     assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
     assert waiting(store, model=MODEL) == []
     with pytest.raises(EmbeddingModelMismatchError, match="reembed"):
-        store.rows_since("a", MODEL, None)
+        store.read(RowsSince("a", MODEL, None))
     with pytest.raises(EmbeddingModelMismatchError, match="'new'"):
         added(store, "a", [embedded(3)])
     assert (dropped(store, "m"), dropped(store)) == (2, 0)
@@ -205,7 +206,7 @@ def test_archived_entries_are_switched_too(store):
     assert waiting(store) == [1, 2]
     filled(store, 1, 2)
     assert switched(store)
-    batch = store.rows_since("a", NEW, None, state=State.INACTIVE)
+    batch = store.read(RowsSince("a", NEW, None, state=State.INACTIVE))
     assert batch.vectors.tolist() == [[1, 1, 1]]
 
 
@@ -250,11 +251,11 @@ def test_an_index_reads_all_rows_after_a_switch_and_without_vectors_only_the_cha
     before = seq_of(store)
     assert switched(store)
     assert seq_of(store) == before + 1
-    batch = store.rows_since("a", NEW, before)
+    batch = store.read(RowsSince("a", NEW, before))
     assert (batch.since, batch.seq, len(batch.records)) == (None, before + 1, 2)
-    batch = store.rows_since("a", None, before)
+    batch = store.read(RowsSince("a", None, before))
     assert (batch.since, batch.removed, len(batch.records)) == (before, [], 1)
-    assert store.rows_since("a", NEW, before + 1).since == before + 1
+    assert store.read(RowsSince("a", NEW, before + 1)).since == before + 1
 
 
 def test_the_revision_of_each_user_rises(store):

@@ -20,6 +20,7 @@ from mnemic.store.operations import (
     AddEmbeddings,
     AddLinks,
     AddShadowVectors,
+    BuildVectorIndex,
     ChangedRows,
     CountToEmbed,
     Delete,
@@ -45,6 +46,7 @@ from mnemic.store.operations import (
     Read,
     Reseal,
     Restore,
+    RowsSince,
     RowsToEmbed,
     RowsWithoutVectors,
     ScopeStatistics,
@@ -220,7 +222,7 @@ SCOPED = READS | WRITES
 
 
 def feed(store, agent):
-    batch = store.rows_since(agent, MODEL, None)
+    batch = store.read(RowsSince(agent, MODEL, None))
     return batch.records
 
 
@@ -438,7 +440,7 @@ def test_no_operation_is_left_out(tmp_path, monkeypatch):
         store.write(DeleteAll(EVERYONE)).result()
     store.close()
     # tests/store/test_vector_search.py, tests/store/sealing, tests/store/test_snapshots.py
-    apart = {Nearest, ActiveRows, RowsWithoutVectors, ForgetAgent}
+    apart = {Nearest, ActiveRows, RowsWithoutVectors, BuildVectorIndex, ForgetAgent}
     apart |= {SealedUnderOtherKeys, Reseal, EndRotation}
     apart |= {SealedRows, MarkOfChange, HasChange, HasRemovedSince}
     assert kinds_of(Read) | kinds_of(Write) == asked | apart
@@ -452,8 +454,6 @@ def test_no_method_of_the_protocol_is_left_out():
     assert named - METHODS.keys() == unscoped | {
         "cached_bytes",
         "release",
-        # tests/store/test_vector_search.py
-        "create_vector_index",
         # tests/store/sealing
         *("marked", "check_key", "begin_rotation"),
         *("snapshot_folder", "locked_snapshots"),  # tests/store/test_snapshots.py

@@ -11,7 +11,13 @@ from mnemic.model import Scope
 from mnemic.model.filter import All, parse_filter
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
-from mnemic.store.operations import ActiveRows, Nearest, RowsWithoutVectors, SoftDelete
+from mnemic.store.operations import (
+    ActiveRows,
+    BuildVectorIndex,
+    Nearest,
+    RowsWithoutVectors,
+    SoftDelete,
+)
 from tests.store.conftest import URLS, Places
 from tests.store.contract import ALICE, BOB, added
 from tests.support.clock import DAY, NOON
@@ -71,7 +77,7 @@ def test_a_store_that_does_not_search_says_so(store):
     if is_searching:
         assert store.read(wanted()) is not None
         assert store.read(ActiveRows(ALICE, MODEL)) is not None
-    assert store.create_vector_index("a") == is_searching
+    assert store.write(BuildVectorIndex("a")).result() == is_searching
 
 
 def test_the_nearest_memories_of_a_scope_are_selected_and_no_others(searched):
@@ -127,10 +133,10 @@ def test_all_active_rows_of_a_scope_come_with_their_vectors(searched):
 
 
 def test_an_approximate_index_is_built_once_and_used_beyond_the_exact_limit(searched):
-    assert not searched.create_vector_index("a")  # without any vector
+    assert not searched.write(BuildVectorIndex("a")).result()  # without any vector
     added(searched, "a", [embedded(at, 1, at / 100) for at in range(1, 201)])
-    assert searched.create_vector_index("a")
-    assert searched.create_vector_index("a")
+    assert searched.write(BuildVectorIndex("a")).result()
+    assert searched.write(BuildVectorIndex("a")).result()
     selected = searched.read(wanted(is_exact=False))
     assert selected.approximate
     assert not searched.read(wanted()).approximate
@@ -152,7 +158,7 @@ def test_a_closed_store_says_so(searched):
     for call in (
         lambda: searched.read(wanted()),
         lambda: searched.read(ActiveRows(ALICE, MODEL)),
-        lambda: searched.create_vector_index("a"),
+        lambda: searched.write(BuildVectorIndex("a")).result(),
     ):
         with pytest.raises(StoreClosedError):
             call()

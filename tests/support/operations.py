@@ -21,6 +21,25 @@ def replace_operation(patch, store, kind, function):
         patch.setattr(store, verb, _instead(getattr(store, verb), kinds, function))
 
 
+def replace_operation_of_all(patch, kind_of_store, kind, function):
+    """Have a function of the test's carry out one kind of read in all stores of a class.
+
+    Args:
+        patch: A monkeypatch.
+        kind_of_store: The class.
+        kind: The kind of read.
+        function: Takes the method, and what it would have been called with.
+    """
+    read = kind_of_store.read
+
+    def call(store, wanted, **options):
+        if isinstance(wanted, kind):
+            return function(read, store, wanted, **options)
+        return read(store, wanted, **options)
+
+    patch.setattr(kind_of_store, "read", call)
+
+
 def _instead(own, kinds, function):
     def call(wanted, **options):
         if isinstance(wanted, kinds):

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mnemic._core import Coverage
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
@@ -28,7 +30,7 @@ from mnemic.repository.load_progress import LoadProgress, WatchedSink
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
-from mnemic.store.operations import AccessesSince
+from mnemic.store.operations import AccessesSince, RowsSince
 from mnemic.store.values import BatchSink, Model
 from mnemic.threads.background import Background
 from mnemic.threads.locks import Lock
@@ -342,7 +344,7 @@ class IndexSync:
         Args:
             with_accesses: Whether to apply accesses too, which are not changes.
             deadline: Limit of reading the changes, in seconds of `time.monotonic()`; see
-                `Store.rows_since`.
+                `RowsSince`.
             max_seconds: Maximum seconds that embedding takes here, before it goes on in the
                 background; None for no maximum.
 
@@ -756,21 +758,13 @@ class IndexSync:
         *,
         with_sensitive: bool = False,
     ) -> RowBatch:
-        read = partial(
-            self._store.rows_since,
-            self._agent_id,
-            seq=seq,
-            sink=sink,
-            state=self._state,
-            deadline=deadline,
-            with_sensitive=with_sensitive,
-        )
+        wanted = RowsSince(self._agent_id, model, seq, sink, self._state, with_sensitive)
         try:
-            return read(model)
+            return self._store.read(wanted, deadline=deadline)
         except EmbeddingModelMismatchError:
             if not self._is_switching:
                 raise
-        return read(None)
+        return self._store.read(replace(wanted, model=None), deadline=deadline)
 
     def _is_current(self) -> bool:
         return self._store.known_position(self._agent_id).seq == self._index.seq

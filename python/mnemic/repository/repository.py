@@ -84,7 +84,7 @@ from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.store import open_store
 from mnemic.store.changes import ChangeListener
-from mnemic.store.operations import AgentFacts, EntriesById, EntryCount
+from mnemic.store.operations import AgentFacts, BuildVectorIndex, EntriesById, EntryCount
 from mnemic.store.values import EntryRow, Selection
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -600,10 +600,10 @@ class Repository:
         await run_blocking(self._store.close)
 
     async def create_vector_index(self) -> bool:
-        """Build the approximate index of the store; see `Store.create_vector_index`."""
+        """Build the approximate index of the store; see `BuildVectorIndex`."""
         self.limits.require_storing()
         return await run_blocking(
-            lambda: self._store.create_vector_index(self.agent_id), self._store
+            lambda: self._store.write(BuildVectorIndex(self.agent_id)).result(), self._store
         )
 
     async def backup(

@@ -9,11 +9,10 @@ from typing import Protocol, TypeVar
 
 from mnemic.crypto import Encryption
 from mnemic.model import MemoryEntry, VerifyReport
-from mnemic.model.rows import RowBatch, State
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.changes import ChangeListener
 from mnemic.store.operations import Read, Write
-from mnemic.store.values import AccessCount, BatchSink, LogPosition, Model
+from mnemic.store.values import AccessCount, LogPosition
 
 Result = TypeVar("Result")
 
@@ -21,8 +20,8 @@ Result = TypeVar("Result")
 class Store(Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
-    What is read and written are operations, each a record of `mnemic.store.operations`; their
-    promises stand there. `tests/store` checks them on any store that a URL opens.
+    What is read and written are operations, each a record of `mnemic.store.operations`, where their
+    promises stand. `tests/store` checks them on any store that a URL opens.
 
     Threads:
         Every method may be called from any thread, and by several at once. Reads run in the calling
@@ -38,8 +37,7 @@ class Store(Protocol):
     Attributes:
         path: The place of the store, for messages and metrics.
         is_remote: Whether each read is a round trip to a server, and rows are held for searches.
-        searches_vectors: Whether it carries out `Nearest`, `ActiveRows`, `RowsWithoutVectors`, and
-            `create_vector_index`, which is False elsewhere.
+        searches_vectors: Whether it carries out `Nearest`, `ActiveRows` and `RowsWithoutVectors`.
 
     Raises:
         StoreClosedError: By every method after `close`.
@@ -59,46 +57,14 @@ class Store(Protocol):
         """Hand in a write."""
         ...
 
-    def rows_since(
-        self,
-        agent_id: str,
-        model: Model | None,
-        seq: int | None,
-        sink: BatchSink | None = None,
-        *,
-        state: State = State.ACTIVE,
-        with_sensitive: bool = False,
-        deadline: float | None = None,
-    ) -> RowBatch:
-        """Return the changes that bring an index from change `seq` to the present.
-
-        All rows are returned if `seq` is None, if the log no longer reaches back to it, or, with
-        vectors, if the agent's model was switched since. Expired rows are included.
-
-        Args:
-            agent_id: The agent.
-            model: Model of the wanted vectors; None for no vectors.
-            seq: Change number of the index.
-            sink: Receives all rows, if all are returned, in place of the returned batch.
-            state: State of the rows.
-            with_sensitive: Treat sensitive and sealed rows as changed: the index was loaded from a
-                snapshot of change `seq`.
-            deadline: Limit for reading changes. All rows are read to the end whatever it is: cut
-                short, the next call would start again and never end either.
-
-        Raises:
-            EmbeddingModelMismatchError: If the agent's vectors come from another model.
-        """
-        ...
-
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
         ...
 
     def known_position(self, agent_id: str) -> LogPosition:
-        """Return the position as far as the store has asked; a remote store asks nobody now.
+        """Return the position with all commits of this process, never behind one returned before.
 
-        It has all commits of this process, and is never behind one returned before.
+        A remote store asks nobody for it.
         """
         ...
 
@@ -126,14 +92,7 @@ class Store(Protocol):
         ...
 
     def release(self, agent_id: str) -> None:
-        """Hold an agent's rows no longer, until `rows_since` gives them all again."""
-        ...
-
-    def create_vector_index(self, agent_id: str) -> bool:
-        """Build the approximate index of an agent's vectors, and wait; return whether there is one.
-
-        There is none for vectors that are too long.
-        """
+        """Hold an agent's rows no longer, until `RowsSince` gives them all again."""
         ...
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
@@ -157,29 +116,21 @@ class Store(Protocol):
         ...
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:
-        """Return an entry, marked as encrypted if it is to be sealed.
-
-        Raises:
-            DetectorError: If the detector of sensitive texts fails.
-            KeyUnavailableError: If it is marked already, and there is no encryption.
-        """
+        """Return an entry, marked as encrypted if it is to be sealed; see `RowCodec.marked`."""
         ...
 
     def check_key(self, agent_id: str) -> None:
         """Check the keys of an agent, and make one if its entries are to be sealed.
 
-        Raises:
-            WrongKeyError: If entries are sealed under a key that is not given.
-            KeyUnavailableError: If a key provider fails.
-            SealBrokenError: If what is stored of a key is damaged.
+        Entries under a key that is not given are a WrongKeyError, a failing key provider is a
+        KeyUnavailableError, and a damaged key in the store a SealBrokenError.
         """
         ...
 
     def begin_rotation(self, agent_id: str, encryption: Encryption) -> None:
         """Seal under the current key of these options from now on; see `Keyring.rotate`.
 
-        Raises:
-            InvalidArgumentError: If the store was opened without encryption.
+        It is an InvalidArgumentError if the store was opened without encryption.
         """
         ...
 
@@ -195,22 +146,18 @@ class Store(Protocol):
         """Make and lock the folder of snapshots while one is written, and give its path.
 
         Others, and erasing, wait for it; meanwhile no file disappears. If an erasure gave up
-        waiting, all files are removed as the block ends.
-
-        Raises:
-            StoreBusyError: By entering it, if another one holds the lock for so many seconds.
-            StoreReplacedError: If the file is another file by now.
-            StoreError: If the store keeps no snapshots, or the folder cannot be used.
+        waiting, all files are removed as the block ends. Entering it is a StoreBusyError if another
+        one holds the lock for so many seconds, a StoreReplacedError if the file is another one by
+        now, and a StoreError if the store keeps no snapshots or the folder cannot be used.
         """
         ...
 
     def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read all agents' memories, and compare them with their checksums.
 
-        Args:
-            repair: Add checksums to memories of earlier versions without them, rewrite each agent's
-                number and sum, and drop damaged shadow vectors. Other damage is reported alone.
-            report: Called periodically with the number of memories read so far.
+        `report` is called periodically with the number of memories so far. A repair adds checksums
+        to memories of earlier versions without them, rewrites each agent's number and sum, and
+        drops damaged shadow vectors. Other damage is reported alone.
         """
         ...
 
@@ -220,32 +167,25 @@ class Store(Protocol):
         None where the store cannot know: its server has files of its own. Snapshots of indexes are
         removed altogether, those of all agents. If something is left, removal is repeated later, at
         the latest when the last process closes the file. `close` may overtake it: then the Future
-        fails with StoreClosedError.
-
-        Args:
-            soon: Begin it within about a second, for all deletions until then at once, and return
-                that something is left. `close` does it before that.
+        fails with StoreClosedError. With `soon` it begins within about a second, and before
+        `close`, for all deletions until then at once; something is said to be left.
         """
         ...
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy all but snapshots, as of one moment, to a new place; writers may go on meanwhile.
 
-        Args:
-            target: The new place.
-            report: Called periodically with the bytes written so far and their expected number.
-
-        Raises:
-            StoreFileError: If the target exists or cannot be written.
+        `report` is called periodically with the bytes so far and their expected number. A target
+        that exists, or cannot be written, is a StoreFileError.
         """
         ...
 
     @property
     def executor(self) -> Executor:
-        """Threads for the store's blocking calls, as many as it can serve at once.
+        """Threads for the store's blocking calls, made on first use: as many as it serves at once.
 
-        Made on first use. `close` shuts it down without waiting for its work, which then fails with
-        StoreClosedError where it still uses the store.
+        `close` shuts it down without waiting for its work, which then fails with StoreClosedError
+        where it still uses the store.
         """
         ...
 

@@ -28,9 +28,11 @@ from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.link import Direction
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.results import PageCursor
+from mnemic.model.rows import RowBatch, State
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.values import (
     AccessedRows,
+    BatchSink,
     ChangeMark,
     EntryRow,
     EntryVectors,
@@ -121,7 +123,7 @@ class Write(Struct, Generic[Result], frozen=True):
     Change numbers:
         Every write that changes an entry appends to the agent's numbered changes in the same
         transaction: 1, 2, 3, without gaps, in the order of the commits. A store may drop old
-        changes; `rows_since` and `ChangedRows` then say so. Changes of other processes are visible
+        changes; `RowsSince` and `ChangedRows` then say so. Changes of other processes are visible
         to the next read; `known_position` is that of the last one that asked.
 
     Futures:
@@ -366,6 +368,32 @@ class PositionAndRevision(ScopeRead[tuple[LogPosition, int]], frozen=True):
     """
 
 
+class RowsSince(AgentRead[RowBatch], frozen=True):
+    """The changes that bring an index from a change to the present; expired rows are among them.
+
+    All rows are returned if `seq` is None, if the log no longer reaches back to it, or, with
+    vectors, if the agent's model was switched since. They are read to the end whatever the deadline
+    is: cut short, the next read would start again and never end either.
+
+    Attributes:
+        model: Model of the wanted vectors; None for no vectors.
+        seq: Change number of the index.
+        sink: Receives all rows, if all are returned, in place of the returned batch.
+        state: State of the rows.
+        with_sensitive: Treat sensitive and sealed rows as changed: the index was loaded from a
+            snapshot of change `seq`.
+
+    Raises:
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+    """
+
+    model: Model | None
+    seq: int | None
+    sink: BatchSink | None = None
+    state: State = State.ACTIVE
+    with_sensitive: bool = False
+
+
 class ChangedRows(AgentRead[list[int] | None], frozen=True):
     """The rows changed after a change, or None if the log has dropped some.
 
@@ -402,7 +430,7 @@ class MarkOfChange(AgentRead[ChangeMark | None], frozen=True):
     Carried out, as `HasChange` and `HasRemovedSince`, by stores that keep snapshots of indexes. A
     snapshot is a cache that an index is loaded from in place of all rows: of use if the store
     `HasChange`, with its nonce, that the index had read last, and every row changed since is read
-    by `rows_since(…, with_sensitive=True)`, for it holds no sensitive entry and no sealed one.
+    by `RowsSince` with `with_sensitive`, for it holds no sensitive entry and no sealed one.
 
     `Store.erase` removes every snapshot, after the deletion has been committed. So that none with
     deleted content appears later, whoever saves one does all of this in `locked_snapshots`: it
@@ -621,12 +649,19 @@ class DropShadowVectors(AgentWrite[int], frozen=True):
     model: str | None
 
 
+class BuildVectorIndex(AgentWrite[bool], frozen=True):
+    """Builds the approximate index of an agent's vectors; the result is whether there is one.
+
+    There is none in a store that does not search vectors, and for vectors that are too long.
+    """
+
+
 class SwitchModel(AgentWrite[bool], frozen=True):
     """Makes the shadow vectors of a model the agent's own, unless entries lack them.
 
     The vectors that were its own become shadow vectors of their model; those of sensitive and
     sealed entries are deleted. Entries whose own vector is zero have a zero vector of the new
-    model. The change is logged for each user, and makes `rows_since` return all rows. The result is
+    model. The change is logged for each user, and makes `RowsSince` return all rows. The result is
     whether that was done; nothing changes where more entries lack their vectors.
 
     Attributes:

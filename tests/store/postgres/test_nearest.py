@@ -14,10 +14,12 @@ from mnemic.hyde import HydeConfig
 from mnemic.hyde.search import TurnSearch
 from mnemic.model import Scope
 from mnemic.repository import database_search
+from mnemic.store.operations import RowsSince
 from mnemic.store.postgres import nearest
 from mnemic.vectors import IndexPool
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.operations import replace_operation
 
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure")]
 FILTERS = (
@@ -199,7 +201,7 @@ def test_a_large_agent_is_searched_in_the_database_until_loading_pays(database, 
 def test_a_call_that_needs_the_index_waits_for_its_load_in_the_background(database, monkeypatch):
     begun, ended = threading.Event(), []
 
-    def rows_since(*args, **options):
+    def rows_since(read, *args, **options):
         if threading.current_thread().name.startswith("mnemic-load"):
             begun.set()
             suggesting.join(0.2)
@@ -213,8 +215,7 @@ def test_a_call_that_needs_the_index_waits_for_its_load_in_the_background(databa
         memory.close()
     monkeypatch.setattr(database_search, "_LOADED_PER_SECOND", 1e9)
     memory = opened(database, "auto", index_pool=IndexPool(1 << 28))
-    read = memory.repository._store.rows_since
-    monkeypatch.setattr(memory.repository._store, "rows_since", rows_since)
+    replace_operation(monkeypatch, memory.repository._store, RowsSince, rows_since)
     suggesting = threading.Thread(target=suggest, daemon=True)
     suggesting.start()
     for _ in range(2):

@@ -22,7 +22,7 @@ from mnemic.errors import (
 from mnemic.model import MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
-from mnemic.store.operations import Add, VectorsOfRow
+from mnemic.store.operations import Add, RowsSince, VectorsOfRow
 from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.schema import MIGRATIONS, migrate, version
 from mnemic.store.postgres.session import Connection, Session, prepare
@@ -183,7 +183,7 @@ def test_vectors_come_back_bit_for_bit_however_they_were_written(database):
         rows = store.write(Add("a", new, now=NOON)).result().rows
         found = [store.read(VectorsOfRow("a", row, "m"))[0] for row in rows]
         assert np.stack(found).tobytes() == vectors.tobytes()
-    loaded = store.rows_since("a", ("m", 7), None)
+    loaded = store.read(RowsSince("a", ("m", 7), None))
     assert loaded.vectors[-50:].tobytes() == vectors.tobytes()
     store.close()
 

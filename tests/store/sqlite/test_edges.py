@@ -19,7 +19,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.repository.index_sync import IndexSettings, IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.group_commit import Writer
-from mnemic.store.operations import Add, ScopeStatistics
+from mnemic.store.operations import Add, RowsSince, ScopeStatistics
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.file import FileTransactions
 from mnemic.store.sqlite.opening import migrate
@@ -29,6 +29,7 @@ from tests.store.contract import entries_by_id
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
+from tests.support.operations import replace_operation
 from tests.support.rows import batch, record, rows_found
 
 AGENT = Scope("aide", all_users=True)
@@ -318,13 +319,12 @@ def test_searches_whose_clocks_differ_see_what_lives_then_and_load_nothing(monke
         memory.add("two")
         assert len(memory.search("one two")) == 2
         loaded = []
-        rows_since = memory._repository._store.rows_since
 
-        def recorded(*arguments):
-            loaded.append(arguments)
-            return rows_since(*arguments)
+        def recorded(read, wanted, **options):
+            loaded.append(wanted)
+            return read(wanted, **options)
 
-        monkeypatch.setattr(memory._repository._store, "rows_since", recorded)
+        replace_operation(monkeypatch, memory._repository._store, RowsSince, recorded)
         for seconds, found in [(20.0, ["two"]), (9.9, ["one", "two"]), (10.0, ["two"])]:
             times[:] = [seconds]
             assert sorted(hit.content for hit in memory.search("one two")) == found

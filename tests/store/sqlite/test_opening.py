@@ -7,6 +7,7 @@ import apsw
 import pytest
 
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
+from mnemic.store.operations import RowsSince
 from mnemic.store.sqlite.opening import migrate
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.paths import names_in
@@ -40,7 +41,7 @@ def test_reading_changes_nothing_of_the_file_and_leaves_nothing_beside_it(path):
     before = path.read_bytes(), path.stat().st_mtime_ns
     store = SqliteStore(path, read_only=True)
     assert seq(store) == 5
-    assert store.rows_since("a", ("m", 2), None).records == []
+    assert store.read(RowsSince("a", ("m", 2), None)).records == []
     store.close()
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert names_in(path.parent) == ["a.db"]

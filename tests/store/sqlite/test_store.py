@@ -14,6 +14,7 @@ from mnemic.store.operations import (
     EntriesByRow,
     LinkEnds,
     LinksOf,
+    RowsSince,
     ScopeStatistics,
     SoftDeleteAll,
     StoredEntries,
@@ -104,16 +105,12 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
         lambda: store.read(EntriesById(EVERYONE, [uid(1)], now=NOON, include_deleted=True)),
         lambda: store.read(EntriesByRow(AGENT, [1, 2], now=NOON)),
         lambda: contents_of(store, "a", [1, 2]),
-        lambda: change_log.rows_since(connection, "a", MODEL, 1, codec=CODEC),
-        lambda: change_log.rows_since(connection, "a", MODEL, None, codec=CODEC),
-        lambda: change_log.rows_since(connection, "a", None, 1, codec=CODEC),
-        lambda: change_log.rows_since(connection, "a", None, None, codec=CODEC),
         *(
-            lambda since=since, state=state: change_log.rows_since(
-                connection, "a", MODEL, since, codec=CODEC, state=state
+            lambda since=since, model=model, state=state: change_log.rows_since(
+                connection, CODEC, RowsSince("a", model, since, state=state)
             )
             for since in (1, None)
-            for state in (State.INACTIVE, State.DELETED)
+            for model, state in (*((MODEL, each) for each in State), (None, State.ACTIVE))
         ),
         lambda: store.read(AccessesSince("a", 0)),
     ):
@@ -204,7 +201,7 @@ READS = {
     "stored_after": lambda full, at: full.read(
         StoredEntries(AGENT, 0, SOME, now=NOON, include_deleted=True, model=None), deadline=at
     ),
-    "rows_since": lambda full, at: full.rows_since("a", MODEL, 0, deadline=at),
+    "rows_since": lambda full, at: full.read(RowsSince("a", MODEL, 0), deadline=at),
 }
 
 
@@ -227,10 +224,10 @@ def test_a_full_load_is_never_cut_short(full, clock, monkeypatch):
     changed(full, 1, importance=0.1)
     for since in (None, 1):
         clock.reads = 0
-        assert len(full.rows_since("a", MODEL, since, deadline=4).records) == SOME
+        assert len(full.read(RowsSince("a", MODEL, since), deadline=4).records) == SOME
     clock.reads = 0
     with pytest.raises(DeadlineExceededError):
-        full.rows_since("a", MODEL, SOME, deadline=0)
+        full.read(RowsSince("a", MODEL, SOME), deadline=0)
 
 
 @pytest.mark.usefixtures("clock")

@@ -276,6 +276,10 @@ def _links_from(agent, rows, superseding):
     ]
 
 
+def build_vector_index(_agent, _wanted):
+    return False
+
+
 def add(agent, wanted):
     rules, vectors = add_options(CODEC, wanted), list(map(stored_vectors, wanted.entries))
     rows = encoded(CODEC, wanted.entries, vectors, rules.model and rules.model[0])
@@ -291,7 +295,6 @@ def add_embeddings(agent, wanted):
     for (row, content), vectors in zip(wanted.contents.items(), wanted.vectors, strict=True):
         if _has(agent, row, content) and agent.vectors_of(row, wanted.model) is None:
             model = wanted.model, vectors.shape[1]
-            agent.check_model(model)
             agent.put_vectors(row, wanted.model, vectors)
             changes.append(agent.change(row, "embed"))
     agent.logged(changes, model)

@@ -7,7 +7,6 @@ import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from types import SimpleNamespace
 
 from mnemic.errors import StoreClosedError, StoreFileError
 from mnemic.model import VerifyReport
@@ -17,6 +16,7 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.changes import COMMITTED
 from mnemic.store.futures import failed, succeeded
+from mnemic.store.operations import RowsSince
 from tests.support.dict_store import operations
 from tests.support.dict_store.agent import CODEC, Agent
 
@@ -45,7 +45,8 @@ class DictStore:
     def read(self, wanted, *, deadline=None):
         with self._lock:
             agent = self._agent(wanted.agent_id)
-            check_deadline(deadline)
+            if not (isinstance(wanted, RowsSince) and agent.since(wanted.seq) is None):
+                check_deadline(deadline)
             return _carry_out(agent, wanted)
 
     def write(self, wanted):
@@ -65,22 +66,12 @@ class DictStore:
             COMMITTED.notify(self, changed)
         return succeeded(result)
 
-    def rows_since(self, agent_id, model, seq, sink=None, *, deadline=None, **options):
-        with self._lock:
-            agent = self._agent(agent_id)
-            if agent.since(seq) is not None:
-                check_deadline(deadline)
-            options = {"state": operations.State.ACTIVE, "with_sensitive": False, **options}
-            wanted = SimpleNamespace(model=model, seq=seq, sink=sink, **options)
-            return operations.rows_since(agent, wanted)
-
     def position(self, agent_id):
         return operations.position(self._agent(agent_id))
 
     known_position = position
 
-    def latest_position(self, agent_id, *, deadline=None):
-        check_deadline(deadline)
+    def latest_position(self, agent_id, **_):
         return self.position(agent_id)
 
     def stale_since(self, *_):
@@ -108,21 +99,15 @@ class DictStore:
     def _write_accesses(self):
         flush = self._accesses.flush()
         taken = flush.taken()
-        for name in {name for name, _ in taken} & self._agents.keys():
-            agent = self._agents[name] = self._agents[name].copied()
+        written = {
+            name: self._agents[name] for name in self._agents.keys() & {name for name, _ in taken}
+        }
+        for agent in written.values():
             agent.accesses += 1
-            for row in [row for of, row in taken if of == name and row in agent.entries]:
-                number, last = taken[name, row]
-                self._access(agent, row, number, from_microseconds(last))
+        for (name, row), (number, last) in taken.items():
+            if name in written:
+                written[name].access(row, number, from_microseconds(last))
         flush.ended()
-
-    @staticmethod
-    def _access(agent, row, number, time):
-        entry = agent.entries[row]
-        last = max(time, entry.last_accessed_at or time)
-        total = min(number + entry.access_count, 2**63 - 1)
-        agent.change(row, "access", last_accessed_at=last, access_count=total)
-        agent.accessed[row] = agent.accesses
 
     def stored_agent_id(self, agent_id):
         self._agent(agent_id)
@@ -139,10 +124,6 @@ class DictStore:
 
     def release(self, _):
         pass
-
-    def create_vector_index(self, agent_id):
-        self._agent(agent_id)
-        return False
 
     def locked_snapshots(self, **_):
         raise StoreFileError("a dict keeps no snapshots of indexes")

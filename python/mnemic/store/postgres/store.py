@@ -18,7 +18,16 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.changes import COMMITTED, ChangeListener
 from mnemic.store.futures import succeeded
-from mnemic.store.operations import AgentFacts, EntriesByRow, Nearest, PositionAndRevision, Read
+from mnemic.store.operations import (
+    AgentFacts,
+    BuildVectorIndex,
+    EntriesByRow,
+    Nearest,
+    PositionAndRevision,
+    Read,
+    RowsSince,
+    Write,
+)
 from mnemic.store.postgres.cached_rows import CachedRows, RowChanges, cached_rows, row_changes
 from mnemic.store.postgres.database import OpenedDatabase
 from mnemic.store.postgres.maintenance import Verification, backup_to
@@ -34,8 +43,6 @@ from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sql.verification import repaired_bytes
 from mnemic.store.values import (
     AccessCount,
-    BatchSink,
-    Model,
 )
 
 if TYPE_CHECKING:
@@ -109,50 +116,44 @@ class PostgresStore(
         """Threads for blocking calls, as many as there are connections to the database."""
         return self._usable().workers.executor
 
-    def rows_since(
-        self,
-        agent_id: str,
-        model: Model | None,
-        seq: int | None,
-        sink: BatchSink | None = None,
-        *,
-        state: State = State.ACTIVE,
-        with_sensitive: bool = False,
-        deadline: float | None = None,
-    ) -> RowBatch:
-        """Return the changes that bring an index from change `seq` to the present."""
-        database = self._usable()
+    def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
+        """Carry out a read; that of active rows from those held for searches, where they are."""
+        held: Result | None = self._held(wanted, deadline)
+        if held is not None:
+            return held
+        if isinstance(wanted, RowsSince):
+            rows: Result = self._rows_since(wanted, deadline)
+            return rows
+        found = super().read(wanted, deadline=deadline)
+        self._take_in(wanted, found)
+        return found
+
+    def _rows_since(self, wanted: RowsSince, deadline: float | None) -> Any:
+        """Read rows for an index; hold them for searches, where all active ones are read."""
+        database, agent_id = self._usable(), wanted.agent_id
 
         def work(on: Session) -> RowBatch:
-            if sink is not None:  # a connection may have been lost in the midst of a load
-                sink.restart()
+            if wanted.sink is not None:  # a connection may have been lost in the midst of a load
+                wanted.sink.restart()
             cached = CachedRows(position(on, agent_id))
-            holds = state is State.ACTIVE
-            batch = rows_since(
-                on,
-                agent_id,
-                model,
-                seq,
-                sink,
-                codec=self._codec,
-                state=state,
-                with_sensitive=with_sensitive,
-                hold=cached.put if holds else None,
-            )
+            holds = wanted.state is State.ACTIVE
+            batch = rows_since(on, self._codec, wanted, cached.put if holds else None)
             if holds and batch.since is None:
                 database.cached[agent_id] = cached
             return batch
 
         return self._read(agent_id, work, deadline=deadline, one_moment=True)
 
-    def read(self, wanted: Read[Result], *, deadline: float | None = None) -> Result:
-        """Carry out a read; that of active rows from those held for searches, where they are."""
-        held: Result | None = self._held(wanted, deadline)
-        if held is not None:
-            return held
-        found = super().read(wanted, deadline=deadline)
-        self._take_in(wanted, found)
-        return found
+    def write(self, wanted: Write[Result]) -> Future[Result]:
+        """Hand in a write; an index is built outside a transaction."""
+        if not isinstance(wanted, BuildVectorIndex):
+            return super().write(wanted)
+        return self._writable().workers.run(lambda: self._build(wanted.agent_id))
+
+    def _build(self, agent_id: str) -> Any:
+        """Build the approximate index of an agent's vectors; return whether there is one now."""
+        model = self.read(AgentFacts(agent_id)).model
+        return model is not None and self._database.vector_indexes.build(agent_id, model)
 
     def _take_in(self, wanted: Read[Any], found: Any) -> None:
         """Take in an agent's position, where a read has found it, and that it lacks an index."""
@@ -218,18 +219,13 @@ class PostgresStore(
         known = set(map(sealed_prefix, self._codec.keyring.keys(agent_id).sealers))
         return [row[0] for row in sealed if row[_CONTENT][:PREFIX] not in known]
 
-    def create_vector_index(self, agent_id: str) -> bool:
-        """Build the approximate index of an agent's vectors; return whether there is one now."""
-        model = self.read(AgentFacts(agent_id)).model
-        return model is not None and self._writable().vector_indexes.build(agent_id, model)
-
     def cached_bytes(self, agent_id: str) -> int:
         """Return the bytes of an agent's rows that are cached for searches; 0 if they are not."""
         cached = self._database.cached.get(agent_id)
         return 0 if cached is None else cached.nbytes
 
     def release(self, agent_id: str) -> None:
-        """Hold an agent's rows no longer, until `rows_since` gives them all again."""
+        """Hold an agent's rows no longer, until `RowsSince` gives them all again."""
         self._database.cached.pop(agent_id, None)
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:

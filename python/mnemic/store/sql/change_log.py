@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mnemic.model import LinkType, Scope
 from mnemic.model.rows import Link, RowBatch, State
 from mnemic.store.changes import Change, last_dropped, totals_by_user
-from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision
+from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision, RowsSince
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec, text_of
 from mnemic.store.rules import check_model
@@ -187,29 +187,19 @@ def log_changes(
 
 def rows_since(
     on: SqlSession,
-    agent_id: str,
-    model: Model | None,
-    since: int | None,
-    sink: BatchSink | None = None,
-    *,
     codec: RowCodec,
-    state: State = State.ACTIVE,
-    with_sensitive: bool = False,
+    wanted: RowsSince,
     hold: Callable[[list[Columns]], object] | None = None,
 ) -> RowBatch:
-    """Return the changes after `since`, or all rows if the log has dropped some of them.
+    """Return the changes after a change, or all rows if the log has dropped some of them.
 
     Args:
         on: At one moment.
-        agent_id: The agent.
-        model: Model of the vectors; None for none.
-        since: Change number.
-        sink: Gets all rows, if all are returned.
         codec: Codec of the entries.
-        state: State of the rows.
-        with_sensitive: Treat sensitive and sealed rows as changed.
+        wanted: What is wanted.
         hold: Gets all rows as they are stored, if all are returned.
     """
+    agent_id, model, since, state = wanted.agent_id, wanted.model, wanted.seq, wanted.state
     last, pruned, known = _agent(on, agent_id)
     if model is not None:
         _is_other_model(on, agent_id, known, model)
@@ -219,7 +209,7 @@ def rows_since(
         changes = on.fetch(sql, (agent_id, since))
         if model is None or all(kind != "switch" for _, kind in changes):
             touched = set(on.dialect.integers([row for row, _ in changes]))
-            if with_sensitive:
+            if wanted.with_sensitive:
                 touched.update(_sensitive_rows(on, agent_id))
             batch = _changed_rows(on, reader, agent_id, sorted(touched), state)
             replaced = {row for row, kind in changes if kind == "replace"}
@@ -227,8 +217,8 @@ def rows_since(
             return replace(batch, since=since, seq=last, removed=removed)
     on.lift_deadline()
     everything = Scope(agent_id, all_users=True)
-    batch = all_rows(on, reader, everything, sink or CollectedBatch(), state=state, hold=hold)
-    return replace(batch, seq=last)
+    sink = wanted.sink or CollectedBatch()
+    return replace(all_rows(on, reader, everything, sink, state=state, hold=hold), seq=last)
 
 
 def _sensitive_rows(on: SqlSession, agent_id: str) -> list[int]:
@@ -283,7 +273,7 @@ def all_rows(
     state: State = State.ACTIVE,
     hold: Callable[[list[Columns]], object] | None = None,
 ) -> RowBatch:
-    """Return the change to all rows of a scope, with number 0; see `rows_since`."""
+    """Return the change to all rows of a scope, with number 0; see `RowsSince`."""
     where, values = in_scope(scope)
     where = f"{where} AND {HAS_STATE[state]}"
     dialect = on.dialect

@@ -15,7 +15,6 @@ from mnemic.errors import SealBrokenError, StoreFileError
 from mnemic.model import (
     VerifyReport,
 )
-from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.accesses import AccessFlush
@@ -23,7 +22,7 @@ from mnemic.store.changes import COMMITTED, ChangeListener
 from mnemic.store.futures import succeeded
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.accesses import write_accesses
-from mnemic.store.sql.change_log import position, rows_since
+from mnemic.store.sql.change_log import position
 from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sqlite import (
@@ -37,9 +36,7 @@ from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessCount,
-    BatchSink,
     LogPosition,
-    Model,
 )
 
 if TYPE_CHECKING:
@@ -102,10 +99,6 @@ class SqliteStore(
     def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - of none
         """Return None: every read sees all commits."""
         return None
-
-    def create_vector_index(self, agent_id: str) -> bool:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - of none
-        """Return False: every search loads the index of its agent."""
-        return False
 
     def cached_bytes(self, agent_id: str) -> int:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none are
         """Return 0: rows are read from the file."""
@@ -181,34 +174,6 @@ class SqliteStore(
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the file."""
         COMMITTED.add(self._connections.file, listener)
-
-    def rows_since(
-        self,
-        agent_id: str,
-        model: Model | None,
-        seq: int | None,
-        sink: BatchSink | None = None,
-        *,
-        state: State = State.ACTIVE,
-        with_sensitive: bool = False,
-        deadline: float | None = None,
-    ) -> RowBatch:
-        """Return the changes that bring an index from change `seq` to the present.
-
-        All rows are returned if `seq` is None or the log has dropped some changes since; a sink, if
-        given, receives them in batches.
-        """
-        read = partial(
-            rows_since,
-            agent_id=agent_id,
-            model=model,
-            since=seq,
-            sink=sink,
-            codec=self._codec,
-            state=state,
-            with_sensitive=with_sensitive,
-        )
-        return self._read(None, read, deadline=deadline, one_moment=True)
 
     @property
     def snapshot_folder(self) -> str | None:
