@@ -34,8 +34,7 @@ from mnemic.store.operations import (
     Update,
     UsedBytes,
 )
-from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas
-from mnemic.store.values import StoredLink
+from mnemic.store.values import NO_ENTRY_LIMITS, Quotas, StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 

@@ -13,7 +13,7 @@ from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import open_store
 from mnemic.store.operations import DeleteAll, SoftDeleteAll, UpdateAll, VectorsOfRow
-from mnemic.store.quota import Quotas
+from mnemic.store.values import Quotas
 from tests.store.contract import (
     AGENT,
     ALICE,

@@ -27,7 +27,7 @@ from mnemic.store.operations import (
     UpdateAll,
     VectorsOfRow,
 )
-from mnemic.store.quota import EntryLimits, Quotas
+from mnemic.store.values import EntryLimits, Quotas
 from tests.store.conftest import Places
 from tests.store.contract import (
     ALICE,

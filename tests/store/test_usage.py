@@ -22,7 +22,7 @@ from mnemic.store.operations import (
     UpdateAll,
     Users,
 )
-from mnemic.store.quota import Quotas
+from mnemic.store.values import Quotas
 from tests.store.conftest import Places
 from tests.store.contract import (
     AGENT,

@@ -11,8 +11,8 @@ from mnemic._core import row_sums, vector_sums
 from mnemic.crypto import Encryption
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY
+from mnemic.store.sqlite.maintenance import repair_agents
 from mnemic.store.sqlite.opening import connect
-from mnemic.store.sqlite.verification import repair_agents
 from tests.support import keys
 from tests.support.embedders import WordEmbedder
 

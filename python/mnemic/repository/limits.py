@@ -16,7 +16,7 @@ from mnemic.reporting.description import failure
 from mnemic.repository.options import WhenFull
 from mnemic.store import Store
 from mnemic.store.operations import StoredCount, UsedBytes
-from mnemic.store.quota import (
+from mnemic.store.values import (
     NO_ENTRY_LIMITS,
     EntryLimits,
     Quotas,

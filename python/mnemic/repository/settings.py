@@ -28,7 +28,7 @@ from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.retention import RETENTION, checked_retention
 from mnemic.store import MAX_STALE
-from mnemic.store.quota import EntryLimits
+from mnemic.store.values import EntryLimits
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.model import Scope
 from mnemic.store.changes import Change
-from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas, limit_of
+from mnemic.store.values import NO_ENTRY_LIMITS, Quotas, limit_of
 
 _AT_ONCE: Final = 16
 _STEP: Final = 8

@@ -29,8 +29,8 @@ from mnemic.model.link import Direction
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.results import PageCursor
 from mnemic.model.rows import RowBatch, State
-from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.values import (
+    NO_QUOTAS,
     AccessedRows,
     BatchSink,
     ChangeMark,
@@ -40,6 +40,7 @@ from mnemic.store.values import (
     LogPosition,
     Model,
     OwnedId,
+    Quotas,
     ReembeddingProgress,
     SelectedRows,
     Selection,

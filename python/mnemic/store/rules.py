@@ -10,6 +10,7 @@ from mnemic.errors import (
     AmbiguousIdError,
     DuplicateEntryError,
     EmbeddingModelMismatchError,
+    InvalidArgumentError,
     LinkAcrossUsersError,
 )
 from mnemic.model import (
@@ -20,6 +21,7 @@ from mnemic.model import (
     Scope,
     TagUsage,
 )
+from mnemic.reporting.description import quoted
 from mnemic.store.row_codec import next_version
 from mnemic.store.values import Model
 
@@ -155,3 +157,19 @@ def _top_tags(found: Iterable[tuple[Sequence[str], int]]) -> tuple[TagUsage, ...
             used[tag] += entries
     top = sorted(used.items(), key=lambda each: (-each[1], each[0]))[:_TOP_TAGS]
     return tuple(TagUsage(tag, entries) for tag, entries in top)
+
+
+def checked_version(version: int | None, newest: int) -> int:
+    """Return a version of the tables, the newest for None.
+
+    Raises:
+        InvalidArgumentError: If there is no such version.
+    """
+    if version is None:
+        return newest
+    if type(version) is not int or not 0 <= version <= newest:
+        raise InvalidArgumentError(
+            f"version must be None or a whole number from 0 to {newest}, the newest; "
+            f"got {quoted(str(version))}"
+        )
+    return version

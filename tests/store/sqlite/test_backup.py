@@ -11,7 +11,7 @@ import pytest
 
 from mnemic import new_files
 from mnemic.errors import StoreError, StoreFileError, StoreFullError
-from mnemic.store.sqlite import backup
+from mnemic.store.sqlite import maintenance
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.failing_files import fail_to_complete
 from tests.support.paths import names_in
@@ -89,14 +89,14 @@ def test_a_backup_is_of_one_moment_and_holds_nobody_up(tmp_path):
 
 def test_an_event_loop_goes_on_while_a_backup_is_made(tmp_path, monkeypatch):
     store, reached, go_on = SqliteStore(tmp_path / "a.db"), threading.Event(), threading.Event()
-    copy = backup._copy
+    copy = maintenance._copy
 
     def slowly(*arguments):
         reached.set()
         assert go_on.wait(60)
         copy(*arguments)
 
-    monkeypatch.setattr(backup, "_copy", slowly)
+    monkeypatch.setattr(maintenance, "_copy", slowly)
 
     async def main():
         made = asyncio.create_task(asyncio.to_thread(store.backup, tmp_path / "b.db"))
@@ -127,13 +127,13 @@ def test_nothing_that_is_there_is_overwritten(store, tmp_path, kind):
 
 
 def test_what_appears_while_the_copy_is_made_is_not_overwritten(store, tmp_path, monkeypatch):
-    target, copy = tmp_path / "b.db", backup._copy
+    target, copy = tmp_path / "b.db", maintenance._copy
 
     def overtaken(*arguments):
         copy(*arguments)
         target.write_text("mine")
 
-    monkeypatch.setattr(backup, "_copy", overtaken)
+    monkeypatch.setattr(maintenance, "_copy", overtaken)
     with pytest.raises(StoreFileError, match="something is there already"):
         store.backup(target)
     assert target.read_text() == "mine"

@@ -15,7 +15,6 @@ from mnemic.store.adding import Adding
 from mnemic.store.changes import Change, last_dropped, totals_by_user
 from mnemic.store.eviction import Eviction
 from mnemic.store.new_rows import Outcome, StoredRow, WrittenRows, overwrite
-from mnemic.store.quota import NO_QUOTAS, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec, UsedKey, fingerprint, next_version
 from mnemic.store.rules import (
     check_model,
@@ -24,7 +23,7 @@ from mnemic.store.rules import (
     single,
     superseded_version,
 )
-from mnemic.store.values import LinkedRows
+from mnemic.store.values import NO_QUOTAS, LinkedRows, check_quota, check_user_quota
 
 CODEC = RowCodec()
 START = datetime.min.replace(tzinfo=UTC)

@@ -30,9 +30,8 @@ from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
 from mnemic.store.row_codec import RowCodec, uuid_of
-from mnemic.store.sql.accesses import write_accesses
 from mnemic.store.sql.adding import AddJob
-from mnemic.store.sql.change_log import position
+from mnemic.store.sql.change_log import position, write_accesses
 from mnemic.store.sql.session import Deletion, OpenedSql
 from mnemic.store.values import LogPosition
 from mnemic.threads.background import start_thread, thread_of

@@ -20,10 +20,10 @@ from mnemic.store.postgres.stored import EMBEDDINGS, ROW, SEALED_VECTORS, entrie
 from mnemic.store.postgres.target import Target, target_of
 from mnemic.store.postgres.vectors import opened, sealed_parts
 from mnemic.store.row_codec import sealed_ids
+from mnemic.store.rules import checked_version
 from mnemic.store.sql.change_log import AGENTS
 from mnemic.store.sql.conditions import ENTRIES, LINKS
 from mnemic.store.sql.verification import AGENT_ID, PAGE, SqlVerification
-from mnemic.store.sql.versions import checked_version
 
 _COUNTS: Final = "SELECT " + ", ".join(
     f"(SELECT count(*) FROM {table})" for table in (EMBEDDINGS, SEALED_VECTORS, LINKS)

@@ -7,9 +7,15 @@ from msgspec.structs import replace
 
 from mnemic.model import LinkType, Scope
 from mnemic.model.rows import Link, RowBatch, State
+from mnemic.store.accesses import RowAccesses
 from mnemic.store.changes import Change, last_dropped, totals_by_user
-from mnemic.store.operations import AgentFacts, ChangedRows, PositionAndRevision, RowsSince
-from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
+from mnemic.store.operations import (
+    AccessesSince,
+    AgentFacts,
+    ChangedRows,
+    PositionAndRevision,
+    RowsSince,
+)
 from mnemic.store.row_codec import RowCodec, text_of
 from mnemic.store.rules import check_model
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
@@ -17,11 +23,16 @@ from mnemic.store.sql.dialect import RowReader
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.sql.usage import used_bytes
 from mnemic.store.values import (
+    NO_QUOTAS,
+    AccessedRows,
     BatchSink,
     CollectedBatch,
     LogPosition,
     Model,
+    Quotas,
     StoredAgent,
+    check_quota,
+    check_user_quota,
     full_batch,
 )
 
@@ -307,3 +318,50 @@ def _source(on: SqlSession, scope: Scope, condition: str) -> Condition:
     sql = f"SELECT 1 FROM {ENTRIES} AS e {{by_row}} WHERE e.row = l.from_row"
     exists = f"EXISTS ({sql} AND {where} AND {condition})"
     return exists.format(by_row=on.dialect.by_row), values
+
+
+_MAX_COUNT: Final = 2**63 - 1
+_ADVANCE: Final = (
+    f"UPDATE {AGENTS} SET accesses = accesses + 1 WHERE agent_id = ? RETURNING seq, accesses"
+)
+_COUNT: Final = (
+    f"UPDATE {ENTRIES} SET access_count = "
+    # SQLite would make a REAL of a larger sum, and PostgreSQL refuse all accesses beside it.
+    f"CASE WHEN access_count > {_MAX_COUNT} - ? THEN {_MAX_COUNT} ELSE access_count + ? END, "
+    "last_accessed_at = CASE WHEN last_accessed_at > ? THEN last_accessed_at ELSE ? END, "
+    "access_seq = ? WHERE agent_id = ? AND row = ?"
+)
+
+
+def accesses_since(on: SqlSession, codec: RowCodec, wanted: AccessesSince) -> AccessedRows:
+    """Return the accesses written after a number of access writes, also of deleted entries."""
+    del codec
+    agent_id, accesses = wanted.agent_id, wanted.accesses
+    now = position(on, agent_id)
+    since = accesses if accesses <= now.accesses else 0
+    # The index is named, because the planner of SQLite would read all rows of an agent.
+    sql = (
+        f"SELECT row, last_accessed_at, access_count FROM {ENTRIES} "
+        f"{on.dialect.by_index('access')} WHERE agent_id = ? AND access_seq > ?"
+    )
+    rows = on.fetch(sql, (agent_id, since))
+    return AccessedRows(now, [(row, last, count) for row, last, count in rows])
+
+
+def write_accesses(on: SqlSession, accesses: RowAccesses) -> dict[str, LogPosition]:
+    """Write accesses; return the positions of their agents. Those of deleted entries are lost."""
+    positions = {
+        agent_id: LogPosition(*on.dialect.integers(found))
+        for agent_id in {agent_id for agent_id, _ in accesses}
+        for found in on.fetch(_ADVANCE, (agent_id,))
+    }
+    written = {agent_id: position.accesses for agent_id, position in positions.items()}
+    on.run_all(
+        _COUNT,
+        [
+            (number, number, last, last, written[agent_id], agent_id, row)
+            for (agent_id, row), (number, last) in accesses.items()
+            if agent_id in written
+        ],
+    )
+    return positions

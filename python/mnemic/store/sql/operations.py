@@ -11,7 +11,6 @@ from mnemic.store.new_rows import stored_of
 from mnemic.store.operations import Add, Read, Write
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql import (
-    accesses,
     adding,
     change_log,
     deletes,
@@ -58,7 +57,7 @@ class Writing(NamedTuple):
 
 
 READS: Final[Mapping[type, Reading]] = {
-    operations.AccessesSince: Reading(accesses.accesses_since, one_moment=True),
+    operations.AccessesSince: Reading(change_log.accesses_since, one_moment=True),
     operations.AgentFacts: Reading(change_log.agent_facts),
     operations.ChangedRows: Reading(change_log.changed_rows, one_moment=True),
     operations.CountToEmbed: Reading(reembedding.count_to_embed),

@@ -17,7 +17,7 @@ from mnemic.store.changes import COMMITTED
 from mnemic.store.futures import MAX_THREADS, Workers
 from mnemic.store.group_commit import MAX_DELAY, Finish, Job, Writer, unchanged
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.accesses import write_accesses
+from mnemic.store.sql.change_log import write_accesses
 from mnemic.store.sql.session import OpenedSql
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.dialect import SQLITE

@@ -269,7 +269,7 @@ def _bring_up_to_date(connection: GuardedConnection, path: str) -> None:
 
 def migrate(path: str, version: int | None = None, *, dry_run: bool = False) -> SchemaVersions:
     """Bring a file that is open nowhere to a schema version; see `mnemic.store.migrate`."""
-    from mnemic.store.sql.versions import checked_version  # noqa: PLC0415 - rarely needed
+    from mnemic.store.rules import checked_version  # noqa: PLC0415 - rarely needed
 
     wanted = checked_version(version, len(MIGRATIONS))
     with alone(prepare_file(path, read_only=True), path), typed_errors(path):

@@ -21,15 +21,13 @@ from mnemic.store.accesses import AccessFlush
 from mnemic.store.changes import COMMITTED, ChangeListener
 from mnemic.store.futures import succeeded
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.sql.accesses import write_accesses
-from mnemic.store.sql.change_log import position
+from mnemic.store.sql.change_log import position, write_accesses
 from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sqlite import (
+    maintenance,
     shadow_vectors,
-    verification,
 )
-from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.change_log import SNAPSHOT_READS
 from mnemic.store.sqlite.file import LaterErasure, SqliteFile, nothing
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -149,14 +147,14 @@ class SqliteStore(
 
     def _repaired(self, report: VerifyReport) -> VerifyReport:
         checksums_added = after = 0
-        add_missing = partial(verification.add_missing_checksums, codec=self._codec)
+        add_missing = partial(maintenance.add_missing_checksums, codec=self._codec)
         while True:
             number, after = self._submit(None, partial(add_missing, after=after)).result()
             checksums_added += number
             if not after:
                 break
         self._submit(None, shadow_vectors.drop_damaged).result()
-        agents = self._submit(None, partial(verification.repair_agents, codec=self._codec)).result()
+        agents = self._submit(None, partial(maintenance.repair_agents, codec=self._codec)).result()
         return msgspec.structs.replace(
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)
         )
@@ -164,7 +162,7 @@ class SqliteStore(
     def _verify(self, report: Report) -> tuple[VerifyReport, SealBrokenError | None]:
         with self._connections.reading() as on, on.one_moment():
             log_problem = self._connections.log_problem
-            walk = verification.Verification(on, self._codec, report, log_problem)
+            walk = maintenance.Verification(on, self._codec, report, log_problem)
             return walk.result()
 
     def position(self, agent_id: str) -> LogPosition:
@@ -203,7 +201,7 @@ class SqliteStore(
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
-        backup_to(self._connections, path_of(target), report)
+        maintenance.backup_to(self._connections, path_of(target), report)
 
 
 def _writing(flush: AccessFlush) -> Callable[[GuardedConnection], object]:
