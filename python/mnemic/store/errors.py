@@ -3,8 +3,7 @@
 Neither library is imported here: a code is a number of SQLite or a text of PostgreSQL.
 """
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Final, NamedTuple, TypeAlias
 
 from mnemic.errors import (
@@ -167,20 +166,34 @@ def typed_error(code: Code, place: str, said: str) -> MnemicError:
     return failure.error(f"{place}: {failure.found} ({said})")
 
 
-@contextmanager
-def reading_stored(what: str, advice: str) -> Generator[None, None, None]:
-    """Convert errors of decoding stored values to StoreCorruptError.
+class ReadingStored:
+    """Converts errors of decoding stored values to StoreCorruptError.
+
+    A generator as context takes 2 µs, a fortieth of reading an entry.
 
     Args:
         what: Name of the value for the message, such as "a link".
         advice: What is wrong with the database then, and what to do.
     """
-    try:
-        yield
-    except MnemicError:
-        raise
-    except UNREADABLE as error:
-        problem = unreadable(what, error, advice)
+
+    __slots__ = "_advice", "_what"
+
+    def __init__(self, what: str, advice: str) -> None:
+        self._what = what
+        self._advice = advice
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, MnemicError) or not isinstance(error, UNREADABLE):
+            return
+        problem = unreadable(self._what, error, self._advice)
         try:
             raise problem from None
         finally:

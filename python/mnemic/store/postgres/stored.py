@@ -5,7 +5,6 @@ constants of this package are concatenated.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final
 
@@ -80,9 +79,9 @@ CHANGED: str = "another program changed it, or the database is damaged: restore 
 _RECORD = slice(1, 1 + len(COLUMN_NAMES))
 
 
-def reading_stored(what: str) -> AbstractContextManager[None]:
-    """Convert errors of decoding stored values of a database; see `errors.reading_stored`."""
-    return errors.reading_stored(what, CHANGED)
+def reading_stored(what: str) -> errors.ReadingStored:
+    """Convert errors of decoding stored values of a database; see `errors.ReadingStored`."""
+    return errors.ReadingStored(what, CHANGED)
 
 
 def entries_of(codec: RowCodec, rows: Iterable[Columns], scope: Scope) -> list[MemoryEntry]:

@@ -1,7 +1,7 @@
 """SQLite's errors as mnemic's, and those for stored values of a file that cannot be read."""
 
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -41,9 +41,9 @@ DAMAGED = f"the file is damaged; {errors.RESTORE}"
 unreadable = partial(errors.unreadable, advice=DAMAGED)
 
 
-def reading_stored(what: str) -> AbstractContextManager[None]:
-    """Convert errors of decoding stored values of a file; see `errors.reading_stored`."""
-    return errors.reading_stored(what, DAMAGED)
+def reading_stored(what: str) -> errors.ReadingStored:
+    """Convert errors of decoding stored values of a file; see `errors.ReadingStored`."""
+    return errors.ReadingStored(what, DAMAGED)
 
 
 def plain_records(codec: RowCodec, rows: list[Record]) -> list[Record]:
