@@ -1,5 +1,6 @@
 """Another key for all that is sealed, and the end of a key."""
 
+import itertools
 import os
 import random
 import subprocess
@@ -20,6 +21,7 @@ from mnemic.errors import (
     WrongKeyError,
 )
 from mnemic.repository import key_rotation
+from mnemic.store.futures import succeeded
 from mnemic.store.operations import Reseal
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -285,6 +287,18 @@ def test_a_process_with_the_former_key_alone_is_told_so_and_what_it_stored_is_ke
         numbers = {int(text.rpartition(" ")[2]) for text in stored}
         assert numbers - unread == set(acknowledged)
         assert memory.verify().ok
+
+
+def test_a_rotation_ends_though_a_memory_never_counts_as_sealed_anew(path, monkeypatch):
+    filled(path)
+    with sealing(path) as memory:
+        store = memory.repository._store
+        answers = itertools.cycle([succeeded((1, 1)), succeeded((0, 0))])
+        replace_operation(monkeypatch, store, Reseal, lambda *_: next(answers))
+        with pytest.raises(SealBrokenError):
+            memory.rotate_key(OTHER_KEY)
+        assert len(contents(memory)) == 7
+        assert len(key_ids(path)) == 2
 
 
 @pytest.mark.requirement("C105")
