@@ -751,6 +751,11 @@ fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![3 => words, 1 => any::<String>(), 1 => "[0-9./:, -]{0,20}"]
 }
 
+/// Half a day is twelve hours, and hours are counted from the time of day.
+fn has_part_of_day(text: &str) -> bool {
+    text.contains("day") && (text.contains("half") || text.contains("quarter"))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -768,6 +773,7 @@ proptest! {
 
     #[test]
     fn the_time_of_day_does_not_matter(text in any_text(), today in -30_000..40_000_i64, time in 0..DAY) {
+        prop_assume!(!has_part_of_day(&text));
         prop_assert_eq!(days(&text, today * DAY), days(&text, today * DAY + time));
     }
 
