@@ -479,7 +479,7 @@ def test_kept_vectors_wait_for_no_call_that_runs():
         try:
             assert embedder.begun.acquire(timeout=20)
             assert checked.embed(["red"]).shape == (1, 64)
-            (vectors,) = checked.embed_queries(["red"])
+            (vectors,) = checked.embed_chunked(["red"], queries=True)
             assert vectors.shape == (1, 64)
             assert not running.done()
         finally:

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, as_embedder
 from mnemic.embed import joining
-from mnemic.embed.validated import FEW_TEXTS, BatchedCalls, ValidatedEmbedder
+from mnemic.embed.adapting import FEW_TEXTS
+from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at
@@ -70,7 +71,7 @@ def embedder(request, monkeypatch):
 
 def waiting_of(embedder):
     """Return the number of calls that wait in a memory's or an embedder's joiner."""
-    return len(embedder._documents.joiner._waiting)
+    return len(embedder._documents._waiting)
 
 
 def until(condition):
@@ -268,7 +269,7 @@ def test_threads_begin_a_call_beside_one_of_an_embedder_that_mostly_waits(monkey
         until(lambda: embedder.calls[1:] == [["held"], ["one"]])
     else:
         until(lambda: waiting_of(validated) == 1)
-        assert validated._documents.joiner._waiting[0].patience == 60
+        assert validated._documents._waiting[0].patience == 60
     embedder.let_go.set()
     assert [len(future.result(60)) for future in held + later] == [1, 1]
     validated.close()
@@ -299,7 +300,7 @@ def test_queries_and_memories_are_joined_apart():
     validated = ValidatedEmbedder(embedder)
     (first,) = begin(lambda text: validated.embed([text]), "memory")
     assert embedder.begun.wait(60)
-    assert len(validated.embed_queries(["query"])) == 1  # it does not wait
+    assert len(validated.embed_chunked(["query"], queries=True)) == 1  # it does not wait
     embedder.let_go.set()
     first.result(60)
     assert embedder.calls == [["memory"]]
@@ -308,17 +309,21 @@ def test_queries_and_memories_are_joined_apart():
 def test_large_calls_neither_join_nor_wait():
     sizes = []
 
-    def embed(texts):
-        sizes.append(len(texts))
-        return np.zeros((len(texts), 2), np.float32)
+    class Counting(WordEmbedder):
+        def embed(self, texts):
+            sizes.append(len(texts))
+            return super().embed(texts)
 
-    calls = BatchedCalls(embed, None, lambda: True)
-    assert calls.joins(["text"] * FEW_TEXTS)
-    assert not calls.joins(["text"] * (FEW_TEXTS + 1))
-    assert not calls.joins([])
-    assert not BatchedCalls(embed, 2, lambda: True).joins(["text"] * 3)
-    assert not BatchedCalls(embed, None, lambda: False).joins(["text"])
-    assert len(BatchedCalls(embed, 4, lambda: True).embed(["text"] * 9)) == 9
+    def joins(texts, **options):
+        return as_embedder(Counting(), **options).joins(texts, queries=False)
+
+    assert joins(["text"] * FEW_TEXTS)
+    assert not joins(["text"] * (FEW_TEXTS + 1))
+    assert not joins([])
+    assert not joins(["text"] * 3, batch_size=2)
+    assert not joins(["text"], join_calls=False)
+    in_batches = ValidatedEmbedder(as_embedder(Counting(), batch_size=4))
+    assert len(in_batches.embed(["text"] * 9)) == 9
     assert sizes == [4, 4, 1]
 
 
@@ -358,8 +363,8 @@ def test_an_interrupted_wait_for_another_call_blocks_no_later_call(monkeypatch):
     assert moment > 12
     embedder.let_go.set()
     first.result(60)
-    joiner = validated._documents.joiner
-    until(lambda: not any(time.monotonic() - at < 0.005 for at in joiner._running.values()))
+    joiner = validated._documents
+    until(lambda: joiner._running is None or time.monotonic() - joiner._running.began > 0.005)
     assert waiting_of(validated) == 0
     monkeypatch.setattr(joining, "STALLED_SECONDS", 0.0)
     assert len(validated.embed(["text"])) == 1
@@ -414,7 +419,7 @@ def test_many_threads_and_tasks_at_random_all_get_their_own_vectors():
 
     futures = begin(right, *(f"text {at}" for at in range(14)), "poison 1", "poison 2")
     assert all(future.result(120) for future in futures)
-    assert not validated._documents.joiner._running
+    assert not validated._documents._running
     assert waiting_of(validated) == 0
 
 

@@ -470,7 +470,7 @@ def test_a_call_within_another_has_no_deadline_of_it(embedder):
             time.sleep(max(0, deadline - time.monotonic()))
             found.extend(search(["within"], None))
 
-    validated.report_to(counted)
+    validated.calls.on_embedded = counted
     search(["beside"], deadline)
     assert found[1].shape == (1, 384)
 

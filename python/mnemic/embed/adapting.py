@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from mnemic.arrays import Array
 from mnemic.embed.base import AnyEmbedder
-from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, UnknownFunction, run
+from mnemic.embed.functions import EmbeddingFunction
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.model.validation import name as checked_name
@@ -18,7 +18,11 @@ from mnemic.reporting.near_names import checks_arguments
 _MODEL_NAMES = ("model", "model_name", "model_id", "model_name_or_path")
 _DIMENSIONS = ("dimensions", "dimension", "embedding_size")
 _MAX_TOKENS = ("max_tokens", "max_seq_length")
+_SIDES = ("document", "query")
 _CHARACTERS_IN_A_TOKEN = 3
+
+FEW_TEXTS = 16
+"""Maximum number of texts of a call that is joined with others."""
 
 KNOWN_FORMS = (
     "'minilm', None, a function of texts, or an object with embed, with encode, or with "
@@ -42,7 +46,6 @@ class AdaptedEmbedder(AnswersHabits):
         batch_size: Maximum number of texts of one call; None for no maximum.
         join_calls: Whether concurrent calls with few texts become one.
         score_floors: See `Embedder`.
-        has_queries: Whether queries are embedded apart from documents.
     """
 
     _habits: ClassVar[Mapping[str, str]] = EMBEDDER
@@ -72,9 +75,13 @@ class AdaptedEmbedder(AnswersHabits):
         self.batch_size = batch_size
         self.join_calls = join_calls
         self.score_floors: object = getattr(given, "score_floors", None)
-        self.has_queries = queries is not None
         self._documents = documents
         self._queries = documents if queries is None else queries
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether queries are embedded apart from documents."""
+        return self._queries is not self._documents
 
     def embed(self, texts: Sequence[str], /) -> Array | Awaitable[Array]:
         """Embed documents.
@@ -86,7 +93,8 @@ class AdaptedEmbedder(AnswersHabits):
         Raises:
             EmbedderResultError: If vectors of another form were returned.
         """
-        return self._documents.embed(texts)
+        function, prefix = self._documents
+        return function.vectors([prefix + text for text in texts])
 
     def embed_queries(self, texts: Sequence[str], /) -> Array | Awaitable[Array]:
         """Embed queries; otherwise like `embed`.
@@ -94,7 +102,8 @@ class AdaptedEmbedder(AnswersHabits):
         Args:
             texts: The queries.
         """
-        return self._queries.embed(texts)
+        function, prefix = self._queries
+        return function.vectors([prefix + text for text in texts])
 
     def keeps(self, texts: Sequence[str], /, *, queries: bool) -> bool:
         """Return whether the vectors of texts are there without a call.
@@ -106,10 +115,22 @@ class AdaptedEmbedder(AnswersHabits):
         del texts, queries
         return False
 
+    def joins(self, texts: Sequence[str], /, *, queries: bool) -> bool:
+        """Return whether a call with these texts is joined with concurrent ones.
+
+        Args:
+            texts: The texts.
+            queries: Whether they are queries, not documents.
+        """
+        del queries
+        most = min(FEW_TEXTS, self.batch_size or FEW_TEXTS)
+        takes_many = self._documents.function.takes_many is not False
+        return self.join_calls and takes_many and 0 < len(texts) <= most
+
     @property
     def takes_many(self) -> bool:
         """Whether one call embeds several texts; True until it is known."""
-        return self._documents.function.takes_many
+        return self._documents.function.takes_many is not False
 
     def __repr__(self) -> str:
         shown = f"{type(self).__name__}(model={self.model!r}, dimensions={self.dimensions})"
@@ -119,12 +140,8 @@ class AdaptedEmbedder(AnswersHabits):
 class _Side(NamedTuple):
     """One of the two sides of a search: a function of texts, and the prefix of each text."""
 
-    function: Function
+    function: EmbeddingFunction
     prefix: str
-
-    def embed(self, texts: Sequence[str]) -> Array | Awaitable[Array]:
-        prefix = self.prefix
-        return run(self.function.vectors([prefix + text for text in texts]))
 
 
 @checks_arguments
@@ -207,7 +224,7 @@ def is_complete(given: object) -> bool:
     )
 
 
-def _functions(given: object) -> tuple[Function, Function | None]:
+def _functions(given: object) -> tuple[EmbeddingFunction, EmbeddingFunction | None]:
     """Return the functions of an embedder's documents and of its queries, if they are apart."""
     if isinstance(given, type):
         raise InvalidArgumentError(
@@ -215,45 +232,29 @@ def _functions(given: object) -> tuple[Function, Function | None]:
         )
     if isinstance(given, str | bytes):
         raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(given)}")
-    query = _method(given, "embed_query")
-    if is_complete(given) or getattr(given, "takes_many", None) is True:
-        return TextsFunction(_member(given, "embed")), query and OneTextFunction(query)
-    documents = _method(given, "embed_documents")
-    if documents and query:
-        return TextsFunction(documents), OneTextFunction(query)
-    if embed := _method(given, "embed"):
-        return UnknownFunction(embed), query and OneTextFunction(query)
-    if encode := _method(given, "encode"):
-        return _encoders(given, encode)
+    takes_many = is_complete(given) or getattr(given, "takes_many", None) is True
+    queries = _function(given, "embed_query", takes_many=False)
+    documents = _function(given, "embed_documents", takes_many=True)
+    if documents and queries and not takes_many:
+        return documents, queries
+    if embed := _function(given, "embed", takes_many=takes_many or None):
+        return embed, queries
+    if encode := _function(given, "encode"):
+        of_documents, of_queries = (_function(given, f"encode_{side}") for side in _SIDES)
+        return (of_documents, of_queries) if of_documents and of_queries else (encode, None)
     if callable(given):
-        return UnknownFunction(given), None
+        return EmbeddingFunction(given, "__call__"), None
     raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {described(given)}")
 
 
-def _encoders(given: object, encode: Callable[..., object]) -> tuple[Function, Function | None]:
-    documents, queries = _method(given, "encode_document"), _method(given, "encode_query")
-    if documents and queries:
-        return UnknownFunction(documents), UnknownFunction(queries)
-    return UnknownFunction(encode), None
-
-
-def _method(given: object, name: str) -> Callable[..., object] | None:
-    """Return a method, or else its asynchronous form."""
+def _function(
+    given: object, name: str, *, takes_many: bool | None = None
+) -> EmbeddingFunction | None:
+    """Return the function that a method is, or else its asynchronous form."""
     for known in (name, f"a{name}"):
-        method: Callable[..., object] | None = getattr(given, known, None)
-        if callable(method):
-            return method
+        if callable(getattr(given, known, None)):
+            return EmbeddingFunction(given, known, takes_many=takes_many)
     return None
-
-
-def _member(given: object, name: str) -> Callable[..., object]:
-    """Return a function that looks its method up at each call, as a plain call of it would."""
-
-    def call(texts: list[str]) -> object:
-        method: Callable[..., object] = getattr(given, name)
-        return method(texts)
-
-    return call
 
 
 def _model_of(given: object, named: str | None) -> str:
@@ -336,11 +337,11 @@ def _floor(given: object, named: float | None) -> float | None:
     return found
 
 
-def _joins(given: object, named: object, documents: Function) -> bool:
+def _joins(given: object, named: object, documents: EmbeddingFunction) -> bool:
     found: object = getattr(given, "join_calls", True) if named is None else named
     if not isinstance(found, bool):
         raise InvalidArgumentError(f"join_calls must be True or False, got {described(found)}")
-    return found and documents.takes_many
+    return found and documents.takes_many is not False
 
 
 def _tokens_after_prefix(max_tokens: int | None, prefix: str) -> int | None:

@@ -109,6 +109,15 @@ class CachedEmbedder(AdaptedEmbedder):
         side = _QUERY if queries and self.has_queries else _DOCUMENT
         return all(self._cache.peek(self._key(text, side)) is not None for text in texts)
 
+    def joins(self, texts: Sequence[str], /, *, queries: bool) -> bool:
+        """Return whether a call with these texts is joined with concurrent ones.
+
+        Args:
+            texts: The texts; kept vectors wait for no call.
+            queries: Whether they are queries, not documents.
+        """
+        return super().joins(texts, queries=queries) and not self.keeps(texts, queries=queries)
+
     @property
     def hits(self) -> int:
         """Number of texts that the embedder was not called for."""

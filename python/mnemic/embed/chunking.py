@@ -44,13 +44,13 @@ class Chunker:
 
         Blank chunks are omitted, unless all are blank.
         """
-        if self._is_short(text):
+        if self.is_short(text):
             return [text]
         return [text[begin:end] for begin, end in self._embedded_spans(text)]
 
     def span(self, text: str, number: int) -> Span | None:
         """Return the span of one of several chunks, by its place in `chunks`; else None."""
-        spans = [] if self._is_short(text) else self._embedded_spans(text)
+        spans = [] if self.is_short(text) else self._embedded_spans(text)
         return spans[number] if number < len(spans) > 1 else None
 
     def _embedded_spans(self, text: str) -> list[Span]:
@@ -59,7 +59,7 @@ class Chunker:
 
     def all_fit(self, texts: list[str]) -> bool:
         """Return whether texts are certainly one chunk each."""
-        return all(map(self._is_short, texts))
+        return all(map(self.is_short, texts))
 
     def spans(self, text: str) -> list[Span]:
         """Return the spans of the chunks of a text.
@@ -79,7 +79,7 @@ class Chunker:
             begin = _next_begin(text, begin, end)
         return self._spread(text, max(end - begin for begin, end in spans))
 
-    def _is_short(self, text: str) -> bool:
+    def is_short(self, text: str) -> bool:
         """Return whether a text certainly fits: no token has less than a byte."""
         if self._max_text_tokens is None:
             return True

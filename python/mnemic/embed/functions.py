@@ -7,7 +7,7 @@ coroutine functions alike: `run` returns its result, or a coroutine of it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 from mnemic.arrays import np
 from mnemic.errors import EmbedderResultError
@@ -29,101 +29,67 @@ _NUMBERS = "fiu"  # kinds of dtypes
 _ARGUMENT_ERRORS = (TypeError, ValueError, AttributeError)
 
 
-class Function(Protocol):
-    """A function from texts to vectors."""
+class EmbeddingFunction:
+    """A function from a text to its vector, or from a list of texts to theirs.
 
-    @property
-    def takes_many(self) -> bool:
-        """Whether one call embeds several texts; True until it is known."""
-        ...
-
-    def vectors(self, texts: Sequence[str], /) -> Steps[Vectors]:
-        """Return the vectors of texts, of which there is at least one."""
-        ...
-
-
-class TextsFunction:
-    """A function from a list of texts to their vectors.
+    Where it is unknown which, the first call finds it out. It passes at least two texts, so that
+    vectors of several texts are distinguished from a vector of all of them, and from the vectors of
+    characters. A function that raises for a list may have failed by chance, so it is one of one
+    text if it raises twice. One that returns numbers for a list is one of one text only if they are
+    a vector as long as that of a text: another number of rows than of texts belongs to no text.
 
     Args:
-        call: The function.
+        owner: The object that has the function.
+        name: Its name, looked up at each call, as a plain call of it would.
+        takes_many: Whether it takes a list of texts, an attribute too; None until it is known.
     """
 
-    takes_many = True
-
-    def __init__(self, call: Callable[..., object]) -> None:
-        self._call = call
-
-    def vectors(self, texts: Sequence[str], /) -> Steps[Vectors]:
-        """Call the function once."""
-        returned = yield from _called(self._call, list(texts))
-        return _numbers(returned)
-
-
-class OneTextFunction:
-    """A function from one text to its vector.
-
-    Args:
-        call: The function.
-    """
-
-    takes_many = False
-
-    def __init__(self, call: Callable[..., object]) -> None:
-        self._call = call
-
-    def vectors(self, texts: Sequence[str], /) -> Steps[Vectors]:
-        """Call the function for each text; several calls of a coroutine function run at once."""
-        first = self._call(texts[0])
-        if is_awaitable(first):
-            vectors = yield _gathered(self._call, first, texts[1:])
-        else:
-            vectors = [_one_vector(first)]
-            for text in texts[1:]:
-                vectors.append(_one_vector((yield from _called(self._call, text))))
-        return _stacked(vectors)
-
-
-class UnknownFunction:
-    """A function of one text or of several; its first call finds out which.
-
-    The first call passes at least two texts, so that vectors of several texts are distinguished
-    from a vector of all of them, and from the vectors of characters. A function that raises for a
-    list may have failed by chance, so it is one of one text if it raises twice. One that returns
-    numbers for a list is one of one text only if they are a vector as long as that of a text:
-    another number of rows than of texts belongs to no text.
-
-    Args:
-        call: The function.
-    """
-
-    def __init__(self, call: Callable[..., object]) -> None:
-        self._call = call
-        self._known: Function | None = None
+    def __init__(self, owner: object, name: str, *, takes_many: bool | None = None) -> None:
+        self._owner = owner
+        self._name = name
+        self.takes_many = takes_many
         self._times_raised = 0
 
-    @property
-    def takes_many(self) -> bool:
-        """Whether one call embeds several texts; True until it is known."""
-        return self._known is None or self._known.takes_many
+    def vectors(self, texts: list[str]) -> Vectors | Awaitable[Vectors]:
+        """Return the vectors of texts, at least one, or an awaitable of them.
 
-    def vectors(self, texts: Sequence[str], /) -> Steps[Vectors]:
-        """Call the function, for all texts or for each.
+        Args:
+            texts: The texts; the function may change the list.
 
         Raises:
-            EmbedderResultError: If neither form returns vectors.
+            EmbedderResultError: If the function returns something else.
         """
-        if self._known is not None:
-            return (yield from self._known.vectors(texts))
-        tried = list(texts) if len(texts) > 1 else [texts[0], texts[0]]
-        found = yield from self._of_several(tried)
+        if self.takes_many is None:
+            return run(self._found_out(texts))
+        if not self.takes_many:
+            return self._of_each(texts)
+        returned = getattr(self._owner, self._name)(texts)
+        if type(returned) is np.ndarray or not is_awaitable(returned):
+            return _numbers(returned)
+        return _Continuation(_awaited(returned, _numbers), returned)
+
+    def _of_each(self, texts: Sequence[str]) -> Vectors | Awaitable[Vectors]:
+        """Call a function of one text for each; calls of a coroutine function run at once."""
+        call = getattr(self._owner, self._name)
+        vectors: list[Vectors] = []
+        for position, text in enumerate(texts, 1):
+            returned = call(text)
+            if is_awaitable(returned):
+                gathered = _gathered(call, vectors, returned, texts[position:])
+                return _Continuation(gathered, returned)
+            vectors.append(_one_vector(returned))
+        return _stacked(vectors)
+
+    def _found_out(self, texts: list[str]) -> Steps[Vectors]:
+        tried = texts if len(texts) > 1 else [texts[0], texts[0]]
+        found = yield from self._tried(tried)
         if not isinstance(found, str) and found.ndim == _VECTORS and len(found) == len(tried):
-            self._known = TextsFunction(self._call)
+            self.takes_many = True
             return found[: len(texts)]
         said = found if isinstance(found, str) else f"returned shape {found.shape}"
         reason = f"of a list of {len(tried)} texts it {said}"
         if isinstance(found, str) or found.ndim == _VECTOR:
-            vectors = yield from self._of_each(texts, found)
+            vectors = yield from self._tried_each(texts, found)
             if not isinstance(vectors, str):
                 return vectors
             reason += f", and of one text: {vectors}"
@@ -132,23 +98,12 @@ class UnknownFunction:
             "each, for a list of texts"
         )
 
-    def _of_each(self, texts: Sequence[str], found: Vectors | str) -> Steps[Vectors | str]:
-        """Return the vectors of each text, or a description where they do not fit those found."""
-        one = OneTextFunction(self._call)
-        try:
-            vectors = yield from one.vectors(texts)
-        except EmbedderResultError as error:
-            return str(error)
-        if not isinstance(found, str) and found.shape != vectors.shape[1:]:
-            return f"it returned shape {vectors.shape[1:]}"
-        if self._times_raised != 1:
-            self._known = one
-        return vectors
-
-    def _of_several(self, texts: list[str]) -> Steps[Vectors | str]:
+    def _tried(self, texts: list[str]) -> Steps[Vectors | str]:
         """Return what a function returns for texts, or a description of it if it is no numbers."""
         try:
-            returned = yield from _called(self._call, list(texts))  # which it may change
+            returned = getattr(self._owner, self._name)(list(texts))  # which it may change
+            if is_awaitable(returned):
+                returned = yield returned
         except _ARGUMENT_ERRORS as error:  # a list may not be its argument
             self._times_raised += 1
             return f"raised {type(error).__name__}"
@@ -156,6 +111,20 @@ class UnknownFunction:
             return _numbers(returned)
         except EmbedderResultError:
             return f"returned {described(returned)}"
+
+    def _tried_each(self, texts: list[str], found: Vectors | str) -> Steps[Vectors | str]:
+        """Return the vectors of each text, or a description where they do not fit those found."""
+        try:
+            vectors = self._of_each(texts)
+            if isinstance(vectors, Awaitable):
+                vectors = yield vectors
+        except EmbedderResultError as error:
+            return str(error)
+        if not isinstance(found, str) and found.shape != vectors.shape[1:]:
+            return f"it returned shape {vectors.shape[1:]}"
+        if self._times_raised != 1:
+            self.takes_many = False
+        return vectors
 
 
 def run(steps: Steps[Result]) -> Result | Awaitable[Result]:
@@ -165,24 +134,23 @@ def run(steps: Steps[Result]) -> Result | Awaitable[Result]:
     except StopIteration as end:
         result: Result = end.value
         return result
-    return _Continuation(steps, waits_for)
+    return _Continuation(_continued(steps, waits_for), waits_for)
 
 
 class _Continuation(Coroutine[Any, Any, Result]):
-    """The rest of a flow, as a coroutine.
+    """A coroutine that waits for an awaitable at first.
 
     Args:
-        steps: The flow.
-        waits_for: Its first awaitable, which is closed with a coroutine that was never begun.
+        coroutine: The coroutine.
+        waits_for: The awaitable, which is closed with a coroutine that was never begun.
     """
 
-    def __init__(self, steps: Steps[Result], waits_for: Awaitable[Any]) -> None:
-        self._coroutine = _continued(steps, waits_for)
-        self._first: Awaitable[Any] | None = waits_for
+    def __init__(self, coroutine: Coroutine[Any, Any, Result], waits_for: Awaitable[Any]) -> None:
+        self._coroutine = coroutine
+        self._waits_for = waits_for
 
     def send(self, value: object) -> Any:
         """Go on."""
-        self._first = None
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
@@ -192,11 +160,10 @@ class _Continuation(Coroutine[Any, Any, Result]):
     def close(self) -> None:
         """End it; otherwise Python warns that the embedder was not awaited."""
         self._coroutine.close()
-        if isinstance(self._first, Coroutine):
-            self._first.close()
+        if isinstance(self._waits_for, Coroutine):
+            self._waits_for.close()
 
     def __await__(self) -> Generator[Any, Any, Result]:
-        self._first = None
         return self._coroutine.__await__()
 
 
@@ -221,36 +188,30 @@ def is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
     return type(value) is not np.ndarray and isinstance(value, Awaitable)
 
 
-def _called(call: Callable[..., object], argument: object) -> Steps[object]:
-    returned = call(argument)
-    if is_awaitable(returned):
-        returned = yield returned
-    return returned
+async def _awaited(awaitable: Awaitable[object], read: Callable[[object], Vectors]) -> Vectors:
+    return read(await awaitable)
 
 
 async def _gathered(
-    call: Callable[..., Any], first: Awaitable[Any], texts: Sequence[str]
-) -> list[Vectors]:
-    """Return the vectors of the first text, whose call was made, and of further ones."""
+    call: Callable[..., Any], done: list[Vectors], first: Awaitable[Any], texts: Sequence[str]
+) -> Vectors:
+    """Return the vectors that are done, of the text whose call was made, and of further ones."""
     import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
 
     slots = asyncio.Semaphore(AWAITED_AT_ONCE)
 
     async def later(text: str) -> Vectors:
         async with slots:
-            return _one_vector(await call(text))
+            returned = call(text)
+            return _one_vector(await returned if is_awaitable(returned) else returned)
 
     try:
         async with asyncio.TaskGroup() as group:
-            begun = [_awaited(first), *map(later, texts)]
+            begun = [_awaited(first, _one_vector), *map(later, texts)]
             tasks = [group.create_task(each) for each in begun]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
-
-
-async def _awaited(awaitable: Awaitable[object]) -> Vectors:
-    return _one_vector(await awaitable)
+    return _stacked([*done, *(task.result() for task in tasks)])
 
 
 def _one_vector(returned: object) -> Vectors:

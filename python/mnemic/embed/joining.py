@@ -1,4 +1,4 @@
-"""Joins concurrent calls with few texts into one call of an embedder (natural batching).
+"""Calls an embedder in batches, and joins concurrent calls with few texts (natural batching).
 
 The first call goes to the embedder at once. Calls that arrive meanwhile wait; when it ends, one of
 them embeds the texts of all. Nothing waits while the embedder is idle.
@@ -10,30 +10,32 @@ of a call and for its own.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
-from concurrent.futures import CancelledError
+from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
-from itertools import count
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from mnemic.errors import EmbeddingError, StoreClosedError
-from mnemic.reporting.description import failure
+from mnemic.arrays import np
+from mnemic.embed.limited import started
 from mnemic.threads.cancellation import on_cancellation
-from mnemic.threads.locks import InnerLock, settling
-from mnemic.threads.loop_threads import Call, threads_of
+from mnemic.threads.locks import InnerLock
+from mnemic.threads.loop_threads import Call
+from mnemic.threads.sync_bridge import arrived, run_blocking
+from mnemic.threads.waited_future import WaitedFuture
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable
-    from concurrent.futures import Executor
+    from contextvars import Context
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from mnemic.arrays import Float32Array
+    from mnemic.threads.sync_bridge import HasExecutor
 
-    Vectors: TypeAlias = NDArray[np.float32]
+JOINED_TEXTS = 256
+"""Maximum number of texts of a joined call, where the embedder names no size."""
 
 STALLED_SECONDS = 1.0
 """Seconds after which waiting texts are embedded beside a call that has not ended, so that a
@@ -46,348 +48,227 @@ LONG_SECONDS = 0.01
 """Seconds from which on a call is long enough to begin another one beside it."""
 
 
-class _Waiting:
-    """A call that waits, because another one runs.
+class _Running(NamedTuple):
+    """The call that began last."""
+
+    began: float
+
+
+class _Waiting(WaitedFuture["Float32Array | None"]):
+    """A call that waits for its vectors, or for None: it embeds its own texts alone then.
 
     Args:
         texts: Its texts.
-
-    Attributes:
-        vectors: Its result, once it is there.
-        error: The error in place of the result.
-        leads: Number of the call by which it is to embed the texts of all that wait; 0 for none.
-        is_alone: Whether it is to embed its own texts alone, because a joined call failed.
-        is_cancelled: Whether its caller was cancelled.
-        joined: The joined call that embeds its texts.
         patience: Seconds after which it begins a call beside one that has not ended.
-    """
-
-    needs_thread = True
-    """Whether no thread of its own waits, so that it needs one to embed."""
-
-    def __init__(self, texts: list[str]) -> None:
-        self.texts = texts
-        self.vectors: Vectors | None = None
-        self.error: Exception | None = None
-        self.leads = 0
-        self.is_alone = False
-        self.is_cancelled = False
-        self.joined: _JoinedCall | None = None
-        self.patience = STALLED_SECONDS
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it has its result or its error."""
-        return self.vectors is not None or self.error is not None
-
-    def result(self) -> Vectors:
-        """Return its vectors, or raise its error."""
-        error, self.error = self.error, None  # whose traceback refers to this frame
-        if error is not None:
-            raise error
-        if self.vectors is None:
-            raise CancelledError
-        return self.vectors
-
-    def cancel(self) -> None:
-        """Leave; a joined call is cancelled with its last member."""
-        self.is_cancelled = True
-        if self.joined is not None:
-            self.joined.cancel_if_unwanted()
-
-    def notify(self) -> None:
-        """Let it go on: it is done, or has to embed."""
-        raise NotImplementedError
-
-
-class _WaitingThread(_Waiting):
-    """A waiting call of a thread.
-
-    Args:
-        texts: Its texts.
-        patience: See `_Waiting`.
-    """
-
-    needs_thread = False
-
-    def __init__(self, texts: list[str], patience: float) -> None:
-        super().__init__(texts)
-        self.patience = patience
-        # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
-        self._inbox: SimpleQueue[None] = SimpleQueue()
-
-    def notify(self) -> None:
-        self._inbox.put(None)
-
-    def cancel(self) -> None:
-        super().cancel()
-        self.notify()
-
-    def wait(self) -> bool:
-        """Wait to be notified; return False after its patience."""
-        with suppress(Empty):
-            self._inbox.get(timeout=self.patience)
-            return True
-        return False
-
-
-class _WaitingTask(_Waiting):
-    """A waiting call of an event loop's task.
-
-    Args:
-        texts: Its texts.
-        embed: Embeds in a thread of the executor, where it has to.
-        executor: The threads.
-        wake: Wakes the task, from any thread.
+        context: The context of a task, for which no thread waits yet; None of a thread.
 
     Attributes:
-        end_watch: Ends the checks of `CallJoiner._watch`.
+        signals: Wakes its thread: it is done, or another call has ended.
     """
 
-    def __init__(
-        self,
-        texts: list[str],
-        embed: Callable[[_Waiting], None],
-        executor: Executor,
-        wake: Callable[[], object],
-    ) -> None:
-        super().__init__(texts)
-        self._embed = embed
-        self._executor = executor
-        self._wake = wake
-        self._context = copy_context()
-        self.end_watch: Callable[[], object] = wake
+    def __init__(self, texts: list[str], patience: float, context: Context | None = None) -> None:
+        super().__init__()
+        self.texts = texts
+        self.patience = patience
+        self.context = context
+        # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
+        self.signals = signals = SimpleQueue[None]()
+        self.add_done_callback(lambda _: signals.put(None))
 
-    def notify(self) -> None:
-        if self.is_done:
-            self._wake()
-            return
-        try:
-            with settling():
-                self._executor.submit(self._context.run, self._work)
-        except RuntimeError:  # it was shut down
-            self.error = StoreClosedError("the memory was closed")
-            self._wake()
-
-    def _work(self) -> None:
-        try:
-            self._embed(self)
-        except BaseException as error:  # noqa: BLE001 - no other thread would ever wake the task
-            self.error = EmbeddingError(f"the embedder failed: {failure(error)}")
-        if self.is_done:
-            self._wake()
-
-
-class _JoinedCall:
-    """One call for the texts of several.
-
-    Args:
-        members: The calls that are joined.
-        embed: Embeds their texts.
-    """
-
-    def __init__(self, members: list[_Waiting], embed: Callable[[list[str]], Vectors]) -> None:
-        self._members = members
-        texts = [text for member in members for text in member.texts]
-        # In a context of its own, so that it is not cancelled with the one that leads.
-        self._call = Call(lambda: embed(texts))
-
-    def run(self) -> None:
-        """Give each member its vectors; if the call fails, each of several embeds alone."""
-        for member in self._members:
-            member.joined = self
-        try:
-            self._give(self._call.run_in_context())
-        except Exception as error:  # noqa: BLE001 - its callers get it
-            if len(self._members) == 1:
-                self._members[0].error = error
-        finally:
-            for member in self._members:
-                member.joined = None
-                member.is_alone = not member.is_done
-
-    def cancel_if_unwanted(self) -> None:
-        """Cancel the call if all its members were cancelled."""
-        if all(member.is_cancelled for member in self._members):
-            self._call.cancel()
-
-    def _give(self, vectors: Vectors) -> None:
-        begin = 0
-        for member in self._members:
-            end = begin + len(member.texts)
-            member.vectors, begin = vectors[begin:end], end
+    def give(self, vectors: Float32Array | None) -> None:
+        """Give it its vectors, unless it has an error or its caller has left."""
+        with suppress(InvalidStateError):
+            self.set_result(vectors)
 
 
 class CallJoiner:
-    """Embeds texts, together with those that wait at the same time.
+    """Embeds texts by calls of the right size, those of few texts with others that wait.
 
     Order: that of arrival. If a joined call fails, each of its members calls the embedder alone, so
     that nobody's text fails another's.
 
     Args:
-        embed: Embeds texts.
-        max_texts: Maximum number of texts of a joined call, unless one call alone has more.
+        embed: Embeds texts by one call.
+        batch_size: Maximum number of texts of one call; None for no maximum.
+        joins: Returns whether a call with these texts is joined with others; an attribute too.
     """
 
-    def __init__(self, embed: Callable[[list[str]], Vectors], max_texts: int) -> None:
+    def __init__(
+        self,
+        embed: Callable[[list[str]], Float32Array],
+        batch_size: int | None,
+        joins: Callable[[list[str]], bool],
+    ) -> None:
         self._embed = embed
-        self._max_texts = max_texts
+        self._batch_size = batch_size
+        self.joins = joins
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = InnerLock()
         self._waiting: deque[_Waiting] = deque()
-        self._numbers = count(1)
-        # When each call began that runs, or is about to. An interrupted thread may leave one here,
-        # which counts as stalled soon.
-        self._running: dict[int, float] = {}
-        self._patience = STALLED_SECONDS  # of the first thread that waits
+        # An interrupted thread may leave its call here, which counts as stalled soon.
+        self._running: _Running | None = None
+        self._patience = STALLED_SECONDS  # of threads that wait
 
-    def __call__(self, texts: list[str]) -> Vectors:
-        """Return the vectors of texts; the calling thread waits for them.
+    def embed(self, texts: list[str]) -> Float32Array:
+        """Return the vectors of texts, at least one; a failing call fails all.
 
         Raises:
             CancelledError: That of `concurrent.futures`, if the awaiting task was cancelled.
         """
-        waiting = None
-        with self._lock:
-            number = self._begin_if_free(STALLED_SECONDS)
-            if not number:
-                is_first = not self._waiting  # the others wait for its call
-                waiting = _WaitingThread(texts, self._patience if is_first else STALLED_SECONDS)
-                self._waiting.append(waiting)
-        if waiting is not None:
-            return self._awaited_in_thread(waiting)
-        try:
-            return self._timed(texts)
-        finally:
-            self._end(number)
+        if not self.joins(texts):
+            return self._in_batches(texts)
+        running = self._begun()
+        return self._awaited_in_thread(texts) if running is None else self._timed(running, texts)
 
-    async def awaited(self, texts: list[str], executor: Executor) -> Vectors:
-        """Return the vectors of texts, without a thread that waits.
+    async def awaited(self, texts: list[str], threads: HasExecutor) -> Float32Array:
+        """Return the vectors of texts that are joined, without a thread that waits.
 
         Args:
             texts: The texts.
-            executor: Has a thread for a call of the embedder.
+            threads: Has a thread for a call of the embedder.
         """
-        import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
-
-        loop = asyncio.get_running_loop()
-        waiter, threads = loop.create_future(), threads_of(loop)
-        waiting = _WaitingTask(texts, self._embed_for, executor, lambda: threads.arrive(waiter))
-        with self._lock:
-            self._waiting.append(waiting)
-            waiting.leads = self._begin_if_free(STALLED_SECONDS)
-        if waiting.leads:
-            waiting.notify()
-        self._watch(loop, waiting)
-        try:
-            await waiter
-        finally:
-            waiting.end_watch()
-            self._leave(waiting)
-        return waiting.result()
-
-    def _watch(self, loop: AbstractEventLoop, waiting: _WaitingTask) -> None:
-        """Check at intervals whether a task waits for a call that does not end."""
-        if self._leads_if_stalled(waiting):
-            waiting.notify()
-        waiting.end_watch = loop.call_later(STALLED_SECONDS, self._watch, loop, waiting).cancel
-
-    def _awaited_in_thread(self, waiting: _WaitingThread) -> Vectors:
-        try:
-            with on_cancellation(waiting.cancel):
-                while not (waiting.is_done or waiting.is_cancelled):
-                    if waiting.wait() or self._leads_if_stalled(waiting):
-                        self._embed_for(waiting)
-        finally:
-            self._leave(waiting)
-        return waiting.result()
-
-    def _leave(self, waiting: _Waiting) -> None:
-        """Take out a call that is done, cancelled or interrupted."""
-        with self._lock:
-            if waiting in self._waiting:
-                self._waiting.remove(waiting)
-            number, waiting.leads = waiting.leads, 0
-        if not waiting.is_done:
-            waiting.cancel()
-        if number:  # it was chosen, and leaves before it began
-            self._end(number)
-
-    def _embed_for(self, waiting: _Waiting) -> None:
-        """Embed what a waiting call was notified to embed."""
-        if waiting.leads:
-            self._lead(waiting)
-        if waiting.is_alone and not (waiting.is_done or waiting.is_cancelled):
+        running = self._begun()
+        if running is not None:
             try:
-                waiting.vectors = self._embed(waiting.texts)
-            except Exception as error:  # noqa: BLE001 - its caller gets it
-                waiting.error = error
-
-    def _lead(self, leader: _Waiting) -> None:
-        with self._lock:
-            if not leader.leads:  # it left
-                return
-            members = self._take()
-            number, leader.leads = leader.leads, 0
+                return await run_blocking(lambda: self._timed(running, texts), threads)
+            finally:
+                self._end(running)  # it may have been cancelled before it began
+        waiting = _Waiting(texts, STALLED_SECONDS, copy_context())
         try:
-            if members:
-                _JoinedCall(members, self._timed).run()
+            with self._lock:
+                self._waiting.append(waiting)
+            self._call_first()
+            vectors = await arrived(waiting)
         finally:
-            self._end(number)
-            for member in members:
-                if member is not leader:
-                    member.notify()
+            self._leave(waiting)
+            del waiting  # the traceback of its error refers to this frame
+        if vectors is not None:
+            return vectors
+        return await run_blocking(lambda: self._embed(texts), threads)
 
-    def _take(self) -> list[_Waiting]:
-        """Take the next waiting calls, as many as one call embeds."""
-        members: list[_Waiting] = []
-        remaining = self._max_texts
-        while self._waiting and (not members or len(self._waiting[0].texts) <= remaining):
-            first = self._waiting.popleft()
-            if not first.is_cancelled:
-                members.append(first)
-                remaining -= len(first.texts)
-        return members
+    def _in_batches(self, texts: list[str]) -> Float32Array:
+        size = self._batch_size or len(texts)
+        batches = [texts[at : at + size] for at in range(0, len(texts), size)]
+        vectors = [self._embed(batch) for batch in batches]
+        return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
-    def _end(self, number: int) -> None:
-        """End a call; one that waits leads the next one, if no other call runs."""
+    def _begun(self) -> _Running | None:
+        """Return a new call; None if another one runs."""
+        if self._process != os.getpid():
+            self._begin()  # in a forked process, which has none of the threads
         with self._lock:
-            self._running.pop(number, None)
-            leader = self._next_leader()
-            if leader is not None:
-                leader.leads = self._begin_if_free(self._patience)
-        if leader is not None and leader.leads:
-            leader.notify()
+            if self._running is not None:
+                return None
+            self._running = running = _Running(time.monotonic())
+            return running
 
-    def _next_leader(self) -> _Waiting | None:
-        """Return a waiting call, preferably one that has a thread."""
-        if not self._waiting:
-            return None
-        waiting = [each for each in self._waiting if not (each.is_cancelled or each.leads)]
-        return min(waiting, key=lambda each: each.needs_thread, default=None)
-
-    def _begin_if_free(self, patience: float) -> int:
-        """Return the number of a new call, or 0 if it should wait for another one."""
-        now = time.monotonic()
-        if self._running and now - max(self._running.values()) < patience:
-            return 0
-        number = next(self._numbers)
-        self._running[number] = now
-        return number
-
-    def _leads_if_stalled(self, waiting: _Waiting) -> bool:
-        """Return whether a call that waits has to go on beside one that does not end."""
-        with self._lock:
-            if waiting.leads or waiting not in self._waiting:
-                return False
-            waiting.leads = self._begin_if_free(waiting.patience)
-            return waiting.leads > 0
-
-    def _timed(self, texts: list[str]) -> Vectors:
+    def _timed(self, running: _Running, texts: list[str]) -> Float32Array:
         """Embed texts, and learn whether the embedder mostly waits."""
         begun, worked = time.monotonic(), time.thread_time()
-        vectors = self._embed(texts)
+        try:
+            vectors = self._embed(texts)
+        finally:
+            self._end(running)
         took = time.monotonic() - begun
         mostly_waits = took > LONG_SECONDS and 2 * (time.thread_time() - worked) < took
         patience = took / OVERLAPPING if mostly_waits else STALLED_SECONDS
         self._patience = min(patience, STALLED_SECONDS)
         return vectors
+
+    def _end(self, running: _Running) -> None:
+        """End a call; the first one that waits may begin."""
+        with self._lock:
+            if self._running is running:
+                self._running = None
+        if self._waiting:
+            self._call_first()
+
+    def _awaited_in_thread(self, texts: list[str]) -> Float32Array:
+        waiting = _Waiting(texts, self._patience)
+        try:
+            with self._lock:
+                self._waiting.append(waiting)
+            with on_cancellation(waiting.cancel):
+                self._serve(waiting)
+                vectors = waiting.result()
+        finally:
+            self._leave(waiting)
+            del waiting  # the traceback of its error refers to this frame
+        return self._embed(texts) if vectors is None else vectors
+
+    def _serve(self, waiting: _Waiting) -> None:
+        """Wait in this thread until a call is done; embed what waits once no other call runs."""
+        while not waiting.done():
+            running, members = None, list[_Waiting]()
+            with self._lock:
+                before, now = self._running, time.monotonic()
+                seconds = 0.0 if before is None else before.began + waiting.patience - now
+                if seconds <= 0 and waiting in self._waiting:
+                    self._running = running = _Running(now)
+                    members = self._take()
+            if running is not None:
+                self._lead(running, members)
+            else:
+                with suppress(Empty):
+                    waiting.signals.get(timeout=seconds if seconds > 0 else STALLED_SECONDS)
+
+    def _take(self) -> list[_Waiting]:
+        """Take the next waiting calls, as many as one call embeds."""
+        members: list[_Waiting] = []
+        remaining = self._batch_size or JOINED_TEXTS
+        while self._waiting and (not members or len(self._waiting[0].texts) <= remaining):
+            members.append(self._waiting.popleft())
+            remaining -= len(members[-1].texts)
+        return members
+
+    def _lead(self, running: _Running, members: list[_Waiting]) -> None:
+        """Give each member its vectors; if the call fails, each of several embeds alone."""
+        vectors = None
+        try:
+            vectors = self._joined(running, members).run_in_context()
+        except Exception as error:  # noqa: BLE001 - its caller gets it
+            if len(members) == 1 and not members[0].done():
+                members[0].set_exception(error)
+        finally:
+            self._end(running)  # of a call that did not begin
+            begin = 0
+            while members:  # the error's traceback refers to this frame
+                end = begin + len(members[0].texts)
+                members.pop(0).give(None if vectors is None else vectors[begin:end])
+                begin = end
+
+    def _joined(self, running: _Running, members: list[_Waiting]) -> Call:
+        """Return the call for all members, which is cancelled with the last of them."""
+        texts = [text for member in members for text in member.texts]
+        # In a context of its own, so that it is not cancelled with the one that leads.
+        call = Call(lambda: self._timed(running, texts))
+
+        def cancel_if_unwanted(_: object) -> None:
+            if all(member.cancelled() for member in members):
+                call.cancel()
+
+        for member in members:
+            member.add_done_callback(cancel_if_unwanted)
+        self._call_first()  # of those that were not taken
+        return call
+
+    def _call_first(self) -> None:
+        """Let the first call that waits begin if it may; a task's gets a thread of its own."""
+        with self._lock:
+            if not self._waiting:
+                return
+            first = self._waiting[0]
+            context, first.context = first.context, None
+        first.signals.put(None)
+        if context is not None:
+            context.run(started, lambda: self._serve(first))
+
+    def _leave(self, waiting: _Waiting) -> None:
+        """Take out a call that is done, cancelled or interrupted."""
+        waiting.cancel()
+        with self._lock, suppress(ValueError):
+            self._waiting.remove(waiting)
+        self._call_first()

@@ -4,14 +4,16 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import ContextVar, copy_context
 from queue import Empty, SimpleQueue
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from mnemic.arrays import Float32Array
-from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError
 from mnemic.model.deadline import seconds_left
 from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.waited_future import WaitedFuture
+
+if TYPE_CHECKING:
+    from mnemic.embed.validated import ValidatedEmbedder
 
 Result = TypeVar("Result")
 Vectors: TypeAlias = list[Float32Array]
@@ -39,7 +41,7 @@ class LimitedEmbedding:
         embedder: Gives the vectors of the chunks of each text.
     """
 
-    def __init__(self, embedder: ValidatedEmbedder) -> None:
+    def __init__(self, embedder: "ValidatedEmbedder") -> None:
         self._embedder = embedder
         # No semaphore, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
         self._slots: SimpleQueue[None] = SimpleQueue()
@@ -59,23 +61,20 @@ class LimitedEmbedding:
             EmbeddingError: If the embedder fails.
         """
         if deadline is None or self._embedder.keeps_deadlines:
-            return self._embed_here(texts, deadline)
+            before = _deadline.set(deadline)
+            try:
+                return self._embedder.embed_chunked(texts, queries=True)
+            finally:
+                _deadline.reset(before)
         try:
             self._slots.get(timeout=seconds_left(deadline))
         except Empty:
             raise DeadlineExceededError from None
         return result_until(started(lambda: self._embed(texts)), deadline)
 
-    def _embed_here(self, texts: list[str], deadline: float | None) -> Vectors:
-        before = _deadline.set(deadline)
-        try:
-            return self._embedder.embed_queries(texts)
-        finally:
-            _deadline.reset(before)
-
     def _embed(self, texts: list[str]) -> Vectors:
         try:
-            return self._embedder.embed_queries(texts)
+            return self._embedder.embed_chunked(texts, queries=True)
         finally:
             self._slots.put(None)
 

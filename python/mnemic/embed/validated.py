@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from mnemic._core import Coverage
 from mnemic.arrays import Float32Array, np
@@ -28,61 +29,6 @@ from mnemic.threads.sync_bridge import HasExecutor, run_blocking, runs_sync
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder, Embedder
-
-FEW_TEXTS = 16
-"""Maximum number of texts of a call that is joined with others."""
-
-JOINED_TEXTS = 256
-"""Maximum number of texts of a joined call, where the embedder names no size."""
-
-
-class BatchedCalls:
-    """Embeds any number of texts by calls of the right size.
-
-    Args:
-        embed: Embeds texts by one call.
-        batch_size: Maximum number of texts of one call; None for no maximum.
-        can_join: Returns whether concurrent calls with few texts become one.
-        is_kept: Returns whether the vectors of texts need no call, so that they wait for none.
-
-    Attributes:
-        joiner: Joins them.
-    """
-
-    def __init__(
-        self,
-        embed: Callable[[list[str]], Float32Array],
-        batch_size: int | None,
-        can_join: Callable[[], bool],
-        is_kept: Callable[[list[str]], bool] = lambda _: False,
-    ) -> None:
-        self._embed = embed
-        self._batch_size = batch_size
-        self._can_join = can_join
-        self._is_kept = is_kept
-        self.joiner = CallJoiner(embed, batch_size or JOINED_TEXTS)
-
-    @property
-    def can_join(self) -> bool:
-        """Whether concurrent calls with few texts become one."""
-        return self._can_join()
-
-    def joins(self, texts: list[str]) -> bool:
-        """Return whether a call with these texts is joined with others."""
-        most = min(FEW_TEXTS, self._batch_size or FEW_TEXTS)
-        return 0 < len(texts) <= most and self._can_join() and not self._is_kept(texts)
-
-    def embed(self, texts: list[str]) -> Float32Array:
-        """Return the vectors of texts, at least one; a failing call fails all."""
-        if self.joins(texts):
-            return self.joiner(texts)
-        size = self._batch_size or len(texts)
-        batches = [texts[at : at + size] for at in range(0, len(texts), size)]
-        vectors = [self._embed(batch) for batch in batches]
-        return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
-
-
-Result = TypeVar("Result")
 
 
 class CheckedCalls:
@@ -116,71 +62,74 @@ class CheckedCalls:
         """Length of each vector; None until it is known."""
         return self._adapted.dimensions
 
-    def learn(self, dimensions: int) -> int:
-        """Take the length of vectors, if it is not known yet; return the known one."""
+    @property
+    def average_ms(self) -> float:
+        """Mean milliseconds per text, 0 before any."""
+        return self.seconds * 1000 / self.embedded if self.embedded else 0.0
+
+    def learn(self, dimensions: int) -> None:
+        """Take the length of vectors, if it is not known yet."""
         with self._counting:
-            known = self._adapted.dimensions or dimensions
-            self._adapted.dimensions = known
-            return known
+            self._adapted.dimensions = self._adapted.dimensions or dimensions
 
     def call(self, embed: Callable[[list[str]], object], texts: list[str]) -> Float32Array:
         """Return the vectors of one call of the embedder, checked and counted."""
-        begun = time.perf_counter()
-        vectors = self.run(lambda: _as_float32(self._awaited(embed(texts))))
+        vectors: Float32Array | EmbeddingError
+        begun, fault = time.perf_counter(), None
+        try:
+            returned = embed(texts)
+            if type(returned) is not np.ndarray and is_awaitable(returned):
+                returned = self.loop.run(returned)
+            vectors = _as_float32(returned)
+        except BaseException as error:  # noqa: BLE001 - what is not refused is raised again
+            vectors = self.failure_of(error)
+        if isinstance(vectors, EmbeddingError):  # raised out here, so that nothing is chained to it
+            raise vectors
         took = time.perf_counter() - begun
+        shape = (len(texts), self._adapted.dimensions)
+        if vectors.shape != shape or not np.isfinite(vectors).all():
+            fault = self._fault_of(vectors, len(texts))
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
             self.seconds += took
+            self.successes += fault is None
         if self.on_embedded is not None:
             self.on_embedded(took * 1000)
-        self._check_vectors(vectors, len(texts))
-        with self._counting:
-            self.successes += 1
+        if fault is not None:
+            raise EmbedderResultError(f"the embedder {self.model!r} returned {fault}")
         return vectors
 
-    def _awaited(self, made: object) -> object:
-        return self.loop.run(made) if is_awaitable(made) else made
-
-    def run(self, work: Callable[[], Result]) -> Result:
-        """Return the embedder's result, or raise an error that quotes nothing of the embedder's.
+    def failure_of(self, error: BaseException) -> EmbeddingError:
+        """Return an error for one of the embedder's, of which it quotes nothing; or raise that.
 
         What would end a program, such as SystemExit, is raised in the thread of the caller alone:
         in another one it would end that, or the event loop that waits.
         """
-        try:
-            return work()
-        except EmbedderResultError as error:  # it holds nothing of a text
-            raise EmbedderResultError(f"the embedder {self.model!r}: {error}") from None
-        except BaseException as error:
-            if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
-                raise
-            if runs_sync() and not isinstance(error, Exception):
-                raise
-            if isinstance(error, LoopEndedError):
-                kind, reason = str(error), ""
-            else:
-                kind, reason = failure(error), why(error)
-        # Raised out here, so that it is not chained to the error, which may quote the text.
+        if isinstance(error, EmbedderResultError):  # it holds nothing of a text
+            return EmbedderResultError(f"the embedder {self.model!r}: {error}")
+        if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
+            raise error
+        if runs_sync() and not isinstance(error, Exception):
+            raise error
+        if isinstance(error, LoopEndedError):
+            kind, reason = str(error), ""
+        else:
+            kind, reason = failure(error), why(error)
         failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}{reason}")
         failed.kind = kind
-        raise failed
+        return failed
 
-    def _check_vectors(self, vectors: Float32Array, count: int) -> None:
-        dimensions = self.dimensions
-        if vectors.ndim == 2 and vectors.shape[1] > MAX_DIMENSIONS:  # noqa: PLR2004 - a matrix
-            raise EmbedderResultError(
-                f"the embedder {self.model!r} returned vectors of {vectors.shape[1]} dimensions; "
-                f"at most {MAX_DIMENSIONS} fit"
-            )
-        if dimensions is None and vectors.ndim == 2 and vectors.size:  # noqa: PLR2004 - a matrix
-            dimensions = self.learn(vectors.shape[1])
-        if vectors.shape != (count, dimensions):
-            raise EmbedderResultError(
-                f"the embedder {self.model!r} returned shape {vectors.shape} for "
-                f"{count} texts; it should be {(count, dimensions or 'dimensions')}"
-            )
-        if not np.isfinite(vectors).all():
-            raise EmbedderResultError(f"the embedder {self.model!r} returned NaN or infinity")
+    def _fault_of(self, vectors: Float32Array, count: int) -> str | None:
+        """Describe invalid vectors; their length is learned if it is not known yet."""
+        length = vectors.shape[1] if vectors.ndim == 2 else 0  # noqa: PLR2004 - a matrix
+        if length > MAX_DIMENSIONS:
+            return f"vectors of {length} dimensions; at most {MAX_DIMENSIONS} fit"
+        if vectors.size and length:
+            self.learn(length)
+        wanted = (count, self.dimensions or "dimensions")
+        if vectors.shape != wanted:
+            return f"shape {vectors.shape} for {count} texts; it should be {wanted}"
+        return None if np.isfinite(vectors).all() else "NaN or infinity"
 
 
 def _as_float32(given: object) -> Float32Array:
@@ -199,6 +148,7 @@ class ValidatedEmbedder:
         model: Name of its model.
         similarity_floor: The cosine below which two texts are most likely unrelated, or None.
         score_floors: The cosines of `Search.evidence` by search type; None where it has none.
+        calls: Calls it, and counts.
         is_calibrated: Whether its cosines count as they are in a ranking: it names floors of both
             kinds.
         coverage: The languages whose texts its vectors can compare; None for any.
@@ -232,12 +182,12 @@ class ValidatedEmbedder:
         self._chunker = Chunker(adapted.max_tokens, adapted.characters_seen)
         # What it refers to does not refer to this object: a memory that is never closed is
         # collected with its last reference.
-        self._calls = CheckedCalls(adapted)
-        self._calls.on_embedded = on_embedded
-        self._documents = _batched(self._calls, adapted, queries=False)
-        self._queries = (
-            _batched(self._calls, adapted, queries=True) if adapted.has_queries else None
-        )
+        self.calls = CheckedCalls(adapted)
+        self.calls.on_embedded = on_embedded
+        self._documents = _joiner(self.calls, adapted, queries=False)
+        self._queries = self._documents
+        if adapted.has_queries:
+            self._queries = _joiner(self.calls, adapted, queries=True)
 
     @property
     def given(self) -> object:
@@ -256,30 +206,7 @@ class ValidatedEmbedder:
     @property
     def dimensions(self) -> int | None:
         """Length of each vector; None until it is known."""
-        return self._calls.dimensions
-
-    def learn(self, dimensions: int) -> int:
-        """Take the length of vectors, if it is not known yet; return the known one."""
-        return self._calls.learn(dimensions)
-
-    def report_to(self, on_embedded: Callable[[float], object]) -> None:
-        """Call a function with the milliseconds of each call from now on."""
-        self._calls.on_embedded = on_embedded
-
-    @property
-    def embedded(self) -> int:
-        """Number of texts and chunks embedded so far."""
-        return self._calls.embedded
-
-    @property
-    def successes(self) -> int:
-        """Number of calls with a valid result."""
-        return self._calls.successes
-
-    @property
-    def average_ms(self) -> float:
-        """Mean milliseconds per text, 0 before any."""
-        return self._calls.seconds * 1000 / self.embedded if self.embedded else 0.0
+        return self._adapted.dimensions
 
     def embed(self, texts: list[str]) -> Float32Array:
         """Return float32 vectors, shape (len(texts), dimensions).
@@ -291,15 +218,27 @@ class ValidatedEmbedder:
             return np.empty((0, self.dimensions or 0), dtype=np.float32)
         return self._documents.embed(texts)
 
-    def embed_chunked(self, texts: list[str]) -> list[Float32Array]:
+    def embed_chunked(self, texts: list[str], *, queries: bool = False) -> list[Float32Array]:
         """Return for each text the vectors of its chunks, shape (chunks, dimensions).
 
         A text that fits the embedder's input is one chunk.
 
+        Args:
+            texts: The texts.
+            queries: Whether they are queries, not documents.
+
         Raises:
             EmbeddingError: If the embedder fails or returns an invalid result.
         """
-        return self._chunked(texts, self._documents)
+        side = self._queries if queries else self._documents
+        if not texts:
+            return []
+        if len(texts) == 1 and self._chunker.is_short(texts[0]):  # a query, most often
+            return [side.embed(texts)]
+        split = self._split(texts)
+        vectors = side.embed([chunk for chunks in split for chunk in chunks])
+        ends = list(accumulate(map(len, split)))
+        return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
 
     def chunk_span(self, text: str, number: int) -> tuple[int, int] | None:
         """Return where one of several chunks starts and ends; None without it, or if that fails."""
@@ -308,14 +247,10 @@ class ValidatedEmbedder:
         except Exception:  # noqa: BLE001 - of the embedder's own function
             return None
 
-    def embed_queries(self, texts: list[str]) -> list[Float32Array]:
-        """Return the vectors of queries; otherwise like `embed_chunked`."""
-        return self._chunked(texts, self._queries or self._documents)
-
     @property
     def joins_queries(self) -> bool:
         """Whether the queries of concurrent searches are embedded by one call."""
-        return (self._queries or self._documents).can_join
+        return self._adapted.join_calls and self._adapted.takes_many
 
     async def embed_awaited(self, texts: list[str], threads: HasExecutor) -> list[Float32Array]:
         """Return what `embed_chunked` does; in an event loop no thread waits for another call.
@@ -324,20 +259,12 @@ class ValidatedEmbedder:
             texts: The texts.
             threads: Has a thread for the embedder.
         """
-        if runs_sync() or not self._documents.joins(texts) or not self._chunker.all_fit(texts):
+        if runs_sync():
+            return self.embed_chunked(texts)
+        if not (self._documents.joins(texts) and self._chunker.all_fit(texts)):
             return await run_blocking(lambda: self.embed_chunked(texts), threads)
-        vectors = await self._documents.joiner.awaited(texts, threads.executor)
+        vectors = await self._documents.awaited(texts, threads)
         return [vectors[at : at + 1] for at in range(len(texts))]
-
-    def _chunked(self, texts: list[str], side: BatchedCalls) -> list[Float32Array]:
-        if not texts:
-            return []
-        if len(texts) == 1 and self._chunker.all_fit(texts):  # a query, most often
-            return [side.embed(texts)]
-        split = self._split(texts)
-        vectors = side.embed([chunk for chunks in split for chunk in chunks])
-        ends = list(accumulate(len(chunks) for chunks in split))
-        return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
 
     def embed_contents(self, contents: list[str]) -> list[Float32Array]:
         """Return the same of contents; zeros for an empty one, which has no meaning."""
@@ -368,27 +295,22 @@ class ValidatedEmbedder:
         """Return the largest share of similarity in a match of a text: 1 in a covered language."""
         return 1.0 if self.coverage is None else self.coverage.max_share(text)
 
-    @property
-    def has_loop(self) -> bool:
-        """Whether an event loop runs for a coroutine embedder."""
-        return self._calls.loop.is_running
-
     def close(self) -> None:
         """Cancel running calls of a coroutine embedder, and end its event loop. May be repeated."""
-        self._calls.loop.close()
+        self.calls.loop.close()
 
     def _split(self, texts: list[str]) -> list[list[str]]:
-        return self._calls.run(lambda: [self._chunker.chunks(text) for text in texts])
+        try:
+            return [self._chunker.chunks(text) for text in texts]
+        except BaseException as error:  # noqa: BLE001 - as in `CheckedCalls.call`
+            failed = self.calls.failure_of(error)
+        raise failed
 
 
-def _batched(calls: CheckedCalls, adapted: AdaptedEmbedder, *, queries: bool) -> BatchedCalls:
+def _joiner(calls: CheckedCalls, adapted: AdaptedEmbedder, *, queries: bool) -> CallJoiner:
     embed = adapted.embed_queries if queries else adapted.embed
-    return BatchedCalls(
-        lambda texts: calls.call(embed, texts),
-        adapted.batch_size,
-        lambda: adapted.join_calls and adapted.takes_many,
-        lambda texts: adapted.keeps(texts, queries=queries),
-    )
+    joins = partial(adapted.joins, queries=queries)
+    return CallJoiner(partial(calls.call, embed), adapted.batch_size, joins)
 
 
 def _language_codes(languages: object) -> tuple[str, ...] | None:

@@ -94,7 +94,7 @@ class CurrentModel:
     @property
     def has_loop(self) -> bool:
         """Whether an event loop runs for a coroutine embedder."""
-        return any(embedder.has_loop for embedder in self._embedders)
+        return any(embedder.calls.loop.is_running for embedder in self._embedders)
 
     def close(self) -> None:
         """Cancel running calls of coroutine embedders. May be repeated."""

@@ -111,7 +111,7 @@ class MissingVectors:
         retry = self._retries.get(row)
         if retry is None or time.monotonic() >= retry.at:
             return True
-        return not retry.is_blamed and self._embedder.successes > retry.successes
+        return not retry.is_blamed and self._embedder.calls.successes > retry.successes
 
     @property
     def has_retries(self) -> bool:
@@ -119,7 +119,7 @@ class MissingVectors:
         return bool(self._retries)
 
     def _retry_later(self, row: int) -> None:
-        before, successes = self._retries.get(row), self._embedder.successes
+        before, successes = self._retries.get(row), self._embedder.calls.successes
         is_blamed = before is not None and (before.is_blamed or successes > before.successes)
         self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
 
@@ -202,7 +202,7 @@ class MissingVectors:
                 return
             except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
                 retry = _Retry(
-                    time.monotonic() + RETRY_SECONDS, self._embedder.successes, is_blamed=True
+                    time.monotonic() + RETRY_SECONDS, self._embedder.calls.successes, is_blamed=True
                 )
                 self._retries.update(dict.fromkeys(some + waiting, retry))
                 _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, str(error))

@@ -299,7 +299,7 @@ class QueryVectors(Part):
         stored = None if embedder is None else self._stored(row, embedder)
         if embedder is None or stored is None:
             return None
-        given = embedder.embed_queries([text])[0]
+        given = embedder.embed_chunked([text], queries=True)[0]
         mine, theirs = (np.linalg.norm(rows, axis=1) for rows in (stored, given))
         lengths = mine[:, None] * theirs
         cosines = (stored @ given.T) / np.where(lengths > 0, lengths, 1)

@@ -420,7 +420,7 @@ class Reembedding(Part):
             return job
 
     def _start(self, job: _Job) -> None:
-        job.embedder.report_to(self._telemetry.meter.embedded)
+        job.embedder.calls.on_embedded = self._telemetry.meter.embedded
         before = None if self._job is None else self._job.thread
         job.thread = thread_of("reembed", self._work, job, before)
         self._job = job

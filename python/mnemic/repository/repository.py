@@ -158,7 +158,7 @@ class Repository:
                 telemetry=self._telemetry,
             )
             if settings.embedder is not None:
-                settings.embedder.report_to(self._telemetry.meter.embedded)
+                settings.embedder.calls.on_embedded = self._telemetry.meter.embedded
             stored = settings.time_zone or self._store.read(AgentFacts(self.agent_id)).time_zone
             zone = checked_time_zone(stored) or system_time_zone()
             self._settings = self._settings._replace(time_zone=zone)

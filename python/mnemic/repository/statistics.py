@@ -31,8 +31,8 @@ class Statistics(Part):
             return stored
         return msgspec.structs.replace(
             stored,
-            average_embedding_time_ms=embedder.average_ms,
-            total_embeddings_generated=embedder.embedded,
+            average_embedding_time_ms=embedder.calls.average_ms,
+            total_embeddings_generated=embedder.calls.embedded,
         )
 
     async def users(self, limit: int, offset: int, prefix: str | None) -> list[UserUsage]:

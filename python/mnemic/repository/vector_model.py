@@ -59,7 +59,7 @@ class VectorModel:
             if recorded is not None and recorded[0] == self.name:
                 self._known = recorded
                 if self._embedder is not None:
-                    self._embedder.learn(recorded[1])
+                    self._embedder.calls.learn(recorded[1])
         return self._known
 
     def _known_for(self, dimensions: int) -> Model | None:
