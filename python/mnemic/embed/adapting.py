@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeGuard
 
 from mnemic.arrays import Array
 from mnemic.embed.base import AnyEmbedder
@@ -199,7 +199,8 @@ def as_embedder(
         return given if model is None else _renamed(given, model)
     documents, queries = _functions(given)
     for field, prefix in (("query_prefix", query_prefix), ("document_prefix", document_prefix)):
-        _check_prefix(field, prefix)
+        if not isinstance(prefix, str):
+            raise InvalidArgumentError(f"{field} must be a str, got {described(prefix)}")
     is_apart = queries is not None or query_prefix != document_prefix
     return AdaptedEmbedder(
         given,
@@ -289,7 +290,7 @@ def _dimensions_of(given: object) -> int | None:
         return found
     computed = getattr(given, "get_sentence_embedding_dimension", None)
     value = computed() if callable(computed) else None
-    return value if isinstance(value, int) and value > 0 else None
+    return value if _is_count(value) else None
 
 
 def _fitting(dimensions: int | None) -> int | None:
@@ -303,27 +304,23 @@ def _fitting(dimensions: int | None) -> int | None:
 def _own_whole(given: object, *names: str) -> int | None:
     for attribute in names:
         found = getattr(given, attribute, None)
-        if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+        if _is_count(found):
             return found
-        if found is not None and is_complete(given):
-            raise InvalidArgumentError(
-                f"the embedder's {attribute} must be an int of at least 1 or None, got "
-                f"{described(found)}"
-            )
+        if is_complete(given):
+            _whole(f"the embedder's {attribute}", found)
     return None
 
 
 def _whole(field: str, value: object) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+    if value is None or _is_count(value):
         return value
     raise InvalidArgumentError(
         f"{field} must be an int of at least 1 or None, got {described(value)}"
     )
 
 
-def _check_prefix(field: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise InvalidArgumentError(f"{field} must be a str, got {described(value)}")
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _floor(given: object, named: float | None) -> float | None:
