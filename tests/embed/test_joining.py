@@ -1,6 +1,7 @@
 """Concurrent calls with few texts are joined into one call of the embedder."""
 
 import asyncio
+import multiprocessing
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -368,6 +369,27 @@ def test_an_interrupted_wait_for_another_call_blocks_no_later_call(monkeypatch):
     assert waiting_of(validated) == 0
     monkeypatch.setattr(joining, "STALLED_SECONDS", 0.0)
     assert len(validated.embed(["text"])) == 1
+
+
+def test_a_forked_process_waits_for_no_call_of_the_first(embedder):
+    validated = ValidatedEmbedder(embedder)
+    (first,) = begin(lambda text: validated.embed([text]), "first")
+    assert embedder.begun.wait(60)
+    (waiting,) = begin(lambda text: validated.embed([text]), "waiting")
+    until(lambda: waiting_of(validated) == 1)
+
+    def embed_in_child():
+        embedder.let_go = threading.Event()
+        embedder.let_go.set()
+        assert len(validated.embed(["text"])) == 1
+
+    child = multiprocessing.get_context("fork").Process(target=embed_in_child)
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    embedder.let_go.set()
+    assert [len(future.result(60)) for future in (first, waiting)] == [1, 1]
+    validated.close()
 
 
 def test_an_embedder_that_wants_no_joined_calls_gets_none():
