@@ -421,7 +421,7 @@ def pool(server):
     with opened(url, "agent 0") as first:
         first.add_many(notes(0, MEMORIES))
         first.search("apples")
-        size = first.repository._indexes.active.nbytes  # noqa: SLF001
+        size = first.repository._indexes.active.loading.nbytes  # noqa: SLF001
     _copy_agents(url, AGENTS)
     shared = IndexPool(max_bytes=HELD * size)
     memories = [

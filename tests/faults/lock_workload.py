@@ -116,7 +116,7 @@ def record_leases():
 def invert(memory):
     memory.search("red")
     sync = memory.repository._indexes.active
-    with sync._buffer._lock, sync._access_lock:
+    with sync.accesses._lock, sync.accesses.moving:
         pass
 
 

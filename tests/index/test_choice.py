@@ -121,7 +121,7 @@ def test_auto_is_approximate_above_a_number_of_memories(tmp_path, monkeypatch):
         assert not memory.search("bale", user_id="ann", **ASK).approximate
         memory.add_many(texts(900, seed=3), user_id="ann")
         memory.search("bale", user_id="ann")  # begins to build it
-        memory.repository._indexes.active._rebuilding.join()
+        memory.repository._indexes.active.loading._thread.join()
         assert settled(memory).search("bale", user_id="ann", **ASK).approximate
     with opened(place, index="auto", exact_limit=0) as memory:
         assert settled(memory).search("bale", user_id="ann", **ASK).approximate

@@ -13,7 +13,7 @@ from mnemic import AsyncMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter, MemorySortOrder, Ranking, Recency, RecencyCurve, Weights
 from mnemic.model.new_entry import NewEntry
-from mnemic.repository.access_buffer import MAX_BUFFERED, _merged
+from mnemic.repository.index_accesses import MAX_BUFFERED, _merged
 from mnemic.store.operations import AccessesSince, Add, RowsSince
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
@@ -355,7 +355,7 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         stored = store.write(Add(memory.agent_id, [new], now=NOON)).result()
         store.touch(memory.agent_id, stored.rows, NOON)
         store.write_accesses().result()
-        sync._pull_accesses()
+        sync.accesses.pull()
         assert sync.index.apply(stored.batch)
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
 

@@ -179,7 +179,7 @@ def test_without_an_embedder_a_search_by_meaning_says_what_is_missing(bare, opti
 
 def test_without_an_embedder_the_store_is_read_at_the_first_search(bare):
     bare.add("a cup of tea")
-    index = bare._repository._indexes.active.index
+    index = bare._repository._indexes.active.own.native
     assert (index.seq, len(index)) == (None, 0)
     assert found(bare.search("tea")) == ["a cup of tea"]
     kept = bare.add("tea at noon")

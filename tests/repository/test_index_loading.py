@@ -26,7 +26,7 @@ def memory(path, monkeypatch):
 
 
 def is_loaded(memory):
-    return memory.repository._indexes.active.index.seq is not None
+    return memory.repository._indexes.active.is_loaded
 
 
 ASKED = {

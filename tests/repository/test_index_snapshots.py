@@ -88,10 +88,10 @@ def saved(memory):
     sync = memory.repository._indexes.active
     memory.search("begin", user_id="ann")
     end = time.monotonic() + 20
-    while sync._saving.is_running and time.monotonic() < end:
+    while sync.saving._thread.is_running and time.monotonic() < end:
         time.sleep(0.005)
-    snapshot = sync._index.snapshot()
-    assert sync._snapshots.save(snapshot, sync._accesses)
+    snapshot = sync.own.native.snapshot()
+    assert sync.own.model.snapshots.save(snapshot, sync.accesses.written)
     if snapshot.source is not None:
         snapshot.source.release()
     return memory
@@ -194,7 +194,7 @@ def test_no_snapshot_is_saved_of_what_is_mostly_sealed(tmp_path):
     with opened(path, encryption=Encryption(KEY, encrypt_all=True)) as memory:
         sync = filled(memory).repository._indexes.active
         memory.search("bale", user_id="ann")
-        assert sync._snapshots.due(240, 240, lambda: False) is None
+        assert sync.own.model.snapshots.due(240, 240, lambda: False) is None
     assert not files(path)
 
 
@@ -222,9 +222,9 @@ def test_a_snapshot_is_not_saved_once_more_was_removed(tmp_path):
         memory.search("x", user_id="ann")
         sync = memory.repository._indexes.active
         sync.stop()
-        snapshot = sync._index.snapshot()
+        snapshot = sync.own.native.snapshot()
         assert memory.delete(gone.id, user_id="ann", permanent=True).erased
-        assert not sync._snapshots.save(snapshot, 0)
+        assert not sync.own.model.snapshots.save(snapshot, 0)
         assert not files(path)
 
 
@@ -255,7 +255,7 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path, loaded, monkeypatch)
         saved(filled(memory))
     kind = index_snapshots.IndexKind
     monkeypatch.setattr(
-        "mnemic.repository.index_sync.IndexKind", lambda *given: kind(*given, mnemic="another")
+        "mnemic.repository.agent_index.IndexKind", lambda *given: kind(*given, mnemic="another")
     )
     loaded.clear()
     with opened(path) as memory:
@@ -273,7 +273,7 @@ def test_the_kept_snapshot_of_each_format_is_used_or_refused_and_the_answers_are
 ):
     kind = index_snapshots.IndexKind  # of any version of mnemic the format alone decides
     monkeypatch.setattr(
-        "mnemic.repository.index_sync.IndexKind", lambda *given: kind(*given, mnemic="0.1.0")
+        "mnemic.repository.agent_index.IndexKind", lambda *given: kind(*given, mnemic="0.1.0")
     )
     MemoryIndex(16).snapshot().save(tmp_path / "today", b"")
     path = tmp_path / "kept.db"

@@ -20,7 +20,7 @@ PATIENCE = 20.0  # seconds, for what takes milliseconds
 @pytest.fixture(autouse=True)
 def _small_indexes_are_made_anew_too(monkeypatch):
     monkeypatch.setattr(native, "MIN_VACANT", FEW)
-    monkeypatch.setattr("mnemic.repository.index_sync.REBUILD_SECONDS", 0.0)
+    monkeypatch.setattr("mnemic.repository.index_loading.REBUILD_SECONDS", 0.0)
 
 
 @pytest.fixture(params=[True, False], ids=["with vectors", "keywords alone"])
@@ -35,11 +35,11 @@ def memory(request, tmp_path):
 def held(memory, monkeypatch):
     """Return an event that everything reread waits for, and one that tells that it waits."""
     may_go, waits = threading.Event(), threading.Event()
-    store = sync_of(memory)._store
+    store = sync_of(memory).own.store
 
     def reading(read, wanted, **named):
         batch = read(wanted, **named)
-        if wanted.seq is None and threading.current_thread().name == "mnemic-rebuild":
+        if wanted.seq is None and threading.current_thread().name == "mnemic-load":
             waits.set()
             assert may_go.wait(PATIENCE)
         return batch
@@ -90,7 +90,7 @@ def test_few_vacant_places_are_kept(memory):
     rewrite(memory, changed, FEW - 1)
     before = core_of(memory).docids
     memory.search("tea")
-    assert not sync_of(memory)._rebuilding.is_running
+    assert not sync_of(memory).loading._thread.is_running
     assert core_of(memory).docids == before > len(core_of(memory))
 
 
@@ -152,21 +152,21 @@ def test_closing_does_not_wait_for_all_to_be_read(memory, monkeypatch):
 
     def check():
         begun.set()
-        wait_until(lambda: sync._is_stopped)
+        wait_until(lambda: sync.own.is_stopped)
         check_before()
 
-    check_before = sync._check_not_stopped
-    monkeypatch.setattr(sync, "_check_not_stopped", check)
+    check_before = sync.loading._check_not_stopped
+    monkeypatch.setattr(sync.loading, "_check_not_stopped", check)
     rewrite(memory, memory.add("tea"))
     memory.search("tea")
     assert begun.wait(PATIENCE)
     memory.close()
-    assert not sync._rebuilding.is_running
+    assert not sync.loading._thread.is_running
 
 
 def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog):
     rewrite(memory, memory.add("tea"))
-    store = sync_of(memory)._store
+    store = sync_of(memory).own.store
 
     def reading(read, wanted, **named):
         if wanted.seq is None:
@@ -176,7 +176,7 @@ def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog
     replace_operation(monkeypatch, store, RowsSince, reading)
     found = contents(memory.search("tea"))
     wait_until(lambda: "the disk is gone" in caplog.text)
-    wait_until(lambda: not sync_of(memory)._rebuilding.is_running)
+    wait_until(lambda: not sync_of(memory).loading._thread.is_running)
     assert contents(memory.search("tea")) == found == {f"tea number {3 * FEW - 1}"}
 
 

@@ -96,7 +96,7 @@ def saved_source(memory):
     """Save a memory's indexes, both of the same change."""
     built(memory)
     saved(memory)
-    snapshots = memory.repository._indexes.active._snapshots
+    snapshots = memory.repository._indexes.active.own.model.snapshots
     until(lambda: saved(memory) and not snapshots._lacks_source)
     return memory
 
@@ -275,11 +275,11 @@ class _Failing(WordEmbedder):
 
 def is_saved(sync):
     """Save the indexes as they are, without embedding anything; return whether both were saved."""
-    snapshot = sync._index.snapshot()
+    snapshot, snapshots = sync.own.native.snapshot(), sync.own.model.snapshots
     if snapshot.source is None:
         return False
     try:
-        return sync._snapshots.save(snapshot, sync._accesses) and not sync._snapshots._lacks_source
+        return snapshots.save(snapshot, sync.accesses.written) and not snapshots._lacks_source
     finally:
         snapshot.source.release()
 
@@ -294,8 +294,8 @@ def test_no_vector_of_a_text_that_was_overwritten_is_in_the_file(tmp_path, kind)
         embedder.fails = True
         memory.update(changed.id, content="kale nure", user_id="ann", on_embed_error="pending")
         sync = memory.repository._indexes.active
-        sync._apply_changes()
-        assert len(sync._index.unembedded()) == 1
+        sync.apply_changes()
+        assert len(sync.own.unembedded()) == 1
         until(lambda: is_saved(sync))
         assert old not in source_file(path).read_bytes()
 

@@ -146,6 +146,10 @@ def _checked(put_into_index: Callable[[], None]) -> None:
     )
 
 
+def ignore(_: int) -> None:
+    """Take no notice of rows."""
+
+
 class Loader:
     """Receives rows in batches and adds them to a new index, in a thread of its own.
 
@@ -154,13 +158,16 @@ class Loader:
     Args:
         make_index: Makes an empty index.
         make_source: Makes an empty candidate source, which gets the same vectors, or returns None.
+        seen: Gets the number of rows of each batch; what it raises ends the load.
     """
 
     def __init__(
         self,
         make_index: Callable[[], MemoryIndex],
         make_source: Callable[[], SourceGuard | None] = lambda: None,
+        seen: Callable[[int], object] = ignore,
     ) -> None:
+        self._seen = seen
         self._make_index = make_index
         self._make_source = make_source
         self._source: SourceGuard | None = None
@@ -178,6 +185,7 @@ class Loader:
         """Queue records for the index."""
         index = self._core_index()
         self._submit(lambda: _checked(lambda: index.load(records, [], None)))
+        self._seen(len(records))
 
     def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Queue vectors, shape (n, dim), of rows, shape (n,), for the index."""
@@ -186,6 +194,7 @@ class Loader:
         source = self._source
         if source is not None:
             self._submit(lambda: source.add(rows, vectors))
+        self._seen(len(rows))
 
     def finish(self) -> tuple[MemoryIndex, SourceGuard | None]:
         """Return the index with all batches, ready for searches, and its candidate source."""

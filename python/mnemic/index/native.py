@@ -30,7 +30,7 @@ from mnemic.index.candidates import (
     SourceState,
 )
 from mnemic.index.choice import FaissSources
-from mnemic.index.loading import Loader, SourceGuard, put, raise_accesses
+from mnemic.index.loading import Loader, SourceGuard, ignore, put, raise_accesses
 from mnemic.model import Scope
 from mnemic.model.filter import Field
 from mnemic.model.rows import Access, Link, Record, RowBatch
@@ -62,13 +62,14 @@ class _KeptScale(NamedTuple):
     until: int
 
 
-class _Summary(NamedTuple):
+class Summary(NamedTuple):
     """The parts of an index's state that every search reads.
 
     Attributes:
         size: Number of rows.
         unembedded: Rows without a vector, ascending.
-        needs_rebuild: Whether a rebuild pays.
+        needs_rebuild: Whether more places are vacant than used, and a rebuild pays: a row whose
+            content changes leaves its place vacant; places are not reused.
         has_speakers: Whether any row ever had a speaker.
         scales: The scales of cosines that were computed since, by user.
     """
@@ -109,6 +110,9 @@ class NativeIndex:
             leave words as they are written.
         repair: Loads the rows again, after the file that they came from was found damaged; None
             raises instead.
+
+    Attributes:
+        seq: Number of the last applied change; None before loading.
     """
 
     def __init__(
@@ -125,17 +129,12 @@ class NativeIndex:
         self._coverage = coverage
         self._language = language
         self._core, self._source = self._new_core(), self._new_source()
-        self._summary: _Summary | None = None  # of the core as it is; None after a change
+        self._summary: Summary | None = None  # of the core as it is; None after a change
         self._lock = InnerLock()
-        self._seq: int | None = None
+        self.seq: int | None = None
         self._pending: list[RowBatch] = []
         self._pending_rows = 0
         self._deferred: dict[int, RowBatch] = {}
-
-    @property
-    def seq(self) -> int | None:
-        """Number of the last applied change; None before loading."""
-        return self._seq
 
     @property
     def nbytes(self) -> int:
@@ -145,9 +144,9 @@ class NativeIndex:
     def __len__(self) -> int:
         return len(self._current())
 
-    def loader(self) -> Loader:
-        """Return a sink for a full load."""
-        return Loader(self._new_core, self._new_source)
+    def loader(self, seen: Callable[[int], object] = ignore) -> Loader:
+        """Return a sink for a full load; see `Loader`."""
+        return Loader(self._new_core, self._new_source, seen)
 
     def apply(self, batch: RowBatch, loader: Loader | None = None) -> bool:
         """Apply a batch of changes; return False if it does not follow the index's change number.
@@ -162,9 +161,9 @@ class NativeIndex:
         with self._lock:
             if batch.since is None:
                 self._replace(batch, loader)
-            elif self._seq is None or batch.since < self._seq:
+            elif self.seq is None or batch.since < self.seq:
                 return False
-            elif batch.since > self._seq:
+            elif batch.since > self.seq:
                 return self._defer(batch)
             else:
                 self._append(batch)
@@ -183,7 +182,7 @@ class NativeIndex:
         with self._lock:
             self._core, self._source, self._summary = core, source, None
             self._pending, self._pending_rows = [], 0
-            self._seq = seq
+            self.seq = seq
 
     def snapshot(self) -> Snapshot | None:
         """Return the rows as they are now; None before loading.
@@ -192,30 +191,17 @@ class NativeIndex:
         """
         with self._lock:
             self._drain()
-            if self._seq is None:
+            if self.seq is None:
                 return None
             core, unembedded = self._core.snapshot(), self._core.unembedded()
             # Last: if anything else failed, it would not be released.
             held = None if self._source is None else self._source.hold()
-            return Snapshot(core, self._seq, unembedded, held)
-
-    @property
-    def size(self) -> int:
-        """Number of rows, read from the core once for each change."""
-        return self._current_summary().size
-
-    @property
-    def needs_rebuild(self) -> bool:
-        """Whether more places are vacant than used, and a rebuild pays.
-
-        A row whose content changes leaves its place vacant; places are not reused.
-        """
-        return self._current_summary().needs_rebuild
+            return Snapshot(core, self.seq, unembedded, held)
 
     def replace_with(self, fresh: "NativeIndex") -> bool:
         """Take over the rows of a fresh index; return False if this index is more recent."""
         with self._lock:
-            if fresh.seq is None or (self._seq is not None and fresh.seq < self._seq):
+            if fresh.seq is None or (self.seq is not None and fresh.seq < self.seq):
                 return False
             self._make_source = fresh._make_source  # noqa: SLF001 - of the same class
             # In this order: a reader that sees nothing pending uses the core as it is.
@@ -223,7 +209,7 @@ class NativeIndex:
             self._source = fresh._source  # noqa: SLF001 - of the same class
             self._dim = fresh._dim  # noqa: SLF001 - of the same class
             self._pending, self._pending_rows, self._summary = [], 0, None
-            self._seq = fresh.seq
+            self.seq = fresh.seq
             self._append_deferred()
             return True
 
@@ -249,12 +235,7 @@ class NativeIndex:
 
     def unembedded(self) -> list[int]:
         """Return the rows without a vector, ascending."""
-        return list(self._current_summary().unembedded)
-
-    @property
-    def has_speakers(self) -> bool:
-        """Whether any row ever had a speaker."""
-        return self._current_summary().has_speakers
+        return list(self.summary().unembedded)
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope.
@@ -429,7 +410,7 @@ class NativeIndex:
 
     def _kept_scale(self, scope: Scope, now: int) -> _KeptScale:
         # In this order: what is kept is never older than the state it is kept for.
-        kept, core = self._current_summary().scales, self._current()
+        kept, core = self.summary().scales, self._current()
         user = scope.user_id, scope.all_users
         known = kept.get(user)
         if known is None or not known.since <= now < known.until:
@@ -463,7 +444,7 @@ class NativeIndex:
                 self._drain()
         return self._core
 
-    def _current_summary(self) -> _Summary:
+    def summary(self) -> Summary:
         """Return the summary of the core's index; it is read from the core once for each change."""
         summary = self._summary
         if summary is None or self._pending:
@@ -472,10 +453,10 @@ class NativeIndex:
                 summary = self._summary = self._summarised()
         return summary
 
-    def _summarised(self) -> _Summary:
+    def _summarised(self) -> Summary:
         core, rows = self._core, len(self._core)
         needs_rebuild = core.docids - rows > max(rows, MIN_VACANT)
-        return _Summary(rows, core.unembedded(), needs_rebuild, core.has_speakers, {})
+        return Summary(rows, core.unembedded(), needs_rebuild, core.has_speakers, {})
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
         if loader is None:
@@ -485,7 +466,7 @@ class NativeIndex:
         self._put(core, source, batch)
         self._core, self._source = core, source
         self._pending, self._pending_rows, self._summary = [], 0, None
-        self._seq = batch.seq
+        self.seq = batch.seq
 
     def _defer(self, batch: RowBatch) -> bool:
         if batch.since is None or len(self._deferred) == MAX_DEFERRED:
@@ -499,17 +480,17 @@ class NativeIndex:
     def _append_deferred(self) -> None:
         while self._deferred:
             since = min(self._deferred)
-            if self._seq is None or since > self._seq:
+            if self.seq is None or since > self.seq:
                 return
             batch = self._deferred.pop(since)
-            if since == self._seq:
+            if since == self.seq:
                 self._append(batch)
 
     def _append(self, batch: RowBatch) -> None:
         """Queue a batch until the next read; applying each at once would slow down writers."""
         self._pending.append(batch)
         self._pending_rows += len(batch.records)
-        self._seq = batch.seq
+        self.seq = batch.seq
         if self._pending_rows >= MAX_PENDING or len(self._pending) >= MAX_PENDING:
             with suppress(MemoryError):  # it is stored; the next read raises
                 self._drain()

@@ -10,12 +10,48 @@ from mnemic.model.filter import Criteria, references
 from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.protocols import Clock
-from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
+from mnemic.threads.locks import InnerLock
 from mnemic.threads.sync_bridge import arrived
 
 _MICROSECOND = timedelta(microseconds=1)
+
+MAX_SPACED = 16_384
+"""Rows from which on those with an expired interval are dropped."""
+
+
+class AccessSpacing:
+    """Decides which accesses count if those of one memory must be an interval apart.
+
+    Callers hold `lock` while they call `due` and record the accesses.
+
+    Attributes:
+        lock: Serialises decisions.
+    """
+
+    def __init__(self) -> None:
+        self.lock = InnerLock()
+        self._counted: dict[int, int] = {}
+
+    def due(self, accessed: Mapping[int, int | None], now: int, interval: int) -> list[int]:
+        """Return the rows of which an access counts now, and record it as counted.
+
+        Args:
+            accessed: Last known access of each row; None is never.
+            now: Microseconds since 1970 in UTC, like all times here.
+            interval: Minimum microseconds between two accesses that count.
+        """
+        if len(self._counted) > MAX_SPACED:
+            lately = {row: at for row, at in self._counted.items() if now - at < interval}
+            self._counted = lately
+        rows = [
+            row
+            for row, last in accessed.items()
+            if all(at is None or now - at >= interval for at in (last, self._counted.get(row)))
+        ]
+        self._counted.update(dict.fromkeys(rows, now))
+        return rows
 
 
 class AccessCounter:
@@ -75,7 +111,7 @@ class AccessCounter:
         last = {row: None if at is None else to_microseconds(at) for row, at in accessed.items()}
         with self._spacing.lock:
             for sync in self._indexes.built():
-                for row, at in zip(last, sync.last_accesses(list(last)), strict=True):
+                for row, at in zip(last, sync.accesses.last(list(last)), strict=True):
                     last[row] = _later(last[row], at)
             now = self._now()
             rows = self._spacing.due(last, to_microseconds(now), interval // _MICROSECOND)
@@ -85,7 +121,7 @@ class AccessCounter:
     def count(self, rows: Sequence[int], now: datetime) -> None:
         """Count one access of each row at a time, whether or not accesses are tracked."""
         for sync in self._indexes.built():  # before they may be on disk
-            sync.record_accesses(rows, to_microseconds(now))
+            sync.accesses.record(rows, to_microseconds(now))
         self._store.touch(self._agent_id, rows, now)
 
     def show_pending(self, entries: Mapping[int, MemoryEntry]) -> None:

@@ -102,7 +102,7 @@ class DatabaseSearch(Part):
         if memories <= SMALL_AGENT:
             return False
         if self._fits(memories) and self._seconds * _LOADED_PER_SECOND >= memories:
-            self._active.load_later()
+            self._active.loading.begin()
         return is_by_vectors(search) or self._loads_alone(_user_scope(scope))
 
     def _loads_alone(self, scope: Scope) -> bool:
@@ -165,14 +165,15 @@ class DatabaseSearch(Part):
         if self._search_in == "auto" and not self._loads_alone(_user_scope(scope)):
             return None
         if search.uses_accesses:
-            self._active.write_accesses()
+            self._active.accesses.write()
         wanted = ActiveRows(_user_scope(scope), self._active.model)
         rows = self._store.read(wanted, deadline=search.deadline)
         selection = self._indexed(rows)
-        return None if self._active.embeds and selection.ranked.unembedded() else selection
+        embeds = self._active.own.model.missing is not None
+        return None if embeds and selection.ranked.unembedded() else selection
 
     def _indexed(self, rows: SelectedRows) -> Selection:
-        index = self._active.new_index()
+        index = self._active.own.new(self._active.own.model)
         index.apply(rows.batch)
         return Selection(index, rows)
 

@@ -390,7 +390,7 @@ class Finder(Part):
         position = self._refresh(search)
         now = self._now()
         vectors, context = self._vectors.of(scope, search, to_microseconds(now))
-        if vectors is not None and (self._active.has_retries or self._active.lacks_dimension):
+        if vectors is not None and self._active.waits_for_embedder:
             # The embedder has just answered: memories that it failed on are found at once, and so
             # are those that waited for the length of its vectors.
             position = self._refresh(search)

@@ -8,7 +8,8 @@ from functools import partial
 from mnemic.model import Scope
 from mnemic.model.rows import State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.repository.index_sync import IndexSettings, IndexSync
+from mnemic.repository.agent_index import IndexSettings
+from mnemic.repository.index_sync import IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.threads.locks import InnerLock
@@ -67,25 +68,25 @@ class IndexSet:
     def _known(self, state: State) -> IndexSync | None:
         with self._lock:
             known = self._syncs.get(state)
-            if known is None or known.is_of(self._model):
+            if known is None or known.own.model.vectors is self._model:
                 return known
             del self._syncs[state]
         known.stop()
         return None
 
     def begin_switch(self) -> None:
-        """Go on with the indexes while the agent's model changes; see `IndexSync.begin_switch`."""
-        with self._lock:
-            self.is_switching = True
-            for sync in self.built():
-                sync.begin_switch()
+        """Go on with the indexes while the agent's model changes; see `IndexSync.own`."""
+        self._set_switching(is_switching=True)
 
     def end_switch(self) -> None:
         """End that, because the model did not change."""
+        self._set_switching(is_switching=False)
+
+    def _set_switching(self, *, is_switching: bool) -> None:
         with self._lock:
-            self.is_switching = False
+            self.is_switching = is_switching
             for sync in self.built():
-                sync.end_switch()
+                sync.own.is_switching = is_switching
 
     def adopt(self, model: VectorModel, taken: Callable[[], object]) -> None:
         """Replace the indexes by those of another model's vectors, which the agent has now.
@@ -100,14 +101,14 @@ class IndexSet:
             self.generation += 1
             try:
                 yield
-                if self.active.is_of(model):
+                if self.active.own.model.vectors is model:
                     self._model = model
                     self.is_switching = False
                     taken()
             finally:
                 self.generation += 1
 
-        self.active.adopt(model, swapping)
+        self.active.change.adopt(model, swapping)
 
     def is_changed(self, generation: int) -> bool:
         """Return whether an answer that began with a generation must not be used."""

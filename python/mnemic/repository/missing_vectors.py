@@ -64,7 +64,11 @@ class MissingVectors:
         agent_id: The agent.
         embedder: Embeds them.
         unembedded: Returns the rows without a vector; a method.
-        grow: Called before embedding, so that an index without a dimension may take in vectors.
+        grow: Called before embedding, so that an index without a dimension may take in vectors; a
+            method.
+
+    Attributes:
+        retries: The texts that could not be embedded, which wait for another attempt, by row.
     """
 
     def __init__(
@@ -87,41 +91,31 @@ class MissingVectors:
         self._has_backlog = False
         self._backlog_at = 0.0
         self._embed_lock = Lock()  # a hanging embedder holds no other one
-        self._retries: dict[int, _Retry] = {}
+        self.retries: dict[int, _Retry] = {}
         self._is_stopped = False
 
     def stop(self) -> None:
         """Start no further call of the embedder."""
         self._is_stopped = True
 
-    def retry_all(self) -> None:
-        """Make all texts due that could not be embedded."""
-        self._retries.clear()
-
     def _unembedded(self) -> list[int]:
         rows = self._rows_without_vectors()
         return [] if rows is None else rows()
 
-    def due(self) -> list[int]:
-        """Return the rows without a vector, except those that failed recently."""
-        waiting = self._unembedded()
-        return [row for row in waiting if self._is_due(row)] if self._retries else waiting
+    def due(self, waiting: list[int]) -> list[int]:
+        """Return rows without a vector, except those that failed recently."""
+        return [row for row in waiting if self._is_due(row)] if self.retries else waiting
 
     def _is_due(self, row: int) -> bool:
-        retry = self._retries.get(row)
+        retry = self.retries.get(row)
         if retry is None or time.monotonic() >= retry.at:
             return True
         return not retry.is_blamed and self._embedder.calls.successes > retry.successes
 
-    @property
-    def has_retries(self) -> bool:
-        """Whether texts that could not be embedded wait for another attempt."""
-        return bool(self._retries)
-
     def _retry_later(self, row: int) -> None:
-        before, successes = self._retries.get(row), self._embedder.calls.successes
+        before, successes = self.retries.get(row), self._embedder.calls.successes
         is_blamed = before is not None and (before.is_blamed or successes > before.successes)
-        self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
+        self.retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
 
     def note_stored(self, *, is_pending: bool, is_unknown: bool) -> None:
         """Note a write: one without vectors waits, and one with vectors shows an embedder at work.
@@ -136,8 +130,9 @@ class MissingVectors:
             self._has_backlog = True
         elif self._has_backlog and time.monotonic() >= self._backlog_at:
             self._backlog_at = time.monotonic() + BACKLOG_SECONDS
-            self._has_backlog = is_unknown or bool(self._retries or self._unembedded())
-            if is_unknown or self.due():
+            waiting = self._unembedded()
+            self._has_backlog = is_unknown or bool(self.retries or waiting)
+            if is_unknown or self.due(waiting):
                 self._begin()
 
     def embed_until(self, deadline: float | None, max_seconds: float | None) -> None:
@@ -183,7 +178,7 @@ class MissingVectors:
         Texts that fail together are tried apart, so that one does not block the others; if several
         fail in a row, the embedder is broken, and all wait for the next search.
         """
-        waiting, failures = self.due(), 0
+        waiting, failures = self.due(self._unembedded()), 0
         size = EMBEDDED_AT_ONCE
         while waiting and failures < MAX_FAILURES and not self._is_stopped:
             some, waiting = waiting[:size], waiting[size:]
@@ -204,7 +199,7 @@ class MissingVectors:
                 retry = _Retry(
                     time.monotonic() + RETRY_SECONDS, self._embedder.calls.successes, is_blamed=True
                 )
-                self._retries.update(dict.fromkeys(some + waiting, retry))
+                self.retries.update(dict.fromkeys(some + waiting, retry))
                 _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, str(error))
                 return
 
@@ -216,4 +211,4 @@ class MissingVectors:
         new = AddEmbeddings(self._agent_id, self._embedder.model, contents, vectors)
         self._store.write(new).result()
         for row in rows:
-            self._retries.pop(row, None)
+            self.retries.pop(row, None)

@@ -371,7 +371,7 @@ class QueryVectors(Part):
             return []
         if search.ranking.strip_speaker_names:
             index = self._indexes.active.index if index is None else index
-            if index.has_speakers:
+            if index.summary().has_speakers:
                 text = index.in_first_person(text, scope, now, search.deadline)
         return [text, *search.also]
 

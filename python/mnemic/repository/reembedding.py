@@ -492,7 +492,11 @@ class Reembedding(Part):
                 return True
             max_missing = max(1, max_missing) * LACKING_GROWTH
         now = self._models.now
-        if now.embedder is None or now.name != model[0] or not self._indexes.active.is_of(now):
+        if (
+            now.embedder is None
+            or now.name != model[0]
+            or self._indexes.active.own.model.vectors is not now
+        ):
             self._indexes.begin_switch()
             self._adopt(job.embedder)  # another process has switched, or it failed before
         return True

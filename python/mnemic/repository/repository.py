@@ -51,6 +51,7 @@ from mnemic.observability.telemetry import MemoryTelemetry, milliseconds_since
 from mnemic.reporting.progress import Progress, checked_progress, reporting
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder, AdditionResult
+from mnemic.repository.agent_index import IndexSettings
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.database_search import (
@@ -64,13 +65,11 @@ from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, Find, SearchOutcome
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
-from mnemic.repository.index_sync import IndexSettings
 from mnemic.repository.key_rotation import KeyRotation
 from mnemic.repository.limits import Limits
 from mnemic.repository.lineage import LineageReader
 from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
-from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Shared
 from mnemic.repository.query_vectors import QueryVectors
@@ -170,7 +169,6 @@ class Repository:
                 settings.embedding_model,
                 may_wait=settings.reembed,
             )
-            loading = LoadProgress.of(self._store, self.agent_id, settings.progress, clock)
             pool = self._pool_of(settings.index_pool)
             options = IndexSettings(
                 language=settings.language,
@@ -180,7 +178,8 @@ class Repository:
                 choose_source=source_choice(settings.chosen_index, self._memories)
                 if settings.make_source is None
                 else lambda: settings.make_source,
-                progress=loading,
+                progress=settings.progress,
+                clock=clock,
                 unloaded=self._cache.clear,
                 is_lazy=not loads_on_opening(self._store, self.agent_id, settings.search_in),
             )

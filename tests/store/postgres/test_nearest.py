@@ -192,7 +192,7 @@ def test_a_large_agent_is_searched_in_the_database_until_loading_pays(database, 
         assert unloaded(memory)
         monkeypatch.setattr(database_search, "_LOADED_PER_SECOND", 1e9)
         expected = answer(memory.search("bale", **ask))  # from now on it pays
-        memory.repository.finder._active._loading.join()
+        memory.repository.finder._active.loading._thread.join()
         found = memory.search("bale", **ask)
         assert (answer(found), found.searched_in) == (expected, "memory")
 

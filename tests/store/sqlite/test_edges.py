@@ -16,7 +16,8 @@ from mnemic.index.native import MAX_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
-from mnemic.repository.index_sync import IndexSettings, IndexSync
+from mnemic.repository.agent_index import IndexSettings
+from mnemic.repository.index_sync import IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.group_commit import Writer
 from mnemic.store.operations import Add, RowsSince, ScopeStatistics
@@ -150,8 +151,9 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
 
     for content in ("one", "two", "three"):
         assert sync.index.apply(stored(content))
-    sync._missing._retries = Raced(none={})
-    assert len(sync._missing.due()) == 3
+    missing = sync.own.model.missing
+    missing.retries = Raced(none={})
+    assert len(missing.due(sync.index.unembedded())) == 3
     assert len(sync.index.unembedded()) == 6
     store.close()
 
