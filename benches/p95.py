@@ -137,7 +137,7 @@ def watched(memory):
     finder, seconds = repository.finder, dict.fromkeys(STEPS, 0.0)
     index = finder._active.index  # noqa: SLF001 - nothing public leads there
     places = {
-        "embed": (finder._vectors, "of"),  # noqa: SLF001
+        "embed": (finder.vectors, "of"),
         "index": (finder, "_refresh"),
         "rank": (index, "rank"),
         "read": (finder, "_entries"),

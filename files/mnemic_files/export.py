@@ -103,7 +103,7 @@ async def exported(
         written=tuple(sorted(written)),
         present=len(listed) - len(written) - len(problems),
         problems=tuple(sorted(problems, key=lambda one: (one.scope, one.name))),
-        hint=None if listed else await repository.user_hints.of("export", request.scope),
+        hint=None if listed else await repository.shared.user_hints.of("export", request.scope),
     )
 
 

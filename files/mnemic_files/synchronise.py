@@ -237,7 +237,7 @@ class _Decisions:
         if is_superseded and not wanted.is_superseded and await self._is_freed(identity):
             return self._write(identity)
         if entry.forgotten_at is not None:
-            retention = self._repository.retention
+            retention = self._repository.shared.settings.retention
             if retention is not None and self.now - entry.forgotten_at > retention:
                 return self._write(identity)
             self.restores.append(identity)

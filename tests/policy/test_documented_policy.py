@@ -9,6 +9,7 @@ from mnemic.errors import MnemicError, StoreError
 from mnemic.policy import Redaction, RetrievalConfig
 from mnemic.repository import Repository
 from mnemic.repository.find import Finder
+from mnemic.repository.freshness import Freshness
 from tests.support.clock import SECOND
 from tests.support.policy_setups import PolicySetup, asked
 
@@ -198,7 +199,7 @@ def break_the_store(monkeypatch):
     def broken_now():
         monkeypatch.setattr(Repository, "find", fail)
         monkeypatch.setattr(Finder, "has_memories", fail)
-        monkeypatch.setattr(Finder, "position_and_revision", fail)
+        monkeypatch.setattr(Freshness, "position_and_revision", fail)
 
     return broken_now
 

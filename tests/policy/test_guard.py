@@ -345,7 +345,7 @@ def test_a_failure_and_an_open_breaker_serve_the_last_payload(memory, monkeypatc
 
     policy = made(memory, breaker=CircuitBreaker(1))
     first = run(policy, asked())
-    monkeypatch.setattr(memory.repository.finder, "position_and_revision", gone)
+    monkeypatch.setattr(memory.repository.freshness, "position_and_revision", gone)
     for _ in range(3):
         payload = run(policy, asked())
         assert payload.metadata.error == UNAVAILABLE

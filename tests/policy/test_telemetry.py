@@ -113,7 +113,7 @@ def test_changes_of_the_circuit_are_published_after_the_run_that_made_them(memor
     timer = Timer()
     policy = RetrievalPolicy(memory, BY_KEYWORDS, breaker=CircuitBreaker(1, 30, clock=timer))
     with monkeypatch.context() as patched:
-        patched.setattr(memory.repository.finder, "position_and_revision", gone)
+        patched.setattr(memory.repository.freshness, "position_and_revision", gone)
         policy.run(asked())
     timer.now += 30
     policy.run(asked())

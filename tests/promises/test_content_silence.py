@@ -402,7 +402,7 @@ DAMAGES = {
 )
 def test_what_is_read_of_a_damaged_file_is_not_told(column, damage, tmp_path, ear):
     with opened(Memory, tmp_path, ear) as world:
-        path = world.memory.repository.path
+        path = world.memory.repository.shared.store.path
     connection = apsw.Connection(path)
     value = "CAST(? AS TEXT)" if isinstance(damage, bytes) else "?"
     connection.execute(f"UPDATE agent_memory_entries SET {column} = {value}", (damage,))  # noqa: S608 - columns above

@@ -194,7 +194,7 @@ def test_a_password_in_a_url_is_in_no_repr(url):
     assert "s3cret" not in SearchResults([hit]).table()
     assert "s3cret" not in repr(as_embedder(len, model=url))
     with Memory(":memory:", embedder=None) as opened:
-        opened.repository.path = url
+        opened.repository.shared.store.path = url
         for door in (opened, opened.aio, opened.scoped(user_id="u")):
             assert "s3cret" not in repr(door)
 

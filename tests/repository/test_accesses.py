@@ -250,7 +250,7 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
         assert calls == []
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
         assert calls == []
-        run_sync(memory.repository.accesses.write())
+        run_sync(memory.repository.shared.accesses.write())
         for _ in range(2):
             assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
             # Once for the index, once for the entries that are kept.
@@ -276,7 +276,7 @@ def test_what_was_just_read_is_known_when_a_memory_changes_before_it_is_written_
         memory.update(milk.id, content="cream")
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 1}
         memory.touch([milk.id])
-        run_sync(memory.repository.accesses.write())
+        run_sync(memory.repository.shared.accesses.write())
         memory.update(milk.id, importance=0.9)
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 2}
 
@@ -307,18 +307,18 @@ def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
             for count in range(1, 4):
                 one.get(tea.id)
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
-                run_sync(one.repository.accesses.write())
+                run_sync(one.repository.shared.accesses.write())
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
             if not read_only:
                 two.get(tea.id)
                 two.get(milk.id)
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
-                run_sync(two.repository.accesses.write())
+                run_sync(two.repository.shared.accesses.write())
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
                 two.get(tea.id)
                 one.get(milk.id)
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 2}
-                run_sync(one.repository.accesses.write())
+                run_sync(one.repository.shared.accesses.write())
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 5, "milk": 2}
 
 

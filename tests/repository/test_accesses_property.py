@@ -125,11 +125,11 @@ class Counted:
             self.state[each] = "active"
 
     def call_write(self, _):
-        run_sync(self.memory.repository.accesses.write())
+        run_sync(self.memory.repository.shared.accesses.write())
 
     def call_other(self, each):
         """Read through another opening, and look at once: own ones that follow hide it a while."""
-        run_sync(self.memory.repository.accesses.write())
+        run_sync(self.memory.repository.shared.accesses.write())
         with self.opened() as other:
             other.touch([each])
         self.read({each} & set(self.of("active")))

@@ -56,7 +56,7 @@ def test_an_entry_whose_accesses_are_written_stays_cached_and_shows_them(path):
         for reads in (1, 0, 0):
             get = partial(memory.get, entries[0].id)
             assert reads_of(memory, lambda get=get: counts.append(get().access_count)) == reads
-            run_sync(memory.repository.accesses.write())
+            run_sync(memory.repository.shared.accesses.write())
         assert counts == [0, 1, 2]
         assert memory.get(entries[0].id).last_accessed_at is not None
         assert memory.get(entries[1].id).access_count == 0

@@ -77,9 +77,9 @@ def test_contents_of_memories_which_may_be_sensitive_are_not_kept(embedder):
         memory.add("Lives in Bergen", sensitive=True, check="contradictions")
         memory.contradictions("Lives in Rome")
         memory.similar(memory.add("Lives in Paris", sensitive=True).id)
-        assert len(memory.repository.finder._vectors._query_cache) == 0
+        assert len(memory.repository.finder.vectors._query_cache) == 0
         memory.search("Rome")
-        assert len(memory.repository.finder._vectors._query_cache) == 1
+        assert len(memory.repository.finder.vectors._query_cache) == 1
 
 
 def test_bytes_are_bounded_and_counted():

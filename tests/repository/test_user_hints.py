@@ -74,7 +74,7 @@ def test_an_empty_number_or_list_says_so_once_in_the_log(memory, call, caplog):
 def test_an_answer_that_is_not_empty_counts_nobody_elses_memories(memory, monkeypatch):
     memory.add("red tea", tags=["x"])
     memory.add("red tea", user_id="ana")
-    monkeypatch.setattr(memory.repository.user_hints, "_leaves_out", None)
+    monkeypatch.setattr(memory.repository.shared.user_hints, "_leaves_out", None)
     kept = [call for name, call in CALLS.items() if not name.startswith(("purge", "delete", "con"))]
     assert all(call(memory).hint is None for call in kept)
     assert all(call(memory) for call in COUNTS.values())

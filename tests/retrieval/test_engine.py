@@ -26,7 +26,7 @@ async def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(
         answer = find(*given)
         monkeypatch.undo()
         row = repository.finder.row_of(memory.scope, old.id)
-        repository.accesses.record([row])  # as another thread may
+        repository.shared.accesses.record([row])  # as another thread may
         return answer
 
     monkeypatch.setattr(repository, "find", once)

@@ -165,11 +165,11 @@ async def test_the_license_is_looked_at_before_the_cache(memory, service):
     (one,) = await store_near(memory, 0.9)
     await service.retrieve(QUERY)
     await service.retrieve(EVERYTHING)
-    memory.repository.limits.license = DocumentedLicenses(LicenseTier.WRITER_PRO)
+    memory.repository.shared.limits.license = DocumentedLicenses(LicenseTier.WRITER_PRO)
     with pytest.raises(LicenseRestrictionError):
         await service.retrieve(QUERY)
     assert found(await service.retrieve(EVERYTHING)) == ["near 0.9"]
-    memory.repository.limits.license = DocumentedLicenses(LicenseTier.CORE)
+    memory.repository.shared.limits.license = DocumentedLicenses(LicenseTier.CORE)
     for call in (service.retrieve(EVERYTHING), service.find_similar(one.id)):
         with pytest.raises(LicenseRestrictionError):
             await call
@@ -210,7 +210,7 @@ async def test_accesses_leave_answers_in_the_cache(memory, service):
     await service.retrieve(QUERY)
     for _ in range(3):
         await memory.touch([one.id for one in stored])
-        await memory.repository.accesses.write()
+        await memory.repository.shared.accesses.write()
         result = await service.retrieve(QUERY)
         assert result.from_cache
     assert [one.entry.access_count for one in result] == [3, 3]  # contents are reread

@@ -297,7 +297,9 @@ def loop_calls(memory):
     return {
         "timed search": lambda: memory.search(new_text(), timeout=30),
         "add": lambda: memory.add(new_text()),
-        "opening": lambda: Memory(memory.repository.path, embedder=WordEmbedder()).close(),
+        "opening": lambda: Memory(
+            memory.repository.shared.store.path, embedder=WordEmbedder()
+        ).close(),
         "awaited search": awaited(lambda: memory.aio.search(new_text())),
         "awaited add": awaited(lambda: memory.aio.add(new_text())),
     }

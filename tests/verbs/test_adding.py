@@ -196,7 +196,7 @@ def test_accesses_are_anew_for_every_opening(tmp_path):
                 memory.search("sofa")
                 memory.get(uid(1))
                 memory.list(filters={"access_count": {"gte": 1}})
-            run_sync(other.repository.accesses.write())
+            run_sync(other.repository.shared.accesses.write())
             put(one, 1, content)
             for memory in (one, other, one):
                 assert memory.list(filters={"access_count": {"gte": 1}}).entries == ()

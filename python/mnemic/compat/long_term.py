@@ -191,7 +191,7 @@ class LongTermHandle(MemoryHandle):
     @property
     def license(self) -> LicensePolicy | None:
         """The license policy."""
-        return self._repository.limits.license
+        return self._repository.shared.limits.license
 
     async def _matching(self, wanted: Filters, user_id: str | None, *, all_users: bool) -> Entries:
         scope = self._scope.narrowed(user_id, all_users=all_users)

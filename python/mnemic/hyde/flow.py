@@ -117,14 +117,14 @@ class Flow:
     def cached(self, name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
         turn = self.turns.cached(name) if name else None
-        if turn is None or turn.marks.stale_since is None or self._repository.finder.stale_since:
+        if turn is None or turn.marks.stale_since is None or self._repository.freshness.stale_since:
             return turn
         self.turns.replace(name, turn, None)
         return None
 
     def is_outdated(self, turn: CachedTurn) -> bool:
         """Return whether the present state of a kept result is to be read."""
-        return self._repository.finder.is_remote or self._is_stale(turn)
+        return self._repository.freshness.is_remote or self._is_stale(turn)
 
     async def current(self, name: str, turn: CachedTurn) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
@@ -153,15 +153,15 @@ class Flow:
             return False
         if turn.expires_at is not None and self._now() >= turn.expires_at:
             return True
-        return self._repository.finder.latest_position().seq != turn.seq
+        return self._repository.freshness.latest_position().seq != turn.seq
 
     def _refreshed(self, name: str, turn: CachedTurn) -> CachedTurn:
         if not self._is_stale(turn):
             return turn
-        finder, now = self._repository.finder, self._now()
-        seq = finder.position().seq
+        freshness, now = self._repository.freshness, self._now()
+        seq = freshness.position().seq
         present = self._search.present(turn.memories, now)
-        fresh = CachedTurn.of(present, seq, Marks(stale_since=finder.stale_since))
+        fresh = CachedTurn.of(present, seq, Marks(stale_since=freshness.stale_since))
         if fresh.marks.stale_since is None:
             self.turns.replace(name, turn, fresh)
         return fresh
@@ -219,7 +219,7 @@ class Flow:
         if not (worker.is_ready or await worker.ready(seconds_left(deadline), only_first=True)):
             worker.trigger()
             raise _StageFailedError("ready", None)
-        seq = self._repository.finder.position().seq
+        seq = self._repository.freshness.position().seq
         if seq == self._searchable_at:  # without another thread, which takes longer
             return True
         has_vectors = partial(self._search.has_vectors, deadline)

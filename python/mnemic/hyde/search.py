@@ -234,7 +234,7 @@ class TurnSearch(Service):
     def _united(self, searches: Sequence[Search]) -> TurnSearchOutcome:
         """Return what several searches find, each memory once with its best score."""
         united: list[Candidate] = []
-        seq, marks = self.repository.finder.position().seq, UNMARKED
+        seq, marks = self.repository.freshness.position().seq, UNMARKED
         for search in searches:
             found = self._find(self._scope, search)
             marks = marks.united(found.marks)
@@ -251,7 +251,7 @@ class TurnSearch(Service):
         memories.
         """
         repository, scope, filters = self.repository, self._scope, self._filters
-        if repository.finder.stale_since is not None:
+        if repository.freshness.stale_since is not None:
             return []  # waiting for the server would take the deadline
         among = _IS_SUPERSEDED if filters is None else All((_IS_SUPERSEDED, filters))
         states = State.ACTIVE, State.INACTIVE

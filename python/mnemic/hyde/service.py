@@ -154,7 +154,7 @@ class HydeService(Service):
                 return parts.loop.run(self.retrieve(turn_id, window), seconds)
             else:
                 turn = await flow.retrieved(name, lines, deadline)
-            stale_since = turn.marks.stale_since or self.repository.finder.stale_since
+            stale_since = turn.marks.stale_since or self.repository.freshness.stale_since
             return TurnMemories(turn.memories, stale_since=stale_since)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             if not self._is_closed:

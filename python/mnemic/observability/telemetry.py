@@ -86,7 +86,7 @@ class Telemetry:
         self, agent_id: str, events: Events, clock: Clock, meter: Meter, *, shows_queries: bool
     ) -> None:
         self._agent_id = agent_id
-        self._events = events
+        self.events = events
         self._now = clock
         self.meter = meter
         self._shows_queries = shows_queries
@@ -104,7 +104,7 @@ class Telemetry:
         self._record(row, level, facts)
         event = self.event(row, facts)
         if event is not None:
-            await self._events.publish(event)
+            await self.events.publish(event)
 
     def record(self, row: Row, level: int | None = None, /, **facts: Any) -> None:
         """Do the same without publishing."""
@@ -122,7 +122,7 @@ class Telemetry:
 
     def event(self, row: Row, facts: Mapping[str, Any]) -> Record | None:
         """Return the event of a row at this moment; None if nobody listens."""
-        if row.event is None or not self._events.has_listeners(row.event):
+        if row.event is None or not self.events.has_listeners(row.event):
             return None
         shown = {**self._shown(facts, self._in_event), "timestamp": self._now()}
         fields = row.event.__struct_fields__
@@ -132,7 +132,7 @@ class Telemetry:
     def is_enabled(self, row: Row) -> bool:
         """Return whether an event or a line of a row has listeners."""
         is_logged = row.line != "" and row.log.isEnabledFor(row.level)
-        return is_logged or (row.event is not None and self._events.has_listeners(row.event))
+        return is_logged or (row.event is not None and self.events.has_listeners(row.event))
 
     def _shown(self, facts: Mapping[str, Any], show: Callable[..., str | None]) -> dict[str, Any]:
         """Return the agent and the facts, with queries as they may be shown."""

@@ -165,8 +165,8 @@ class Guard(Retriever):
         """Read the cache, then search, and keep what is found; runs in the caller's thread."""
         by_meaning = self._config.search_type != "keyword"
         self.begin(by_meaning=by_meaning and self.repository.embedder is not None)
-        finder, now = self.repository.finder, self.repository.now()
-        stands = finder.position_and_revision(run.scope, run.deadline)
+        freshness, now = self.repository.freshness, self.repository.now()
+        stands = freshness.position_and_revision(run.scope, run.deadline)
         revision = None if stands is None else stands[1]
         if key is not None and revision is not None:
             cached = self._cache.get(key, now, revision)
@@ -176,7 +176,7 @@ class Guard(Retriever):
         if payload is None:
             return Outcome(trigger=NO_MEMORIES)
         # Only now the index contains all the memories of the payload.
-        expires_at = finder.next_expiry(run.scope, now)
+        expires_at = freshness.next_expiry(run.scope, now)
         if key is not None and revision is not None and Marks.read(payload.metadata).is_lasting:
             size = bytes_of(payload) + sum(map(getsizeof, key.request))
             made = CachedPayload(payload, revision, now, expires_at, size)

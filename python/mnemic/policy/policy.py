@@ -232,11 +232,11 @@ class PolicyBase(Twin):
         """Return the payload of an outcome, or an empty one, with the figures of this run."""
         payload = outcome.payload
         if payload is None:
-            finder = self._guard.repository.finder
+            freshness = self._guard.repository.freshness
             metadata = RetrievalMetadata(
                 trigger=outcome.trigger,
                 config=self._guard.config,
-                stale_since=finder.stale_since if outcome.trigger is NO_MEMORIES else None,
+                stale_since=freshness.stale_since if outcome.trigger is NO_MEMORIES else None,
             )
             payload = RetrievalPayload(memories=(), metadata=metadata)
         metadata = msgspec.structs.replace(

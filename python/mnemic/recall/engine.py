@@ -275,7 +275,7 @@ class RecallEngine(Service):
         ]
         self._count(found.entries, [hit.row for hit in found.hits])
         self.repository.note_returned(found.entries)
-        marks = found.marks._replace(stale_since=self.repository.finder.stale_since)
+        marks = found.marks._replace(stale_since=self.repository.freshness.stale_since)
         return self._completed(_result(memories, found.total, started, marks), "Linked", "")
 
     def _linked(
@@ -354,7 +354,7 @@ class RecallEngine(Service):
         surest = dict(sorted(scored.items(), key=_by_confidence)[: options.max_results])
         if new is None:
             self._count({row: each.entry for row, each in surest.items()}, list(surest))
-        now = Marks(partial=is_late, stale_since=self.repository.finder.stale_since)
+        now = Marks(partial=is_late, stale_since=self.repository.freshness.stale_since)
         marks = now.united(found.marks)
         if not candidates and new is None:
             marks = await self._hinted(marks, "contradictions", scope)
@@ -454,7 +454,7 @@ class RecallEngine(Service):
         if query is not None:
             bounded("query", text("query", query))
         repository = self.repository
-        await repository.accesses.write()
+        await repository.shared.accesses.write()
         now = repository.now()
         located = await repository.locate(scope, entry_id)
         if located is None:
@@ -525,9 +525,9 @@ class RecallEngine(Service):
 
         Nothing is written to an unreachable server: that would wait for it.
         """
-        if self._spaces_accesses and self.repository.finder.stale_since is None:
+        if self._spaces_accesses and self.repository.freshness.stale_since is None:
             with suppress(StoreError):  # then it is written later
-                await self.repository.accesses.write()
+                await self.repository.shared.accesses.write()
 
     def _with_floor(self, search: Search) -> Search:
         """Return a search with the minimum cosine; 0 excludes nothing."""

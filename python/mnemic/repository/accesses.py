@@ -9,8 +9,8 @@ from mnemic.model import MemoryEntry
 from mnemic.model.filter import Criteria, references
 from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.settings import Settings
 from mnemic.store import Store
 from mnemic.threads.locks import InnerLock
 from mnemic.threads.sync_bridge import arrived
@@ -58,30 +58,19 @@ class AccessCounter:
     """Counts accesses of one agent's memories.
 
     Args:
+        settings: The options of the memory: whether accesses are counted at all, and written.
         store: Where they are written to.
         agent_id: Whose memories.
         indexes: Rankings by accesses use a new one at once.
-        clock: Gives the time.
-        is_tracking: Whether accesses are counted at all.
-        can_write: Whether the store takes any.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        indexes: IndexSet,
-        clock: Clock,
-        *,
-        is_tracking: bool,
-        can_write: bool,
-    ) -> None:
+    def __init__(self, settings: Settings, store: Store, agent_id: str, indexes: IndexSet) -> None:
         self._store = store
         self._agent_id = agent_id
         self._indexes = indexes
-        self._now = clock
-        self._is_tracking = is_tracking
-        self._can_write = can_write
+        self._now = settings.clock
+        self._is_tracking = settings.track_access
+        self._can_write = not settings.read_only
         self._spacing = AccessSpacing()
 
     async def write_for(self, criteria: Criteria) -> None:

@@ -7,7 +7,6 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
-from mnemic.store.operations import AgentFacts
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -18,8 +17,11 @@ class CurrentModel:
     """The model of an agent's vectors, and the memory's embedder.
 
     Args:
-        model: The model of the agent's vectors.
+        store: Records the model of the agent's vectors.
+        agent_id: The agent.
         embedder: The memory's embedder; None without one.
+        name: Name of the model without an embedder.
+        may_wait: Whether the agent may have vectors of another model than the embedder's.
 
     Attributes:
         now: The model that new vectors are of; without an embedder while the memory waits for its
@@ -28,38 +30,21 @@ class CurrentModel:
         switching: Held while the store changes the model, until `now` is the new one.
     """
 
-    def __init__(self, model: VectorModel, embedder: ValidatedEmbedder | None) -> None:
-        self.now = model
-        self.embedder = embedder
-        self.switching = Lock()
-        self._retired: list[ValidatedEmbedder] = []
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         store: Store,
         agent_id: str,
         embedder: ValidatedEmbedder | None,
         name: str | None,
         *,
         may_wait: bool,
-    ) -> "CurrentModel":
-        """Return the model that a memory is opened with.
-
-        Args:
-            store: Records the model of the agent's vectors.
-            agent_id: The agent.
-            embedder: The memory's embedder.
-            name: Name of the model without an embedder.
-            may_wait: Whether the agent may have vectors of another model than the embedder's.
-        """
-        recorded = (
-            store.read(AgentFacts(agent_id)).model if may_wait and embedder is not None else None
-        )
-        if recorded is None or embedder is None or recorded[0] == embedder.model:
-            named = name if embedder is None else None
-            return cls(VectorModel(store, agent_id, embedder, named), embedder)
-        return cls(VectorModel(store, agent_id), embedder)
+    ) -> None:
+        self.now = VectorModel(store, agent_id, embedder, name if embedder is None else None)
+        self.embedder = embedder
+        if may_wait and embedder is not None and self.now.stored_name not in {None, embedder.model}:
+            self.now = VectorModel(store, agent_id)
+        self.switching = Lock()
+        self._retired: list[ValidatedEmbedder] = []
 
     @property
     def is_waiting(self) -> bool:

@@ -13,7 +13,6 @@ from mnemic.index import NativeIndex
 from mnemic.model import SEMANTIC, Scope, SearchIn
 from mnemic.model.rows import State
 from mnemic.model.search import Search
-from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
 from mnemic.store.operations import (
@@ -64,14 +63,13 @@ class DatabaseSearch(Part):
 
     Args:
         shared: What it shares with the others.
-        pool: Bounds the bytes of loaded indexes; None for no bound.
     """
 
-    def __init__(self, shared: Shared, pool: PooledIndexes | None) -> None:
+    def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
         settings = shared.settings
         self._search_in = settings.search_in if self._store.searches_vectors else "memory"
-        self._pool = pool
+        self._pool = self._active.own.settings.pool
         self._exact_limit = settings.exact_limit
         self._counts = _Counts(self._store, self._agent_id)
         self._pending = _PendingRows(self._store, self._agent_id)

@@ -4,16 +4,15 @@ Every search, retrieval, recall, context and check for contradictions goes throu
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import reduce
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import DeadlineExceededError, EmbeddingError, MnemicError, StoreUnavailableError
+from mnemic.errors import DeadlineExceededError, EmbeddingError, MnemicError
 from mnemic.index import (
     LinkedRow,
     LinkSearch,
@@ -25,7 +24,7 @@ from mnemic.index import (
     RankedRow,
     RankInputs,
 )
-from mnemic.model import Expression, LinkType, MemoryEntry, Scope, Weights, Why, WordMatch
+from mnemic.model import Expression, LinkType, MemoryEntry, Scope, Weights
 from mnemic.model.deadline import check_deadline
 from mnemic.model.filter import All
 from mnemic.model.hops import Hops
@@ -51,40 +50,10 @@ from mnemic.repository.found import (
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import QueryVectors
-from mnemic.store import LogPosition, Store
-from mnemic.store.operations import EntriesById, EntriesByRow, LinkEnds, PositionAndRevision
+from mnemic.repository.reasons import why_of
+from mnemic.store import LogPosition
+from mnemic.store.operations import EntriesById, EntriesByRow, LinkEnds
 from mnemic.store.values import LinkEnd
-from mnemic.threads.locks import InnerLock
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_Tokens = Sequence[tuple[str, str]]
-
-
-def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: NativeIndex) -> Why | None:
-    """Return the reasons for a hit's score; None if the index gave none.
-
-    Args:
-        hit: The ranked row.
-        entry: Its memory.
-        query: The query's text.
-        index: Cuts texts into words as the ranking does.
-    """
-    if hit.reasons is None:
-        return None
-    parts, words, neighbour, date, role, speaker = hit.reasons
-    beyond = hit.shown_score - hit.score
-    if beyond:
-        parts["clamped"] = parts.get("clamped", 0.0) + beyond
-    return Why(
-        parts=parts,
-        words=_word_matches(words, entry, query or "", index),
-        neighbour=None if neighbour is None else UUID(bytes=neighbour),
-        date=None if date is None else (_time(date[0]), _time(date[1])),
-        role=role,
-        speaker=speaker,
-        sensitive=entry.hides_content,
-    )
 
 
 def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
@@ -108,137 +77,6 @@ def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> Search
 def _are_below_limit(found: SearchOutcome, scale: CosineScale) -> bool:
     cosines = [hit.similarity for hit in found.hits if hit.similarity is not None]
     return max(cosines, default=scale.lower_limit) < scale.lower_limit
-
-
-def _time(microseconds: int) -> datetime:
-    try:
-        return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:  # the end of the year 9999
-        return datetime.max.replace(tzinfo=UTC)
-
-
-def _word_matches(
-    words: list[tuple[str, str, int]], entry: MemoryEntry, query: str, index: NativeIndex
-) -> tuple[WordMatch, ...]:
-    own = [(token, term) for token, term, turn in words if turn == 0]
-    matches = _own_matches(own, entry, query, index)
-    for turn in sorted({turn for _, _, turn in words if turn}):
-        tokens = [token for token, _, at in words if at == turn]
-        found = index.surface_forms(query, tokens)
-        matches += [WordMatch(text, text, turn, entry.hides_content) for text, _ in found]
-    return tuple(matches)
-
-
-def _own_matches(
-    own: _Tokens, entry: MemoryEntry, query: str, index: NativeIndex
-) -> list[WordMatch]:
-    """Return the words that the memory itself has, the weightiest first."""
-    written = index.surface_forms(entry.content, [term for _, term in own])
-    chosen = _covering(written)
-    missing = set(range(len(own))).difference(*(places for _, places in chosen))
-    chosen += [(own[at][1], [at]) for at in missing]
-    chosen.sort(key=lambda one: min(one[1]))
-    queried = index.surface_forms(query, [token for token, _ in own])
-    return [
-        WordMatch(_spelled(queried, places, own), text, 0, entry.hides_content)
-        for text, places in chosen
-    ]
-
-
-def _covering(written: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
-    """Return the longest stretches, without those whose tokens others have."""
-    covered: set[int] = set()
-    chosen = []
-    for text, places in sorted(written, key=lambda one: -len(one[1])):
-        if not covered.issuperset(places):
-            covered.update(places)
-            chosen.append((text, places))
-    return chosen
-
-
-def _spelled(queried: list[tuple[str, list[int]]], places: list[int], own: _Tokens) -> str:
-    """Return how the query writes some tokens."""
-    wanted = set(places)
-    texts = [text for text, found in _covering(queried) if wanted.intersection(found)]
-    return " ".join(texts) or own[places[0]][0]
-
-
-KEPT_USERS: Final = 1024
-
-_User: TypeAlias = tuple[str | None, bool]
-"""User and `all_users` of a scope."""
-
-
-class Revisions:
-    """The revisions of one agent's users. Thread-safe.
-
-    A remote store is asked for the agent's position each time, and for the revision once for each
-    user and change of the agent.
-
-    Args:
-        store: Where the memories are.
-        agent_id: Whose memories.
-        size: Maximum number of users whose revisions are kept.
-    """
-
-    def __init__(self, store: Store, agent_id: str, size: int = KEPT_USERS) -> None:
-        self._store = store
-        self._agent_id = agent_id
-        self._size = size
-        self._lock = InnerLock()
-        # By user: number of the change, and revision.
-        self._revisions = OrderedDict[_User, tuple[int, int]]()
-
-    def of(self, scope: Scope, deadline: float | None = None) -> tuple[LogPosition, int] | None:
-        """Return the agent's position, and the revision of the scope's user.
-
-        Args:
-            scope: The scope.
-            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
-
-        Returns:
-            None where a search may find an older state: while the store cannot be read. What is
-            found then must not be cached.
-
-        Raises:
-            DeadlineExceededError: If the deadline passes.
-            StoreUnavailableError: If the store cannot be read for longer than searches may be
-                stale.
-        """
-        if not self._store.is_remote:
-            return self._store.read(
-                PositionAndRevision(scope)
-            )  # a kept answer is given at any time
-        begun = time.monotonic()
-        latest = self._store.latest_position(self._agent_id, deadline=deadline)
-        if self._store.stale_since(self._agent_id, begun) is not None:
-            return None
-        revision = self._revision_at(latest.seq, scope)
-        return self._read(scope, deadline) if revision is None else (latest, revision)
-
-    def _read(self, scope: Scope, deadline: float | None) -> tuple[LogPosition, int] | None:
-        try:
-            position, revision = self._store.read(PositionAndRevision(scope), deadline=deadline)
-        except StoreUnavailableError:
-            if self._store.stale_since(self._agent_id) is not None:
-                return None
-            raise
-        with self._lock:
-            self._revisions[_user(scope)] = position.seq, revision
-            self._revisions.move_to_end(_user(scope))
-            if len(self._revisions) > self._size:
-                self._revisions.popitem(last=False)
-        return position, revision
-
-    def _revision_at(self, seq: int, scope: Scope) -> int | None:
-        """Return the revision of a user after a change of the agent, if it is kept."""
-        with self._lock:
-            at, revision = self._revisions.get(_user(scope), (None, 0))
-        return revision if at == seq else None
-
-
-def _user(scope: Scope) -> _User:
-    return scope.user_id, scope.all_users
 
 
 READ_AT_ONCE = 128
@@ -272,25 +110,15 @@ class Finder(Part):
 
     Args:
         shared: What it shares with the others.
-        vectors: Embeds queries.
-        database: Serves searches while the index of active memories is not loaded.
+        vectors: Embeds queries; an attribute, which a change of the model replaces.
     """
 
-    def __init__(self, shared: Shared, vectors: QueryVectors, database: DatabaseSearch) -> None:
+    def __init__(self, shared: Shared, vectors: QueryVectors) -> None:
         super().__init__(shared)
-        self._vectors = vectors
-        self._database = database
+        self.vectors = vectors
+        self._database = DatabaseSearch(shared)
         self._exact_limit = shared.settings.exact_limit
         self._time_zone = shared.settings.time_zone or LOCAL
-        self._revisions = Revisions(self._store, self._agent_id)
-
-    def take_over(self, vectors: QueryVectors) -> None:
-        """Embed queries in another way from now on."""
-        self._vectors = vectors
-
-    def announced(self, scope: Scope, search: Search) -> object:
-        """Return the description of a search for those that are awaited together with it."""
-        return self._vectors.announced(scope, search)
 
     def find(
         self, scope: Scope, search: Search, expansion: Expansion | None = None
@@ -341,7 +169,7 @@ class Finder(Part):
     def _find_once(
         self, scope: Scope, search: Search, expansion: Expansion | None = None
     ) -> SearchOutcome:
-        search = self._vectors.with_floor(self._vectors.covered(search))
+        search = self.vectors.with_floor(self.vectors.covered(search))
         try:
             found = None
             if self._database.serves(scope, search):
@@ -361,11 +189,12 @@ class Finder(Part):
     ) -> SearchOutcome | None:
         """Return the best of the memories that the database selects; None if it cannot."""
         check_deadline(search.deadline)
-        position, now = self.position(), self._now()
+        position = self._store.known_position(self._agent_id)
+        now = self._now()
         microseconds = to_microseconds(now)
         selection, vectors, context = None, None, None
         if is_by_vectors(search) and expansion is None:
-            vectors, context = self._vectors.of(scope, search, microseconds)
+            vectors, context = self.vectors.of(scope, search, microseconds)
             if vectors is None:
                 return None
             selection = self._database.nearest(scope, search, vectors, microseconds)
@@ -373,8 +202,8 @@ class Finder(Part):
             selection = self._database.load_user(scope, search)
             if selection is None:
                 return None
-            vectors, context = self._vectors.of(scope, search, microseconds, selection.ranked)
-            search = self._vectors.with_learned_scale(search, scope, microseconds, selection.ranked)
+            vectors, context = self.vectors.of(scope, search, microseconds, selection.ranked)
+            search = self.vectors.with_learned_scale(search, scope, microseconds, selection.ranked)
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
         zone = offset_changes(search.time_zone or self._time_zone)
@@ -389,7 +218,7 @@ class Finder(Part):
     ) -> SearchOutcome:
         position = self._refresh(search)
         now = self._now()
-        vectors, context = self._vectors.of(scope, search, to_microseconds(now))
+        vectors, context = self.vectors.of(scope, search, to_microseconds(now))
         if vectors is not None and self._active.waits_for_embedder:
             # The embedder has just answered: memories that it failed on are found at once, and so
             # are those that waited for the length of its vectors.
@@ -400,7 +229,7 @@ class Finder(Part):
         moment = _Moment(now, position, search.deadline, search.takes_partial)
         zone = offset_changes(search.time_zone or self._time_zone)
         inputs = RankInputs(scope, to_microseconds(now), vectors, context, time_zone=zone)
-        search = self._vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
+        search = self.vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
         if search.states == (State.ACTIVE,):
             return _on_scale(
                 search, lambda search: self._find_active(search, inputs, moment, expansion)
@@ -533,44 +362,6 @@ class Finder(Part):
         """Return the other ends of a memory's links among present memories, oldest link first."""
         return self._store.read(LinkEnds(scope, row, direction, kinds, now=self._now()))
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether a look at the latest position is a round trip to a server."""
-        return self._store.is_remote
-
-    def position(self) -> LogPosition:
-        """Return the agent's position in its logs, as far as the store has asked."""
-        return self._store.known_position(self._agent_id)
-
-    def latest_position(self) -> LogPosition:
-        """Return the agent's position in its logs, which a remote store asks its server for."""
-        return self._store.latest_position(self._agent_id)
-
-    @property
-    def stale_since(self) -> datetime | None:
-        """Since when changes may be missing, because the store cannot be read; else None."""
-        return self._store.stale_since(self._agent_id)
-
-    def position_and_revision(
-        self, scope: Scope, deadline: float | None = None
-    ) -> tuple[LogPosition, int] | None:
-        """Return the agent's position, and the revision of the scope's user.
-
-        None where a search may find an older state, which must not be cached; see `Revisions.of`.
-        Also once the deadline, in seconds of `time.monotonic()`, has passed: the search that
-        follows decides what becomes of it.
-
-        Raises:
-            StoreUnavailableError: If the store cannot be read for longer than searches may be
-                stale.
-        """
-        if self._indexes.is_switching:
-            return None  # what is found now is ranked by the old vectors
-        try:
-            return self._revisions.of(scope, deadline)
-        except DeadlineExceededError:
-            return None
-
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime
     ) -> dict[int, MemoryEntry]:
@@ -593,13 +384,7 @@ class Finder(Part):
 
     def similarity(self, row: int, text: str) -> float | None:
         """Return the cosine of a memory with a text; None where it lacks a vector."""
-        return self._vectors.similarity(row, text)
-
-    def next_expiry(
-        self, scope: Scope, since: datetime, states: tuple[State, ...] = (State.ACTIVE,)
-    ) -> datetime | None:
-        """Return when the first memory of a scope's user and of some states expires."""
-        return self._indexes.next_expiry(scope, since, states)
+        return self.vectors.similarity(row, text)
 
     def _refresh(self, search: Search) -> LogPosition:
         check_deadline(search.deadline)
@@ -677,7 +462,10 @@ class Finder(Part):
             inputs = inputs._replace(best_match=score if score > 0 else 1.0)
         found = self._find_in_each(search, inputs, moment)
         for _ in range(MAX_ROUNDS - 1):
-            if found.marks.partial or self.position().seq == moment.position.seq:
+            if (
+                found.marks.partial
+                or self._store.known_position(self._agent_id).seq == moment.position.seq
+            ):
                 break
             # A memory that changed its state between two rankings would be in neither.
             try:

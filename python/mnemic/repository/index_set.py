@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 
-from mnemic.model import Scope
 from mnemic.model.rows import State
-from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.repository.agent_index import IndexSettings
 from mnemic.repository.index_sync import IndexSync
 from mnemic.repository.vector_model import VectorModel
@@ -117,15 +114,6 @@ class IndexSet:
     def built(self) -> list[IndexSync]:
         """Return the indexes built so far."""
         return list(self._syncs.values())
-
-    def next_expiry(
-        self, scope: Scope, since: datetime, states: tuple[State, ...] = (State.ACTIVE,)
-    ) -> datetime | None:
-        """Return when the first memory of a scope's user and of some states expires."""
-        now = to_microseconds(since)
-        found = [self.of(state).index.next_expiry(scope, now) for state in states]
-        first = min((time for time in found if time is not None), default=None)
-        return None if first is None else from_microseconds(first)
 
     def stop(self) -> None:
         """End all work in the background."""

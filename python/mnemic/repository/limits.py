@@ -3,22 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 from uuid import UUID
 
-from mnemic.errors import InvalidArgumentError
-from mnemic.licensing import STORING, LicensePolicy, Need, Quota
-from mnemic.model import Scope, validation
+from mnemic.licensing import STORING, Need, Quota
+from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import MemoryTelemetry
-from mnemic.protocols import UserLimit
-from mnemic.reporting.description import failure
-from mnemic.repository.options import WhenFull
+from mnemic.repository.settings import Settings
 from mnemic.store import Store
 from mnemic.store.operations import StoredCount, UsedBytes
 from mnemic.store.values import (
-    NO_ENTRY_LIMITS,
-    EntryLimits,
     Quotas,
     check_entries,
     check_quota,
@@ -39,10 +34,7 @@ class Limits:
     """Checks licensed features and quotas of one agent.
 
     Args:
-        license: The host's policy; with None nothing is checked.
-        quota: What the agent may store, beside the policy's quota; None is no limit.
-        user_quota: Bytes of content that each user may store; None is no limit.
-        entry_limits: Budgets of entries, and whether the least important go for new ones.
+        settings: The options of the memory.
         store: Knows the bytes used, and erases those of evicted memories.
         agent_id: Whose bytes.
         telemetry: Publishes warnings and evictions.
@@ -55,19 +47,15 @@ class Limits:
 
     def __init__(
         self,
-        license: LicensePolicy | None,  # noqa: A002 - the field's name everywhere
-        quota: Quota | None,
-        user_quota: UserLimit | None,
-        *,
-        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        settings: Settings,
         store: Store,
         agent_id: str,
         telemetry: MemoryTelemetry,
     ) -> None:
-        self.license = license
-        self._own_quota = quota
-        self.user_quota = user_quota
-        self.entry_limits = entry_limits
+        self.license = settings.license
+        self._own_quota = settings.quota
+        self.user_quota = settings.user_quota
+        self.entry_limits = settings.entry_limits
         self._store = store
         self._agent_id = agent_id
         self._everyone = Scope(agent_id, all_users=True)
@@ -171,42 +159,3 @@ class Limits:
         quota = self.quota
         if quota is not None:
             self._telemetry.freed(self._used(self._everyone), quota.limit)
-
-
-def checked_entry_limits(
-    max_entries: int | None, user_max_entries: UserLimit | None, when_full: WhenFull
-) -> EntryLimits:
-    """Return budgets of entries and what becomes of a write that exceeds a limit.
-
-    Raises:
-        InvalidArgumentError: If a budget is no int from 0 on, or the choice is unknown.
-    """
-    validation.word("when_full", when_full, get_args(WhenFull))
-    return EntryLimits(
-        validation.optional_whole("max_entries", max_entries),
-        checked_user_limit("user_max_entries", user_max_entries),
-        evicts=when_full == "evict",
-    )
-
-
-def checked_user_limit(field: str, given: UserLimit | None) -> UserLimit | None:
-    """Return a limit of each user, or a function whose errors and results are checked.
-
-    It runs inside a write, which must end with an error of that write whatever is raised.
-
-    Raises:
-        InvalidArgumentError: If it is neither a function nor an int from 0 on.
-    """
-    if not callable(given):
-        return validation.optional_whole(field, given)
-
-    def limit(user_id: str | None) -> int | None:
-        try:
-            found = given(user_id)
-        except BaseException as error:  # noqa: BLE001 - nothing may end the thread that writes
-            kind = failure(error)
-        else:
-            return validation.optional_whole(f"the result of {field}", found)
-        raise InvalidArgumentError(f"{field} failed: {kind}; it returns an int, or None")
-
-    return limit

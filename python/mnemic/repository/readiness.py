@@ -106,7 +106,7 @@ class Readiness(Part):
 
     @property
     def _is_stale(self) -> bool:
-        return self._finder.stale_since is not None
+        return self._store.stale_since(self._agent_id) is not None
 
     def _read(self, scope: Scope, ids: list[UUID], now: datetime) -> list[MemoryEntry]:
         located = self._store.read(EntriesById(scope, ids, now=now, include_deleted=True))

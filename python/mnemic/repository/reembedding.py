@@ -545,7 +545,11 @@ class Reembedding(Part):
             fresh = VectorModel(self._store, self._agent_id, embedder)
             self._models.adopt(fresh)
         vectors = self._query_vectors(fresh)
-        self._indexes.adopt(fresh, lambda: self._finder.take_over(vectors))
+
+        def take_over() -> None:
+            self._finder.vectors = vectors
+
+        self._indexes.adopt(fresh, take_over)
 
     def _ids(self, rows: list[int]) -> tuple[UUID, ...]:
         everyone = Scope(self._agent_id, all_users=True)

@@ -54,16 +54,14 @@ from mnemic.repository.adding import Adder, AdditionResult
 from mnemic.repository.agent_index import IndexSettings
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.current_model import CurrentModel
-from mnemic.repository.database_search import (
-    DatabaseSearch,
-    loads_on_opening,
-)
+from mnemic.repository.database_search import loads_on_opening
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
 from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, Find, SearchOutcome
-from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
+from mnemic.repository.freshness import Freshness
+from mnemic.repository.index_pool import SHARED, indexes_of
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.key_rotation import KeyRotation
 from mnemic.repository.limits import Limits
@@ -71,7 +69,7 @@ from mnemic.repository.lineage import LineageReader
 from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
 from mnemic.repository.new_vectors import NewVectors
-from mnemic.repository.parts import Shared
+from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.readiness import Readiness
 from mnemic.repository.reembedding import Reembedding
@@ -81,7 +79,7 @@ from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
-from mnemic.store import open_store
+from mnemic.store import Store, open_store
 from mnemic.store.changes import ChangeListener
 from mnemic.store.operations import AgentFacts, BuildVectorIndex, EntriesById, EntryCount
 from mnemic.store.values import EntryRow, Selection
@@ -114,119 +112,97 @@ class SimilaritySearch(NamedTuple):
     entry: MemoryEntry
 
 
-class Repository:
+def _opened(settings: Settings) -> Shared:
+    """Open the store of an agent; return what belongs to the agent."""
+    store = open_store(
+        settings.url,
+        read_only=settings.read_only,
+        max_stale=settings.max_stale,
+        row_security=settings.row_security,
+        encryption=settings.encryption,
+    )
+    try:
+        agent_id = store.stored_agent_id(settings.named.agent_id)
+        store.check_key(agent_id)
+        return _shared(settings, store, agent_id)
+    except BaseException:
+        if settings.embedder is not None:
+            settings.embedder.close()
+        store.close()
+        raise
+
+
+def _shared(settings: Settings, store: Store, agent_id: str) -> Shared:
+    clock, embedder = settings.clock, settings.embedder
+    telemetry = MemoryTelemetry(
+        agent_id, Events(), clock, Meter(agent_id, clock), shows_queries=settings.log_content
+    )
+    if embedder is not None:
+        embedder.calls.on_embedded = telemetry.meter.embedded
+    stored = settings.time_zone or store.read(AgentFacts(agent_id)).time_zone
+    zone = checked_time_zone(stored) or system_time_zone()
+    cache = EntryCache(store, agent_id)
+    models = CurrentModel(
+        store, agent_id, embedder, settings.embedding_model, may_wait=settings.reembed
+    )
+    everyone = Scope(agent_id, all_users=True)
+    choose_source = source_choice(
+        settings.chosen_index, lambda: store.read(EntryCount(everyone, now=clock()))
+    )
+    pool = SHARED if settings.index_pool is None and store.is_remote else settings.index_pool
+    options = IndexSettings(
+        language=settings.language,
+        can_write=not settings.read_only,
+        pool=None if pool is None else indexes_of(pool),
+        keeps_snapshots=settings.snapshots,
+        choose_source=choose_source
+        if settings.make_source is None
+        else lambda: settings.make_source,
+        progress=settings.progress,
+        clock=clock,
+        unloaded=cache.clear,
+        is_lazy=not loads_on_opening(store, agent_id, settings.search_in),
+    )
+    indexes = IndexSet(store, agent_id, models.now, options)
+    return Shared(
+        store=store,
+        agent_id=agent_id,
+        # Without the embedder, of which a memory lets go when it changes to another one.
+        settings=settings._replace(embedder=None, time_zone=zone),
+        indexes=indexes,
+        models=models,
+        cache=cache,
+        limits=Limits(settings, store, agent_id, telemetry),
+        accesses=AccessCounter(settings, store, agent_id, indexes),
+        telemetry=telemetry,
+        user_hints=UserHints(store, indexes.active, telemetry, clock),
+    )
+
+
+class Repository(Part):
     """One agent's memories in one store, which is opened.
 
     Args:
         settings: The store, the agent, and the options of the memory.
+
+    Attributes:
+        shared: What belongs to the agent.
     """
 
     def __init__(self, settings: Settings) -> None:
-        # Without the embedder, of which a memory lets go when it changes to another one.
-        self._settings = settings._replace(embedder=None)
-        self.retention = settings.retention
-        self.now = clock = settings.clock
-        self.id_factory = settings.id_factory
-        self.events = Events()
+        self.shared = shared = _opened(settings)
+        super().__init__(shared)
+        self.agent = Scope(shared.agent_id)
+        self.now = settings.clock
         self._process = os.getpid()
-        self._store = open_store(
-            settings.url,
-            read_only=settings.read_only,
-            max_stale=settings.max_stale,
-            row_security=settings.row_security,
-            encryption=settings.encryption,
-        )
-        self.path = self._store.path
-        try:
-            self.agent = Scope(self._store.stored_agent_id(settings.named.agent_id))
-            self._store.check_key(self.agent_id)
-            self._telemetry = MemoryTelemetry(
-                self.agent_id,
-                self.events,
-                clock,
-                Meter(self.agent_id, clock),
-                shows_queries=settings.log_content,
-            )
-            self.limits = Limits(
-                settings.license,
-                settings.quota,
-                settings.user_quota,
-                entry_limits=settings.entry_limits,
-                store=self._store,
-                agent_id=self.agent_id,
-                telemetry=self._telemetry,
-            )
-            if settings.embedder is not None:
-                settings.embedder.calls.on_embedded = self._telemetry.meter.embedded
-            stored = settings.time_zone or self._store.read(AgentFacts(self.agent_id)).time_zone
-            zone = checked_time_zone(stored) or system_time_zone()
-            self._settings = self._settings._replace(time_zone=zone)
-            self._cache = EntryCache(self._store, self.agent_id)
-            self._models = CurrentModel.of(
-                self._store,
-                self.agent_id,
-                settings.embedder,
-                settings.embedding_model,
-                may_wait=settings.reembed,
-            )
-            pool = self._pool_of(settings.index_pool)
-            options = IndexSettings(
-                language=settings.language,
-                can_write=not settings.read_only,
-                pool=pool,
-                keeps_snapshots=settings.snapshots,
-                choose_source=source_choice(settings.chosen_index, self._memories)
-                if settings.make_source is None
-                else lambda: settings.make_source,
-                progress=settings.progress,
-                clock=clock,
-                unloaded=self._cache.clear,
-                is_lazy=not loads_on_opening(self._store, self.agent_id, settings.search_in),
-            )
-            self._indexes = IndexSet(self._store, self.agent_id, self._models.now, options)
-            self.accesses = AccessCounter(
-                self._store,
-                self.agent_id,
-                self._indexes,
-                clock,
-                is_tracking=settings.track_access,
-                can_write=not settings.read_only,
-            )
-        except BaseException:
-            if settings.embedder is not None:
-                settings.embedder.close()
-            self._store.close()
-            raise
-        self.user_hints = UserHints(self._store, self._indexes.active, self._telemetry, clock)
-        # Without this object: a cycle would keep the file of a memory that is never closed.
-        self._shared = shared = Shared(
-            self._store,
-            self.agent_id,
-            self._settings,
-            self._indexes,
-            self._models,
-            self._cache,
-            self.limits,
-            self.accesses,
-            self._telemetry,
-            self.user_hints,
-        )
-        self._make_readers(shared, DatabaseSearch(shared, pool))
+        self._make_readers(shared)
         self._make_writers(shared)
         self._telemetry.opened(self._store)
 
-    def _memories(self) -> int:
-        """Return the number of the agent's active memories."""
-        everybody = Scope(self.agent_id, all_users=True)
-        return self._store.read(EntryCount(everybody, now=self.now()))
-
-    def _pool_of(self, given: IndexPool | None) -> PooledIndexes | None:
-        pool = SHARED if given is None and self._store.is_remote else given
-        return None if pool is None else indexes_of(pool)
-
-    def _make_readers(self, shared: Shared, database: DatabaseSearch) -> None:
+    def _make_readers(self, shared: Shared) -> None:
         self.vectors = EntryVectorReader(shared)
-        self.finder = Finder(shared, QueryVectors(shared, self._models.now), database)
+        self.finder = Finder(shared, QueryVectors(shared, self._models.now))
+        self.freshness = Freshness(shared)
         self.readiness = Readiness(shared, self.finder)
         self.lister = Lister(shared)
         self.vector_index = VectorIndexReader(shared)
@@ -255,12 +231,12 @@ class Repository:
     @property
     def time_zone(self) -> str:
         """The name of the memory's time zone, for calls that name none."""
-        return self._settings.time_zone or LOCAL
+        return self.shared.settings.time_zone or LOCAL
 
     @property
     def logs_content(self) -> bool:
         """Whether logs and events may show queries."""
-        return self._settings.log_content
+        return self.shared.settings.log_content
 
     @property
     def meter(self) -> Meter:
@@ -273,9 +249,14 @@ class Repository:
         return self._store.executor
 
     @property
+    def events(self) -> Events:
+        """The listeners of events."""
+        return self._telemetry.events
+
+    @property
     def agent_id(self) -> str:
         """The agent."""
-        return self.agent.agent_id
+        return self._agent_id
 
     @property
     def embedder(self) -> "Embedder | None":
@@ -314,7 +295,7 @@ class Repository:
         Returns:
             The entries with their embeddings, or the existing ones, in the given order.
         """
-        self.limits.require_storing()
+        self._limits.require_storing()
         validation.word("on_conflict", on_conflict, _ON_CONFLICT)
         validation.word("on_duplicate", on_duplicate, _ON_DUPLICATE)
         validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)
@@ -359,8 +340,8 @@ class Repository:
         self, scope: Scope, ids: Sequence[UUID], *, include_deleted: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories with these ids in a scope, and count accesses."""
-        self.limits.require_storing()
-        started, now = time.perf_counter(), self.now()
+        self._limits.require_storing()
+        started, now = time.perf_counter(), self._now()
         if flag("include_forgotten", include_deleted):
             found = await run_blocking(
                 lambda: self._store.read(EntriesById(scope, ids, now=now, include_deleted=True)),
@@ -371,9 +352,11 @@ class Repository:
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self._telemetry.record(READ, latency_ms=milliseconds_since(started))
-        self.accesses.show_pending(dict(found.values()))
-        if self._settings.track_access:
-            self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
+        self._accesses.show_pending(dict(found.values()))
+        if self.shared.settings.track_access:
+            self._accesses.count(
+                [row for row, entry in found.values() if entry.is_active(now)], now
+            )
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
         for entry in entries.values() if self._telemetry.is_enabled(RETRIEVED) else ():
             await self._telemetry.emit(
@@ -396,7 +379,7 @@ class Repository:
         found = await self._results(outcome, search.text) if with_passages else outcome.results()
         milliseconds = milliseconds_since(started)
         if not found and search.limit > 0 and search.offset == 0:
-            hint = await self.user_hints.of("search", scope)
+            hint = await self._user_hints.of("search", scope)
             found = msgspec.structs.replace(found, hint=hint)
         search_type = "keyword" if found.degraded else search.search_type
         await self._telemetry.searched(search_type, search.text or "", len(found), milliseconds)
@@ -499,7 +482,7 @@ class Repository:
                 else find(scope, search)
             ),
             self._store,
-            announced=self.finder.announced(scope, search),
+            announced=self.finder.vectors.announced(scope, search),
         )
 
     def find(
@@ -530,7 +513,7 @@ class Repository:
             StoreError: If the store cannot be read.
         """
         by_meaning = search.uses_meaning
-        self.limits.require(STORING, *(needs if by_meaning else ()))
+        self._limits.require(STORING, *(needs if by_meaning else ()))
         if search.needs_embedder:
             self.check_embedder()
         is_wanted = search.limit or search.with_total
@@ -549,8 +532,8 @@ class Repository:
         deadline: float | None = None,
     ) -> list[Lineage]:
         """Return each memory with its earlier versions; see `LineageReader.lineages`."""
-        self.limits.require_storing()
-        return LineageReader(self._shared).lineages(scope, entries, max_versions, deadline)
+        self._limits.require_storing()
+        return LineageReader(self.shared).lineages(scope, entries, max_versions, deadline)
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits; see `Store.watch`."""
@@ -558,29 +541,31 @@ class Repository:
 
     async def stored(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
         """Return the memories with these ids in a scope, in any state, without counting that."""
-        self.limits.require_storing()
+        self._limits.require_storing()
         found = await run_blocking(
-            lambda: self._store.read(EntriesById(scope, ids, now=self.now(), include_deleted=True)),
+            lambda: self._store.read(
+                EntriesById(scope, ids, now=self._now(), include_deleted=True)
+            ),
             self._store,
         )
         return {entry_id: entry for entry_id, (_, entry) in found.items()}
 
     async def locate(self, scope: Scope, entry_id: UUID) -> EntryRow | None:
         """Return a memory of a scope and its row without counting that as an access."""
-        return self._store.read(EntriesById(scope, [entry_id], now=self.now())).get(entry_id)
+        return self._store.read(EntriesById(scope, [entry_id], now=self._now())).get(entry_id)
 
     async def touch(
         self, scope: Scope, ids: Sequence[UUID], expires_at: object | None = None
     ) -> None:
         """Count an access of the memories with these ids in a scope, and renew their expiry."""
-        self.limits.require_storing()
-        now = self.now()
+        self._limits.require_storing()
+        now = self._now()
         if expires_at is not None:
             await self.updater.set_expiry(scope, ids, checked_expiry(expires_at))
-        if self._settings.read_only:
+        if self.shared.settings.read_only:
             return
         found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
-        self.accesses.count([row for row, _ in found.values()], now)
+        self._accesses.count([row for row, _ in found.values()], now)
 
     async def close(self) -> None:
         """Finish writing and release the file. Repeated calls have no effect.
@@ -600,7 +585,7 @@ class Repository:
 
     async def create_vector_index(self) -> bool:
         """Build the approximate index of the store; see `BuildVectorIndex`."""
-        self.limits.require_storing()
+        self._limits.require_storing()
         return await run_blocking(
             lambda: self._store.write(BuildVectorIndex(self.agent_id)).result(), self._store
         )
@@ -609,17 +594,17 @@ class Repository:
         self, target: str | os.PathLike[str], *, progress: Progress | None = None
     ) -> None:
         """Copy everything in the file, all agents', as of one moment, to a new file."""
-        self.limits.require_storing()
+        self._limits.require_storing()
         file = validation.path("path", target)
         with reporting(progress, "backup") as report:
-            await self.accesses.write()
+            await self._accesses.write()
             await run_blocking(lambda: self._store.backup(file, report=report), self._store)
 
     async def rotate_key(
         self, key: bytes | MasterKey | KeyProvider, *, progress: Progress | None = None
     ) -> int:
         """Seal under another key from now on, and all that is sealed; return how many."""
-        self.limits.require_storing()
+        self._limits.require_storing()
         with reporting(progress, "rotate_key") as report:
             return await self.key_rotation.rotate(key, report)
 
@@ -627,7 +612,7 @@ class Repository:
         self, *, repair: bool = False, progress: Progress | None = None
     ) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
-        self.limits.require_storing()
+        self._limits.require_storing()
         flag("repair", repair)
         with reporting(progress, "verify") as report:
             return await run_blocking(
@@ -646,16 +631,16 @@ class Repository:
         from mnemic.repository.audit import Audit  # noqa: PLC0415 - rarely needed
         from mnemic.repository.secret_scan import SecretScan  # noqa: PLC0415 - as above
 
-        self.limits.require_storing()
+        self._limits.require_storing()
         secrets = SecretScan(patterns)
         with reporting(progress, "audit") as report:
-            await self.accesses.write()
+            await self._accesses.write()
             audited = await run_blocking(
-                lambda: Audit(self._shared, scope, request, secrets).run(report), self._store
+                lambda: Audit(self.shared, scope, request, secrets).run(report), self._store
             )
         if audited.stored:
             return audited
-        return msgspec.structs.replace(audited, hint=await self.user_hints.of("audit", scope))
+        return msgspec.structs.replace(audited, hint=await self._user_hints.of("audit", scope))
 
     async def reembed(
         self,

@@ -64,7 +64,9 @@ class Service:
 
     def begin(self, *, by_meaning: bool = False) -> float:
         """Check the license of a call; return when it began, for `milliseconds_since`."""
-        self.repository.limits.require(*self._needs, *(self._by_meaning if by_meaning else ()))
+        self.repository.shared.limits.require(
+            *self._needs, *(self._by_meaning if by_meaning else ())
+        )
         return time.perf_counter()
 
     def _find(self, scope: Scope, search: Search, **options: Any) -> SearchOutcome:
@@ -88,7 +90,7 @@ class Service:
         """
         if not self._track_access:
             return
-        accesses, interval = self.repository.accesses, self._access_interval
+        accesses, interval = self.repository.shared.accesses, self._access_interval
         if interval:
             accesses.record_spaced({row: returned[row].last_accessed_at for row in rows}, interval)
         else:
@@ -96,4 +98,6 @@ class Service:
 
     async def _hinted(self, marks: Marks, call: str, scope: Scope) -> Marks:
         """Return the marks of an empty answer, with what its call may have missed."""
-        return marks._replace(hint=await self.repository.user_hints.of(call, scope) or marks.hint)
+        return marks._replace(
+            hint=await self.repository.shared.user_hints.of(call, scope) or marks.hint
+        )

@@ -17,12 +17,11 @@ from mnemic.model.time_zones import checked_time_zone
 from mnemic.model.timestamps import checked_clock
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock
-from mnemic.reporting.description import must_be
+from mnemic.reporting.description import failure, must_be
 from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.index_pool import IndexPool
-from mnemic.repository.limits import checked_entry_limits, checked_user_limit
 from mnemic.repository.options import WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
@@ -117,7 +116,7 @@ class Settings(NamedTuple):
         checked_progress(progress)
         analysed_in = checked_language(language)
         kept_for = checked_retention(retention)
-        entry_limits = checked_entry_limits(max_entries, user_max_entries, when_full)
+        entry_limits = _checked_entry_limits(max_entries, user_max_entries, when_full)
         named = Scope(agent_id)
         logs_content = flag("log_content", log_content)
         flag("read_only", read_only)
@@ -136,7 +135,7 @@ class Settings(NamedTuple):
             language=analysed_in,
             license=checked_policy(license),
             quota=None if quota is None else Quota(whole("quota", quota, minimum=0)),
-            user_quota=checked_user_limit("user_quota", user_quota),
+            user_quota=_checked_user_limit("user_quota", user_quota),
             entry_limits=entry_limits,
             retention=kept_for,
             clock=checked_clock(clock),
@@ -180,3 +179,42 @@ def _checked_pool(given: object) -> IndexPool | None:
     if given is None or isinstance(given, IndexPool):
         return given
     raise must_be("index_pool", "an IndexPool", given)
+
+
+def _checked_entry_limits(
+    max_entries: int | None, user_max_entries: UserLimit | None, when_full: WhenFull
+) -> EntryLimits:
+    """Return budgets of entries and what becomes of a write that exceeds a limit.
+
+    Raises:
+        InvalidArgumentError: If a budget is no int from 0 on, or the choice is unknown.
+    """
+    validation.word("when_full", when_full, get_args(WhenFull))
+    return EntryLimits(
+        validation.optional_whole("max_entries", max_entries),
+        _checked_user_limit("user_max_entries", user_max_entries),
+        evicts=when_full == "evict",
+    )
+
+
+def _checked_user_limit(field: str, given: UserLimit | None) -> UserLimit | None:
+    """Return a limit of each user, or a function whose errors and results are checked.
+
+    It runs inside a write, which must end with an error of that write whatever is raised.
+
+    Raises:
+        InvalidArgumentError: If it is neither a function nor an int from 0 on.
+    """
+    if not callable(given):
+        return validation.optional_whole(field, given)
+
+    def limit(user_id: str | None) -> int | None:
+        try:
+            found = given(user_id)
+        except BaseException as error:  # noqa: BLE001 - nothing may end the thread that writes
+            kind = failure(error)
+        else:
+            return validation.optional_whole(f"the result of {field}", found)
+        raise InvalidArgumentError(f"{field} failed: {kind}; it returns an int, or None")
+
+    return limit

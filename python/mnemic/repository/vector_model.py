@@ -28,6 +28,7 @@ class VectorModel:
 
     Attributes:
         name: Name of the model.
+        embedder: The embedder; None for given vectors alone.
     """
 
     def __init__(
@@ -39,27 +40,22 @@ class VectorModel:
     ) -> None:
         self._store = store
         self._agent_id = agent_id
-        self._embedder = embedder
+        self.embedder = embedder
         self._is_chosen = embedder is not None or name is not None
         chosen = name or OWN_MODEL
         self.name = chosen if embedder is None else embedder.model
         self._known: Model | None = None
 
     @property
-    def embedder(self) -> ValidatedEmbedder | None:
-        """The embedder; None for given vectors alone."""
-        return self._embedder
-
-    @property
     def known(self) -> Model | None:
         """Name and dimension; None before the agent's first vector."""
         if self._known is None:
-            dimensions = None if self._embedder is None else self._embedder.dimensions
+            dimensions = None if self.embedder is None else self.embedder.dimensions
             recorded = self._recorded() if dimensions is None else (self.name, dimensions)
             if recorded is not None and recorded[0] == self.name:
                 self._known = recorded
-                if self._embedder is not None:
-                    self._embedder.calls.learn(recorded[1])
+                if self.embedder is not None:
+                    self.embedder.calls.learn(recorded[1])
         return self._known
 
     def _known_for(self, dimensions: int) -> Model | None:
@@ -67,7 +63,7 @@ class VectorModel:
 
         Without an embedder, an agent whose last vector is gone takes vectors of any dimension.
         """
-        if self._embedder is None and self._known is not None and self._known[1] != dimensions:
+        if self.embedder is None and self._known is not None and self._known[1] != dimensions:
             self._known = None
         return self.known
 
@@ -93,7 +89,7 @@ class VectorModel:
         known = self.known
         if recorded == known:
             return
-        if self._embedder is not None:
+        if self.embedder is not None:
             length = "an unknown number" if known is None else known[1]
             raise EmbeddingModelMismatchError(
                 f"agent {self._agent_id!r} has vectors of {recorded[0]!r} with {recorded[1]} "
@@ -160,7 +156,7 @@ class VectorModel:
     def _unfit(
         self, new: NewEntry, model: str, dimensions: int, size: int
     ) -> EmbeddingModelMismatchError:
-        which = "the embedder is" if self._embedder is not None else "the memory's vectors are of"
+        which = "the embedder is" if self.embedder is not None else "the memory's vectors are of"
         unfit = EmbeddingModelMismatchError(
             f"memory {new.entry.id} comes with an embedding of {model!r} with the shape "
             f"{new.shape}, and {which} {self.name!r} with {dimensions} dimensions; leave its "

@@ -328,7 +328,7 @@ class RetrievalEngine(Service):
         expression = query.expression
         if not query.use_cache or depends_on_accesses(query, expression):
             return await self._compute(scope, query, time_limit)
-        stands = self.repository.finder.position_and_revision(scope, time_limit.deadline)
+        stands = self.repository.freshness.position_and_revision(scope, time_limit.deadline)
         if stands is None:  # it is unknown whether a cached result is outdated
             return await self._compute(scope, query, time_limit)
         position, revision = stands
@@ -402,7 +402,7 @@ class RetrievalEngine(Service):
         expires_at = None
         if query.use_cache:
             # Only now the index contains all the memories of the result.
-            expires_at = self.repository.finder.next_expiry(scope, started, _states(query))
+            expires_at = self.repository.freshness.next_expiry(scope, started, _states(query))
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in found.hits),
             total=found.matches,

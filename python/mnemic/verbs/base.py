@@ -137,7 +137,8 @@ class ScopedBase(Twin, MemoryHabits):
         """Return path, scope and embedder, from what is in memory, without any URL's password."""
         model = self._repository.embedder_model
         embedder = "no embedder" if model is None else f"embedder {model!r}"
-        shown = f"{type(self).__name__}({self._repository.path!r}, {self._scope}, {embedder})"
+        path = self._repository.shared.store.path
+        shown = f"{type(self).__name__}({path!r}, {self._scope}, {embedder})"
         return without_passwords(shown)
 
     def _ranking(
@@ -253,10 +254,14 @@ class ScopedBase(Twin, MemoryHabits):
         if key is not None and isinstance(fields, Mapping):
             fields = {**fields, "idempotency_key": key}
         with naive_times_in(self.time_zone):
-            return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
+            return NewEntry.of_fields(
+                fields, scope, now, self._repository.shared.settings.id_factory
+            )
 
     def _new_entry(self, entry: object, scope: Scope, now: datetime, key: object) -> NewEntry:
-        return NewEntry.of_entry(entry, scope, now, self._repository.id_factory, key)
+        return NewEntry.of_entry(
+            entry, scope, now, self._repository.shared.settings.id_factory, key
+        )
 
 
 def built_search(

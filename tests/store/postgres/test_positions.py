@@ -287,7 +287,7 @@ def test_the_mark_is_no_later_than_the_last_moment_at_which_nothing_was_missing(
             acknowledged = datetime.now(UTC)
             time.sleep(0.5)
         with away(server):
-            awaited(lambda: memory.repository.finder.stale_since is not None)
+            awaited(lambda: memory.repository.freshness.stale_since is not None)
             found, stale_since = answer(memory)
             assert "eve likes honey" not in dict(found)
             assert stale_since <= acknowledged
