@@ -136,13 +136,13 @@ class AgentIndex:
         coverage = None if model.embedder is None else model.embedder.coverage
         return NativeIndex(dim, make_source, coverage, self.settings.language, self._repair)
 
-    def snapshots_of(self, vectors: VectorModel) -> IndexSnapshots | None:
+    def snapshots_of(self, vectors: VectorModel, known: Model | None) -> IndexSnapshots | None:
         """Return the snapshots of the index for a model, if any are kept."""
         if self.state is not State.ACTIVE or not self.settings.keeps_snapshots:
             return None
         embedder = vectors.embedder
         languages = None if embedder is None else embedder.languages
-        kind = IndexKind(self.agent_id, vectors.known, self.settings.language, languages)
+        kind = IndexKind(self.agent_id, known, self.settings.language, languages)
         return IndexSnapshots(self.store, kind, None if embedder is None else embedder.coverage)
 
     def unembedded(self) -> list[int]:

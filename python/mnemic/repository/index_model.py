@@ -6,6 +6,7 @@ from mnemic.repository.agent_index import AgentIndex, IndexModel
 from mnemic.repository.index_loading import IndexLoading, Swapping
 from mnemic.repository.missing_vectors import MissingVectors
 from mnemic.repository.vector_model import VectorModel
+from mnemic.store.values import Model
 from mnemic.threads.locks import Lock
 
 
@@ -21,7 +22,7 @@ class ModelChange:
         self._index = index
         self._loading = loading
         self._learning = Lock()
-        index.model = self._made_for(index.model.vectors)
+        index.model = self._made_for(index.model.vectors, index.model.known)
 
     def learn(self) -> None:
         """Take the vectors in once there are some of a model that the index was not made for."""
@@ -30,9 +31,10 @@ class ModelChange:
             return
         with self._learning:
             vectors = index.model.vectors
-            if index.lacks_model:
-                snapshots = index.snapshots_of(vectors)
-                self._loading.build(index.model._replace(known=vectors.known, snapshots=snapshots))
+            known = vectors.known
+            if known is not None and known != index.model.known:
+                snapshots = index.snapshots_of(vectors, known)
+                self._loading.build(index.model._replace(known=known, snapshots=snapshots))
 
     def adopt(self, vectors: VectorModel, swapping: Swapping) -> None:
         """Replace the index by one of the vectors that the agent has now.
@@ -44,7 +46,7 @@ class ModelChange:
             swapping: Its context contains the replacement, and nothing that takes long.
         """
         index = self._index
-        old, model = index.model.missing, self._made_for(vectors)
+        old, model = index.model.missing, self._made_for(vectors, vectors.known)
         with self._learning:
             if not self._is_adopted_empty(model, swapping):
                 self._loading.build(model, swapping)
@@ -69,6 +71,6 @@ class ModelChange:
             return None
         return MissingVectors(index.store, index.agent_id, embedder, index.unembedded, self.learn)
 
-    def _made_for(self, vectors: VectorModel) -> IndexModel:
+    def _made_for(self, vectors: VectorModel, known: Model | None) -> IndexModel:
         missing = self.missing_of(vectors.embedder)
-        return IndexModel(vectors, vectors.known, missing, self._index.snapshots_of(vectors))
+        return IndexModel(vectors, known, missing, self._index.snapshots_of(vectors, known))
