@@ -59,16 +59,19 @@ class _Waiting(WaitedFuture["Float32Array | None"]):
 
     Args:
         texts: Its texts.
-        patience: Seconds after which it begins a call beside one that has not ended.
+        patience: Seconds after which the first that waits begins a call beside one that has not
+            ended.
         context: The context of a task, for which no thread waits yet; None of a thread.
 
     Attributes:
+        began: When it began to wait.
         signals: Wakes its thread: it is done, or another call has ended.
     """
 
     def __init__(self, texts: list[str], patience: float, context: Context | None = None) -> None:
         super().__init__()
         self.texts = texts
+        self.began = time.monotonic()
         self.patience = patience
         self.context = context
         # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
@@ -156,11 +159,11 @@ class CallJoiner:
         return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
     def _begun(self) -> _Running | None:
-        """Return a new call; None if another one runs."""
+        """Return a new call; None if another one runs, or others wait to begin one."""
         if self._process != os.getpid():
             self._begin()  # in a forked process, which has none of the threads
         with self._lock:
-            if self._running is not None:
+            if self._running is not None or self._waiting:
                 return None
             self._running = running = _Running(time.monotonic())
             return running
@@ -205,7 +208,13 @@ class CallJoiner:
             running, members = None, list[_Waiting]()
             with self._lock:
                 before, now = self._running, time.monotonic()
-                seconds = 0.0 if before is None else before.began + waiting.patience - now
+                is_first = bool(self._waiting) and self._waiting[0] is waiting
+                patience = waiting.patience if is_first else STALLED_SECONDS  # for the first's call
+                seconds = 0.0
+                if before is not None:
+                    # From its own begin, so that those that arrive with it go together.
+                    seconds = max(before.began, waiting.began) + patience - now
+                    seconds = min(seconds, before.began + STALLED_SECONDS - now)
                 if seconds <= 0 and waiting in self._waiting:
                     self._running = running = _Running(now)
                     members = self._take()
