@@ -128,7 +128,8 @@ class NativeIndex:
         self._make_source = make_source
         self._coverage = coverage
         self._language = language
-        self._core, self._source = self._new_core(), self._new_source()
+        self._core = self._new_core()
+        self._source: SourceGuard | None = None  # made with the rows that are loaded
         self._summary: Summary | None = None  # of the core as it is; None after a change
         self._lock = InnerLock()
         self.seq: int | None = None

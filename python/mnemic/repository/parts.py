@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from mnemic.model import Scope
 from mnemic.observability.telemetry import MemoryTelemetry
+from mnemic.reporting.habits import NotPickled
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.entry_cache import EntryCache
@@ -42,12 +43,17 @@ class Shared(NamedTuple):
     user_hints: UserHints
 
 
-class Part:
+class Part(NotPickled):
     """A part of a repository, which works on one agent's memories.
 
     Args:
         shared: What it shares with the others.
     """
+
+    _not_pickled = (
+        "what works on an open memory cannot be pickled or copied deeply; make another one where "
+        "it is needed"
+    )
 
     def __init__(self, shared: Shared) -> None:
         self._store = shared.store
