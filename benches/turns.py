@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 from benches.support.builds import HERE, Build, serve
 from benches.verbs import Random, entry
 from mnemic import Memory
+from mnemic.hyde import HydeEngine
+from mnemic.policy import RetrievalPolicy, RetrievalRequest
 
 ROWS, USERS, BATCH, HUNDRED, FEW = 10_000, 10, 2000, 100, 10
 QUESTION = "kettle of the kitchen"
@@ -35,6 +37,10 @@ class Call(NamedTuple):
     run: Callable[[], Any]
     calls: int = 1
     undo: Callable[[Any], object] = bool
+
+
+def same_hypothesis(_prompt):
+    return QUESTION
 
 
 def opened(path):
@@ -59,6 +65,11 @@ class Verbs:
             pass
         self.memory = opened(self.path)
         self.memory.search(QUESTION, user_id="user 0")
+        user = self.memory.scoped(user_id="user 0")
+        self.payloads = RetrievalPolicy(self.memory)
+        self.engine = HydeEngine(user, self.memory.embedder, same_hypothesis)
+        self.engine.start()
+        self.engine.ready()
 
     @property
     def user(self):
@@ -81,9 +92,34 @@ class Verbs:
         user = self.user
         return Call(lambda: [verb(*arguments, **options, **user) for _ in range(times)], times)
 
+    @property
+    def questions(self):
+        """A hundred that nobody asked before."""
+        return [f"kettle {self.turn * HUNDRED + at} in Lisbon" for at in range(HUNDRED)]
+
     def asked(self, verb):
-        user, asks = self.user, [f"kettle {self.turn + at} in Lisbon" for at in range(HUNDRED)]
+        user, asks = self.user, self.questions
         return Call(lambda: [verb(ask, **user) for ask in asks], HUNDRED)
+
+    def read_search(self):
+        """Searches that find none of their memories in the cache of entries."""
+        user, asks, cache = self.user, self.questions, self.memory.repository._cache  # noqa: SLF001
+
+        def run():
+            for ask in asks:
+                cache.clear()
+                self.memory.search(ask, **user)
+
+        return Call(run, HUNDRED)
+
+    def policy(self):
+        run, user = self.payloads.run, self.user["user_id"]
+        requests = [RetrievalRequest(ask, user, "a session") for ask in self.questions]
+        return Call(lambda: [run(request) for request in requests], HUNDRED)
+
+    def hyde_turn(self):
+        retrieve, asks = self.engine.retrieve, self.questions
+        return Call(lambda: [retrieve(ask, [ask]) for ask in asks], HUNDRED)
 
     def remove(self, added):
         ids = [memory.id for memory in added]
@@ -182,7 +218,12 @@ VERBS = {
     "list 100": lambda on: on.repeated(on.memory.list, limit=HUNDRED, times=FEW),
     "count": lambda on: on.repeated(on.memory.count),
     "search": lambda on: on.asked(on.memory.search),
+    "search, entries read": Verbs.read_search,
     "context": lambda on: on.asked(on.memory.context),
+    "retrieve": lambda on: on.asked(on.memory.retrieve),
+    "recall": lambda on: on.asked(on.memory.recall),
+    "policy run": Verbs.policy,
+    "HyDE turn": Verbs.hyde_turn,
     "opening, no memories": lambda on: on.opening(on.empty),
     "opening, from a snapshot": lambda on: on.opening(on.copy),
     "opening, from rows": Verbs.loading,
@@ -194,6 +235,7 @@ def serve_verbs():
     with tempfile.TemporaryDirectory() as folder:
         verbs = Verbs(Path(folder))
         serve((), lambda name: [verbs.measured(name)])
+        verbs.engine.close()
         verbs.memory.close()
 
 
