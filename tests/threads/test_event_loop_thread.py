@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -179,8 +180,38 @@ def test_closing_ends_a_coroutine_that_would_never_end():
     memory.close()
     adding.join(30)
     assert embedder.was_cancelled.is_set()
-    assert "CancelledError" in str(failed[0])
+    assert "close() ended the event loop" in str(failed[0])
     assert all(loop.is_closed() for loop in embedder.loops)
+
+
+def test_ctrl_c_in_the_midst_of_handing_over_cancels_the_coroutine_in_its_own_thread(monkeypatch):
+    thread, raised, ended = EventLoopThread(), [], threading.Event()
+
+    async def waits():
+        try:
+            await asyncio.sleep(30)
+        except BaseException as error:
+            raised.append(type(error))
+            raise
+        finally:
+            ended.set()
+
+    thread.run(asyncio.sleep(0))
+    loop = thread._running._loop
+    hand_over = loop.call_soon_threadsafe
+
+    def interrupted(*arguments):
+        hand_over(*arguments)
+        time.sleep(0.05)  # it waits by now
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        thread.run(waits())
+    assert ended.wait(30)
+    assert raised == [asyncio.CancelledError]
+    thread.close()
 
 
 def test_a_memory_that_is_not_closed_leaves_no_thread_and_no_warning(tmp_path):

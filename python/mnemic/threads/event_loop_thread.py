@@ -70,15 +70,17 @@ class EventLoopThread:
             seconds: Most seconds to wait; None for no limit.
 
         Raises:
-            CancelledError: That of `concurrent.futures`, if it was cancelled, by `close` or itself.
-            LoopEndedError: If another awaitable ended the loop, or a task or callback of this one.
-            RuntimeError: If this is closed, or this is the loop's own thread.
+            CancelledError: That of `concurrent.futures`, if it was cancelled.
+            LoopEndedError: If another awaitable ended the loop, a task or callback of this one, or
+                `close`.
+            RuntimeError: If this is the loop's own thread.
             TimeoutError: If the seconds pass; the awaitable is cancelled.
             BaseException: What the awaitable raises. SystemExit and KeyboardInterrupt leave the
                 loop running.
         """
-        work = self._begun(awaitable)
+        work = _Work(awaitable)
         try:
+            self._begin(work)
             with on_cancellation(work.cancel):
                 return work.result.result(seconds)
         finally:
@@ -97,19 +99,14 @@ class EventLoopThread:
         if running is not None:
             running.stop(seconds)
 
-    def _begun(self, awaitable: Awaitable[Result]) -> _Work[Result]:
-        try:
-            with self._lock:
-                while (work := self._started().begun(awaitable)) is None:
-                    self._running = None  # that one has ended
-                return work
-        except BaseException:
-            _close(awaitable)
-            raise
+    def _begin(self, work: _Work[Any]) -> None:
+        with self._lock:
+            while not self._started().begin(work):
+                self._running = None  # that one has ended
 
     def _started(self) -> _LoopRun:
         if self._is_closed:
-            raise RuntimeError(f"the event loop of the {self._owner} is closed")
+            raise LoopEndedError(f"the event loop of the {self._owner} is closed")
         if self._running is None or self._running.process != os.getpid():
             self._running = _LoopRun(self._owner)
             weakref.finalize(self, self._running.stop)
@@ -140,15 +137,14 @@ class _LoopRun:
         start_thread(self.thread)
         self._loop, self._stop = started.result()
 
-    def begun(self, awaitable: Awaitable[Result]) -> _Work[Result] | None:
-        """Begin an awaitable; None if the loop has ended."""
-        work = _Work(awaitable, self._loop, self._left)
+    def begin(self, work: _Work[Any]) -> bool:
+        """Begin an awaitable; return False if the loop has ended."""
         with self._lock:
             if self._works is None:
-                return None
+                return False
             self._works.add(work)
-            self._loop.call_soon_threadsafe(work.begin)
-        return work
+            work.hand_over(self._loop, self._left)
+        return True
 
     def stop(self, seconds: float = CLOSE_SECONDS) -> None:
         """End the loop, and wait for the end of its thread; its running tasks are cancelled."""
@@ -175,13 +171,14 @@ class _LoopRun:
                     runner.run(serve())
                 except BaseException as error:
                     works = self._ended()
-                    self._fail(works, error)  # before its tasks are cancelled
+                    self._fail(works, self._kind(error))  # before its tasks are cancelled
                     raise
                 works = self._ended()
+                self._fail(works, "close()")
         except BaseException as error:  # noqa: BLE001 - that of a cancelled task, too
             if not started.done():
                 started.set_exception(error)
-            self._fail(works, error)
+            self._fail(works, self._kind(error))
 
     def _ended(self) -> set[_Work[Any]]:
         """Take no more awaitables; return those that wait."""
@@ -189,10 +186,13 @@ class _LoopRun:
             works, self._works = self._works or set(), None
         return works
 
-    def _fail(self, works: set[_Work[Any]], error: BaseException) -> None:
-        kind = "stop()" if isinstance(error, RuntimeError) else type(error).__name__
+    def _fail(self, works: set[_Work[Any]], what: str) -> None:
         for work in works:
-            work.fail(LoopEndedError(f"{kind} ended the event loop of the {self._owner}"))
+            work.fail(LoopEndedError(f"{what} ended the event loop of the {self._owner}"))
+
+    @staticmethod
+    def _kind(error: BaseException) -> str:
+        return "stop()" if isinstance(error, RuntimeError) else type(error).__name__
 
     def _left(self, work: _Work[Any]) -> None:
         with self._lock:
@@ -204,40 +204,47 @@ class _Work(Generic[Result]):
     """An awaitable on an event loop, whose result a thread waits for.
 
     Args:
-        awaitable: The awaitable.
-        loop: The event loop.
-        left: Called in its thread when the awaitable is done.
+        awaitable: The awaitable, which this closes if it never begins.
 
     Attributes:
         result: Its result.
     """
 
-    def __init__(
-        self,
-        awaitable: Awaitable[Result],
-        loop: AbstractEventLoop,
-        left: Callable[[_Work[Any]], object],
-    ) -> None:
+    def __init__(self, awaitable: Awaitable[Result]) -> None:
         self.result: Future[Result] = WaitedFuture()
         self._awaitable = awaitable
-        self._loop = loop
-        self._left = left
+        self._loop: AbstractEventLoop | None = None
+        self._left: Callable[[_Work[Any]], object] = bool
         self._task: Task[Result | _Interruption] | None = None
 
-    def begin(self) -> None:
-        """Begin, in the loop's thread and the context of the caller."""
+    def hand_over(self, loop: AbstractEventLoop, left: Callable[[_Work[Any]], object]) -> None:
+        """Begin in a loop's thread; what that has may be closed there alone.
+
+        Args:
+            loop: The event loop.
+            left: Called in its thread when the awaitable is done.
+        """
+        self._loop, self._left = loop, left
+        loop.call_soon_threadsafe(self._begin, loop)
+
+    def _begin(self, loop: AbstractEventLoop) -> None:
+        """Begin, in the context of the caller."""
         if self.result.done():
             self._left(self)
             _close(self._awaitable)
             return
-        self._task = self._loop.create_task(_contained(self._awaitable))
+        self._task = loop.create_task(_contained(self._awaitable))
         self._task.add_done_callback(self._settle)
 
     def cancel(self) -> None:
         """Wait no more, and cancel the awaitable; no effect if it is done."""
-        if self.result.cancel():
-            with suppress(RuntimeError):  # the loop was closed
-                self._loop.call_soon_threadsafe(self._cancel_task)
+        if not self.result.cancel():
+            return
+        if self._loop is None:
+            _close(self._awaitable)
+            return
+        with suppress(RuntimeError):  # the loop was closed
+            self._loop.call_soon_threadsafe(self._cancel_task)
 
     def fail(self, error: Exception) -> None:
         """Give the waiting thread an error; in the loop's thread, while the loop does not run."""
@@ -249,6 +256,9 @@ class _Work(Generic[Result]):
     def _cancel_task(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        else:
+            self._left(self)
+            _close(self._awaitable)  # interrupted in the midst of being handed over
 
     def _settle(self, task: Task[Result | _Interruption]) -> None:
         self._left(self)
