@@ -27,10 +27,7 @@ __all__ = [
     "VectorMap",
     "WordPieceTokenizer",
     "__version__",
-    "after_fork_in_child",
-    "after_fork_in_parent",
     "allocate",
-    "before_fork",
     "changed_sums",
     "check_links",
     "VectorSums",
@@ -737,15 +734,6 @@ def file_id(path: str, /) -> tuple[int, int] | None:
 
     Always None on systems without inodes.
     """
-
-def before_fork() -> None:
-    """Block changes of file locks by other threads until this thread has forked."""
-
-def after_fork_in_parent() -> None:
-    """Let other threads change file locks again."""
-
-def after_fork_in_child() -> None:
-    """Forget the parent's file locks in a forked process."""
 
 def simd_kernel() -> str:
     """Return the name of this process's kernel: "avx512vnni", "avx2", "neondot", "neon" or

@@ -371,6 +371,34 @@ def test_an_interrupted_wait_for_another_call_blocks_no_later_call(monkeypatch):
     assert len(validated.embed(["text"])) == 1
 
 
+def test_an_interrupted_leader_leaves_the_others_their_vectors(monkeypatch):
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 0.5)
+    moment, is_over = 0, False
+    while not is_over:
+        embedder = Held()
+        validated = ValidatedEmbedder(embedder)
+        (first,) = begin(lambda text, to=validated: to.embed([text]), "first")
+        assert embedder.begun.wait(60)
+
+        def join(embedder=embedder, validated=validated):
+            until(lambda: waiting_of(validated))  # the one that will lead
+            (other,) = begin(lambda text: validated.embed([text]), "other")
+            until(lambda: waiting_of(validated) != 1)
+            embedder.let_go.set()
+            return other.result(30)
+
+        joined = ThreadPoolExecutor(1).submit(join)
+        is_over = interrupted_at(
+            moment, lambda to=validated: to.embed(["the leader's"]), joining.__file__
+        )
+        (late,) = begin(lambda text, to=validated: to.embed([text]), "late")
+        assert len(joined.result(60)) == 1
+        assert len(first.result(60)) == len(late.result(60)) == 1
+        validated.close()
+        moment += 1
+    assert moment > 20
+
+
 def test_a_forked_process_waits_for_no_call_of_the_first(embedder):
     validated = ValidatedEmbedder(embedder)
     (first,) = begin(lambda text: validated.embed([text]), "first")

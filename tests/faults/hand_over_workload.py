@@ -143,7 +143,7 @@ class Crowd:
 
 
 def main(seed, seconds, url):
-    faulthandler.dump_traceback_later(25, exit=True)
+    faulthandler.dump_traceback_later(100, exit=True)
     crowd = Crowd(url, int(seed))
     crowd.run(float(seconds))
     told = {"added": crowd.added, "raised": crowd.raised, "children": crowd.children}

@@ -124,7 +124,12 @@ class CallJoiner:
         if not self.joins(texts):
             return self._in_batches(texts)
         running = self._begun()
-        return self._awaited_in_thread(texts) if running is None else self._timed(running, texts)
+        if running is None:
+            return self._awaited_in_thread(texts)
+        try:
+            return self._timed(running, texts)
+        finally:
+            self._end(running)  # an interrupt may have come before those that wait were called
 
     async def awaited(self, texts: list[str], threads: HasExecutor) -> Float32Array:
         """Return the vectors of texts that are joined, without a thread that waits.
@@ -205,33 +210,44 @@ class CallJoiner:
     def _serve(self, waiting: _Waiting) -> None:
         """Wait in this thread until a call is done; embed what waits once no other call runs."""
         while not waiting.done():
-            running, members = None, list[_Waiting]()
-            with self._lock:
-                before, now = self._running, time.monotonic()
-                is_first = bool(self._waiting) and self._waiting[0] is waiting
-                patience = waiting.patience if is_first else STALLED_SECONDS  # for the first's call
-                seconds = 0.0
-                if before is not None:
-                    # From its own begin, so that those that arrive with it go together.
-                    seconds = max(before.began, waiting.began) + patience - now
-                    seconds = min(seconds, before.began + STALLED_SECONDS - now)
-                if seconds <= 0 and waiting in self._waiting:
-                    self._running = running = _Running(now)
-                    members = self._take()
-            if running is not None:
-                self._lead(running, members)
-            else:
-                with suppress(Empty):
-                    waiting.signals.get(timeout=seconds if seconds > 0 else STALLED_SECONDS)
+            members: list[_Waiting] = []
+            try:
+                self._serve_once(waiting, members)
+            finally:  # an interrupt may have come before they got their vectors
+                for member in members:
+                    member.give(None)
 
-    def _take(self) -> list[_Waiting]:
-        """Take the next waiting calls, as many as one call embeds."""
-        members: list[_Waiting] = []
+    def _serve_once(self, waiting: _Waiting, members: list[_Waiting]) -> None:
+        """Wait for a signal, or embed the texts of members, which are taken from those that wait.
+
+        Members leave the list as they get their vectors.
+        """
+        running = None
+        with self._lock:
+            before, now = self._running, time.monotonic()
+            is_first = bool(self._waiting) and self._waiting[0] is waiting
+            patience = waiting.patience if is_first else STALLED_SECONDS  # for the first's call
+            seconds = 0.0
+            if before is not None:
+                # From its own begin, so that those that arrive with it go together.
+                seconds = max(before.began, waiting.began) + patience - now
+                seconds = min(seconds, before.began + STALLED_SECONDS - now)
+            if seconds <= 0 and waiting in self._waiting:
+                self._running = running = _Running(now)
+                self._take(members)
+        if running is not None:
+            self._lead(running, members)
+        else:
+            with suppress(Empty):
+                waiting.signals.get(timeout=seconds if seconds > 0 else STALLED_SECONDS)
+
+    def _take(self, members: list[_Waiting]) -> None:
+        """Take the next waiting calls, as many as one call embeds, into an empty list."""
         remaining = self._batch_size or JOINED_TEXTS
         while self._waiting and (not members or len(self._waiting[0].texts) <= remaining):
-            members.append(self._waiting.popleft())
+            members.append(self._waiting[0])  # before it is removed: an interrupt loses none
+            self._waiting.popleft()
             remaining -= len(members[-1].texts)
-        return members
 
     def _lead(self, running: _Running, members: list[_Waiting]) -> None:
         """Give each member its vectors; if the call fails, each of several embeds alone."""
@@ -246,7 +262,8 @@ class CallJoiner:
             begin = 0
             while members:  # the error's traceback refers to this frame
                 end = begin + len(members[0].texts)
-                members.pop(0).give(None if vectors is None else vectors[begin:end])
+                members[0].give(None if vectors is None else vectors[begin:end])
+                del members[0]
                 begin = end
 
     def _joined(self, running: _Running, members: list[_Waiting]) -> Call:
@@ -256,8 +273,10 @@ class CallJoiner:
         call = Call(lambda: self._timed(running, texts))
 
         def cancel_if_unwanted(_: object) -> None:
-            if all(member.cancelled() for member in members):
-                call.cancel()
+            for member in members:
+                if not member.cancelled():
+                    return
+            call.cancel()
 
         for member in members:
             member.add_done_callback(cancel_if_unwanted)
@@ -270,10 +289,12 @@ class CallJoiner:
             if not self._waiting:
                 return
             first = self._waiting[0]
-            context, first.context = first.context, None
         first.signals.put(None)
+        context = first.context
         if context is not None:
-            context.run(started, lambda: self._serve(first))
+            # Of two threads, which may come here at once, one has nothing to do.
+            context.copy().run(started, lambda: self._serve(first))
+            first.context = None  # now: an interrupt must not leave it without a thread
 
     def _leave(self, waiting: _Waiting) -> None:
         """Take out a call that is done, cancelled or interrupted."""

@@ -26,21 +26,3 @@ pub(crate) fn allocate(py: Python<'_>, descriptor: i32, length: i64) -> PyResult
     let done = py.detach(|| file_locks::allocate(descriptor, length));
     done.map_err(|error| system_error(error, None))
 }
-
-#[doc = stub!("before_fork")]
-#[pyfunction]
-pub(crate) fn before_fork() {
-    file_locks::before_fork();
-}
-
-#[doc = stub!("after_fork_in_parent")]
-#[pyfunction]
-pub(crate) fn after_fork_in_parent() {
-    file_locks::after_fork_in_parent();
-}
-
-#[doc = stub!("after_fork_in_child")]
-#[pyfunction]
-pub(crate) fn after_fork_in_child() {
-    file_locks::after_fork_in_child();
-}

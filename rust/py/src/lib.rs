@@ -60,9 +60,7 @@ mod _core {
     #[pymodule_export]
     use super::duplicates::duplicates;
     #[pymodule_export]
-    use super::file_locks::{
-        after_fork_in_child, after_fork_in_parent, allocate, before_fork, file_id, lock_calls,
-    };
+    use super::file_locks::{allocate, file_id, lock_calls};
     #[pymodule_export]
     use super::interleaving::interleaved;
     #[pymodule_export]

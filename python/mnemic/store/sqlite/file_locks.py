@@ -37,13 +37,7 @@ from typing import Self, TypeAlias
 
 import apsw
 
-from mnemic._core import (
-    after_fork_in_child,
-    after_fork_in_parent,
-    before_fork,
-    file_id,
-    lock_calls,
-)
+from mnemic._core import file_id, lock_calls
 from mnemic.errors import StoreError, StoreFileError, StoreReplacedError
 from mnemic.threads.locks import Lock
 
@@ -73,11 +67,6 @@ def install_file_locks() -> None:
 def _replace(calls: list[tuple[str, int]]) -> None:
     if not calls:
         return
-    os.register_at_fork(
-        before=before_fork,
-        after_in_parent=after_fork_in_parent,
-        after_in_child=after_fork_in_child,
-    )
     vfs = apsw.VFS("mnemic-calls", "unix")  # any one will do: all of them share the table
     try:
         for name, address in calls:

@@ -16,11 +16,11 @@
 mod linux {
     use std::cell::RefCell;
     use std::collections::{BTreeMap, BTreeSet};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
     use nix::errno::Errno;
     use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
-    use nix::libc::{F_GETLK, F_RDLCK, F_SETLK, F_SETLKW, F_UNLCK, c_int, flock};
+    use nix::libc::{F_GETLK, F_RDLCK, F_SETLK, F_SETLKW, F_UNLCK, c_int, flock, pthread_atfork};
     use nix::sys::stat::{Mode, fstat};
     use nix::unistd::close;
 
@@ -214,7 +214,12 @@ mod linux {
     }
 
     pub(super) fn calls() -> Option<[(&'static str, usize); 2]> {
-        is_supported().then_some([
+        static FOLLOWED: Once = Once::new();
+        if !is_supported() {
+            return None;
+        }
+        FOLLOWED.call_once(follow_forks);
+        Some([
             ("fcntl", fcntl_call as *const () as usize),
             ("close", close_call as *const () as usize),
         ])
@@ -227,15 +232,31 @@ mod linux {
         nothing.map(Descriptor).is_ok_and(|held| call_owned(held.0, F_GETLK, &mut lock).is_ok())
     }
 
-    pub(super) fn before_fork() {
+    /// Have the C library call the functions below at each fork of the process.
+    ///
+    /// Hooks of an interpreter would not do: another thread of it may go on between them, and wait
+    /// for the table by `close` without letting the forking thread go on.
+    #[expect(unsafe_code, reason = "a function of the C library")]
+    fn follow_forks() {
+        // SAFETY: the functions live as long as the process, and unwind nowhere.
+        let failure = unsafe {
+            pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child))
+        };
+        assert_eq!(failure, 0, "no memory for a hook of fork");
+    }
+
+    /// Keep other threads from changing locks until one of the two functions below is called.
+    extern "C" fn before_fork() {
         FORKING.set(Some(table()));
     }
 
-    pub(super) fn after_fork_in_parent() {
+    extern "C" fn after_fork_in_parent() {
         FORKING.take();
     }
 
-    pub(super) fn after_fork_in_child() {
+    /// Let go of every lock that the parent holds: a lock would outlive the parent for as long as
+    /// the child has a descriptor of it.
+    extern "C" fn after_fork_in_child() {
         let Some(mut table) = FORKING.take() else { return };
         table.indexes.clear();
         let databases = std::mem::take(&mut table.databases);
@@ -284,24 +305,4 @@ pub fn file_id(path: &str) -> Option<(u64, u64)> {
         let _ = path;
         None
     }
-}
-
-/// Keep other threads from changing locks until one of the two functions below is called, in the
-/// thread that forks.
-pub fn before_fork() {
-    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-    linux::before_fork();
-}
-
-/// Go on in the process that forked.
-pub fn after_fork_in_parent() {
-    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-    linux::after_fork_in_parent();
-}
-
-/// Let go of every lock that the parent holds, in the process that was forked off: a lock would
-/// outlive the parent for as long as the child has a descriptor of it.
-pub fn after_fork_in_child() {
-    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-    linux::after_fork_in_child();
 }
