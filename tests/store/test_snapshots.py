@@ -12,10 +12,9 @@ from mnemic.store.operations import (
     Add,
     Delete,
     DeleteAll,
-    HasChange,
     HasRemovedSince,
     Link,
-    MarkOfChange,
+    NonceOfChange,
     Purge,
     Restore,
     SetExpiry,
@@ -46,84 +45,95 @@ def keeping(opening):
     return opening
 
 
+def mark(store, agent="a", seq=None):
+    """Return number and nonce of a change, the last one unless given; None if it is not known."""
+    seq = seq_of(store, agent) if seq is None else seq
+    nonce = store.read(NonceOfChange(agent, seq))
+    return None if nonce is None else (seq, nonce)
+
+
+def has_change(store, agent, seq, nonce):
+    return mark(store, agent, seq) == (seq, nonce)
+
+
 def test_a_change_has_a_nonce_and_those_of_one_write_have_the_same(keeping):
     store = keeping()
     added(store, "a", [numbered(1), numbered(2)])
     added(store, "a", [numbered(3)])
     added(store, "b", [numbered(1, agent_id="b")])
-    marks = [store.read(MarkOfChange("a", seq)) for seq in (1, 2, 3)]
-    assert [mark.seq for mark in marks] == [1, 2, 3]
-    assert marks[0].nonce == marks[1].nonce
-    nonces = {mark.nonce for mark in [*marks, store.read(MarkOfChange("b"))]}
-    assert len(nonces) == 3
+    marks = [mark(store, "a", seq) for seq in (1, 2, 3)]
+    assert [seq for seq, _ in marks] == [1, 2, 3]
+    nonces = [nonce for _, nonce in [*marks, mark(store, "b")]]
+    assert nonces[0] == nonces[1]
+    assert len(set(nonces)) == 3
     assert all(0 <= nonce < 2**63 for nonce in nonces)
-    assert store.read(MarkOfChange("a")) == marks[2] == keeping().read(MarkOfChange("a"))
+    assert mark(store, "a") == marks[2] == mark(keeping(), "a")
 
 
 def test_there_is_no_mark_of_what_is_not_in_the_log(keeping):
     store = keeping()
-    assert store.read(MarkOfChange("a")) is None
-    assert store.read(MarkOfChange("a", 0)) is None
+    assert mark(store, "a") is None
+    assert mark(store, "a", 0) is None
     added(store, "a", [numbered(1)])
-    assert store.read(MarkOfChange("b")) is None
-    assert store.read(MarkOfChange("a", 2)) is None
-    assert not store.read(HasChange("a", 2, 0))
-    assert not store.read(HasChange("b", 1, 0))
+    assert mark(store, "b") is None
+    assert mark(store, "a", 2) is None
+    assert not has_change(store, "a", 2, 0)
+    assert not has_change(store, "b", 1, 0)
 
 
 def test_a_change_is_known_by_its_number_with_its_nonce(keeping):
     store = keeping()
     added(store, "a", [numbered(1)])
     added(store, "a", [numbered(2)])
-    (first, nonce), (last, other) = store.read(MarkOfChange("a", 1)), store.read(MarkOfChange("a"))
-    assert store.read(HasChange("a", first, nonce))
-    assert store.read(HasChange("a", last, other))
-    assert not store.read(HasChange("a", first, other))
-    assert not store.read(HasChange("a", last, nonce))
-    assert not store.read(HasChange("a", last, other ^ 1))
-    assert not store.read(HasChange("b", last, other))
+    (first, nonce), (last, other) = mark(store, "a", 1), mark(store, "a")
+    assert has_change(store, "a", first, nonce)
+    assert has_change(store, "a", last, other)
+    assert not has_change(store, "a", first, other)
+    assert not has_change(store, "a", last, nonce)
+    assert not has_change(store, "a", last, other ^ 1)
+    assert not has_change(store, "b", last, other)
 
 
 @pytest.mark.usefixtures("few_changes_are_kept")
 def test_a_change_that_the_log_has_dropped_is_not_known_any_more(keeping):
     store = keeping()
     added(store, "a", [numbered(1)])
-    first = store.read(MarkOfChange("a"))
+    first = mark(store, "a")
     for number in range(2, 12):
         added(store, "a", [numbered(number)])
-    assert store.read(MarkOfChange("a", 1)) is None
-    assert not store.read(HasChange("a", *first))
+    assert mark(store, "a", 1) is None
+    assert not has_change(store, "a", *first)
     assert store.read(HasRemovedSince("a", 1))
     assert not store.read(HasRemovedSince("a", 10))
-    assert store.read(HasChange("a", *store.read(MarkOfChange("a"))))
+    assert has_change(store, "a", *mark(store, "a"))
 
 
 def test_a_backup_that_goes_on_by_itself_has_another_history_from_there_on(keeping, tmp_path):
     store = keeping()
     added(store, "a", [numbered(1)])
-    common = store.read(MarkOfChange("a"))
+    common = mark(store, "a")
     path = tmp_path / "copy.db"
     store.backup(path)
     added(store, "a", [numbered(2)])
     copy = keeping("copy")
     assert copy.path.endswith("copy.db")
-    assert copy.read(MarkOfChange("a")) == common
+    assert mark(copy, "a") == common
     added(copy, "a", [numbered(2)])
-    own, other = store.read(MarkOfChange("a")), copy.read(MarkOfChange("a"))
-    assert own.seq == other.seq == 2
-    assert store.read(HasChange("a", *common))
-    assert copy.read(HasChange("a", *common))
-    assert not store.read(HasChange("a", *other))
-    assert not copy.read(HasChange("a", *own))
+    own, other = mark(store, "a"), mark(copy, "a")
+    assert own[0] == other[0] == 2
+    assert has_change(store, "a", *common)
+    assert has_change(copy, "a", *common)
+    assert not has_change(store, "a", *other)
+    assert not has_change(copy, "a", *own)
 
 
 def test_a_write_that_was_undone_leaves_no_nonce(keeping):
     store = keeping()
     added(store, "a", [numbered(1)])
-    before = store.read(MarkOfChange("a"))
+    before = mark(store, "a")
     with pytest.raises(Exception, match="already"):
         added(store, "a", [numbered(1)])
-    assert store.read(MarkOfChange("a")) == before
+    assert mark(store, "a") == before
 
 
 def test_only_what_takes_content_away_is_a_removal(keeping):
@@ -166,8 +176,8 @@ def test_a_store_opened_for_reading_alone_tells_histories_and_keeps_no_snapshots
     added(store, "a", [numbered(1)])
     reader = keeping(read_only=True)
     assert reader.snapshot_folder is None
-    assert reader.read(MarkOfChange("a")) == store.read(MarkOfChange("a"))
-    assert reader.read(HasChange("a", *store.read(MarkOfChange("a"))))
+    assert mark(reader, "a") == mark(store, "a")
+    assert has_change(reader, "a", *mark(store, "a"))
     with pytest.raises((ReadOnlyError, StoreFileError)), reader.locked_snapshots():
         pass
 
@@ -176,8 +186,7 @@ def test_a_closed_store_tells_nothing_and_gives_no_lock(keeping):
     store = keeping()
     store.close()
     for call in (
-        lambda: store.read(MarkOfChange("a")),
-        lambda: store.read(HasChange("a", 1, 0)),
+        lambda: store.read(NonceOfChange("a", 1)),
         lambda: store.read(HasRemovedSince("a", 1)),
         lambda: store.locked_snapshots().__enter__(),
     ):

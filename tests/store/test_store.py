@@ -32,15 +32,14 @@ from mnemic.store.operations import (
     EntriesByRow,
     EntryPage,
     ForgetAgent,
-    HasChange,
     HasRemovedSince,
     Link,
     LinkEnds,
     LinksOf,
     LinksWithin,
-    MarkOfChange,
     Nearest,
     NeedVectors,
+    NonceOfChange,
     PositionAndRevision,
     Purge,
     Read,
@@ -442,7 +441,7 @@ def test_no_operation_is_left_out(tmp_path, monkeypatch):
     # tests/store/test_vector_search.py, tests/store/sealing, tests/store/test_snapshots.py
     apart = {Nearest, ActiveRows, RowsWithoutVectors, BuildVectorIndex, ForgetAgent}
     apart |= {SealedUnderOtherKeys, Reseal, EndRotation}
-    apart |= {SealedRows, MarkOfChange, HasChange, HasRemovedSince}
+    apart |= {SealedRows, NonceOfChange, HasRemovedSince}
     assert kinds_of(Read) | kinds_of(Write) == asked | apart
 
 

@@ -25,7 +25,7 @@ from mnemic.errors import (
 from mnemic.index import HeldSource, InitialVectors, Snapshot
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
-from mnemic.store.operations import HasChange, HasRemovedSince, MarkOfChange, SealedRows
+from mnemic.store.operations import HasRemovedSince, NonceOfChange, SealedRows
 from mnemic.store.row_codec import exact_digest
 
 _log = logger(__name__)
@@ -213,11 +213,11 @@ class IndexSnapshots:
         agent_id = self._kind.agent_id
         with self._store.locked_snapshots(wait=LOCK_SECONDS):
             path = self._path
-            mark = self._store.read(MarkOfChange(agent_id, snapshot.seq))
+            nonce = self._store.read(NonceOfChange(agent_id, snapshot.seq))
             is_stale = self._store.read(HasRemovedSince(agent_id, snapshot.seq))
-            if path is None or mark is None or is_stale:
+            if path is None or nonce is None or is_stale:
                 return False
-            label = msgspec.msgpack.encode(_Label(self._kind, snapshot.seq, mark.nonce, accesses))
+            label = msgspec.msgpack.encode(_Label(self._kind, snapshot.seq, nonce, accesses))
             snapshot.core.save(path, label, without=self._sealed_rows())
             self._saved_seq = snapshot.seq
             self._save_source(source, label)
@@ -279,9 +279,8 @@ class IndexSnapshots:
         return None if self._kind.model is None else self._kind.model[1]
 
     def _fits(self, label: _Label) -> bool:
-        is_same = label.kind == self._kind
-        wanted = HasChange(self._kind.agent_id, label.seq, label.nonce)
-        return is_same and self._store.read(wanted)
+        wanted = NonceOfChange(self._kind.agent_id, label.seq)
+        return label.kind == self._kind and self._store.read(wanted) == label.nonce
 
     def _drop_source(self, reason: str) -> None:
         """Remove the file of the approximate index."""

@@ -33,7 +33,6 @@ from mnemic.store.values import (
     NO_QUOTAS,
     AccessedRows,
     BatchSink,
-    ChangeMark,
     EntryRow,
     EntryVectors,
     LinkEnd,
@@ -425,13 +424,18 @@ class SealedRows(AgentRead[list[int]], frozen=True):
     """
 
 
-class MarkOfChange(AgentRead[ChangeMark | None], frozen=True):
-    """A change of an agent with its nonce; None if the log does not have it, or no more.
+class NonceOfChange(AgentRead[int | None], frozen=True):
+    """The nonce of a change of an agent; None if the log does not have it, or no more.
 
-    Carried out, as `HasChange` and `HasRemovedSince`, by stores that keep snapshots of indexes. A
-    snapshot is a cache that an index is loaded from in place of all rows: of use if the store
-    `HasChange`, with its nonce, that the index had read last, and every row changed since is read
-    by `RowsSince` with `with_sensitive`, for it holds no sensitive entry and no sealed one.
+    It is a number from 0 to 2**63 - 1, drawn at random by the write that made the change. By it
+    changes with the same number in different histories are told apart: two stores that were one
+    once, as after a restored backup, have a change in common exactly if they had it before they
+    parted, and then everything that was written up to it is the same.
+
+    Carried out, as `HasRemovedSince`, by stores that keep snapshots of indexes. A snapshot is a
+    cache that an index is loaded from in place of all rows: of use if the change that the index had
+    read last has the same nonce in the store, and every row changed since is read by `RowsSince`
+    with `with_sensitive`, for it holds no sensitive entry and no sealed one.
 
     `Store.erase` removes every snapshot, after the deletion has been committed. So that none with
     deleted content appears later, whoever saves one does all of this in `locked_snapshots`: it
@@ -439,21 +443,10 @@ class MarkOfChange(AgentRead[ChangeMark | None], frozen=True):
     gives it its name.
 
     Attributes:
-        seq: Number of the change; None is the last one.
-    """
-
-    seq: int | None = None
-
-
-class HasChange(AgentRead[bool], frozen=True):
-    """Whether the agent's log has the change with this number and this nonce.
-
-    Then everything that was written up to that change is the same. False for a change that the log
-    has dropped.
+        seq: Number of the change.
     """
 
     seq: int
-    nonce: int
 
 
 class HasRemovedSince(AgentRead[bool], frozen=True):

@@ -32,21 +32,6 @@ class LogPosition(NamedTuple):
     accesses: int
 
 
-class ChangeMark(NamedTuple):
-    """A change of an agent, distinguished from the changes with the same number in other histories.
-
-    A history is what was written to one store up to a change. Two stores that were one once, as
-    after a restored backup, have a change in common exactly if they had it before they parted.
-
-    Attributes:
-        seq: Number of the change.
-        nonce: Number from 0 to 2**63 - 1, drawn at random by the write that made the change.
-    """
-
-    seq: int
-    nonce: int
-
-
 class StoredKey(NamedTuple):
     """What is stored of a key of an agent.
 

@@ -12,7 +12,7 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model.rows import Link, Record, State
 from mnemic.store.changes import Change, UserTotals
-from mnemic.store.operations import HasChange, HasRemovedSince, MarkOfChange, SealedRows
+from mnemic.store.operations import HasRemovedSince, NonceOfChange, SealedRows
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sql.change_log import HAS_STATE, reaches_back
 from mnemic.store.sql.dialect import Advanced
@@ -37,7 +37,7 @@ from mnemic.store.sqlite.sql import (
 )
 from mnemic.store.sqlite.sqlite_errors import DAMAGED
 from mnemic.store.sqlite.vectors import ReadSums, VectorOpener, read_rows
-from mnemic.store.values import ChangeMark, Model
+from mnemic.store.values import Model
 
 if TYPE_CHECKING:
     from mnemic.store.sqlite.hardening import GuardedConnection
@@ -106,14 +106,7 @@ _SEALED = (
     "SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_seal "
     "WHERE agent_id = ? AND is_encrypted <> 0"
 )
-_MARK = (
-    "SELECT seq, nonce FROM agent_memory_changes WHERE agent_id = ?1 AND seq = "
-    "ifnull(?2, (SELECT seq FROM agent_memory_agents WHERE agent_id = ?1))"
-)
-_HAS_CHANGE = (
-    "SELECT EXISTS (SELECT 1 FROM agent_memory_changes "
-    "WHERE agent_id = ? AND seq = ? AND nonce = ?)"
-)
+_NONCE = "SELECT nonce FROM agent_memory_changes WHERE agent_id = ? AND seq = ?"
 _REMOVES_CONTENT = (
     "SELECT EXISTS (SELECT 1 FROM agent_memory_changes WHERE agent_id = ? AND seq > ? "
     "AND kind IN ('delete', 'replace', 'update'))"
@@ -298,17 +291,11 @@ def _stacked(vectors: list[Columns], dim: int) -> Float32Array:
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dim)
 
 
-def mark_of_change(on: SqlSession, codec: RowCodec, wanted: MarkOfChange) -> ChangeMark | None:
-    """Return the mark of a change, of the last one for None; None if the log has no such change."""
+def nonce_of_change(on: SqlSession, codec: RowCodec, wanted: NonceOfChange) -> int | None:
+    """Return the nonce of a change; None if the log has no such change."""
     del codec
-    found = on.fetch(_MARK, (wanted.agent_id, wanted.seq))
-    return ChangeMark(*integers(found[0])) if found else None
-
-
-def has_change(on: SqlSession, codec: RowCodec, wanted: HasChange) -> bool:
-    """Return whether the log has a change with this number and nonce."""
-    del codec
-    return bool(on.value(_HAS_CHANGE, (wanted.agent_id, wanted.seq, wanted.nonce)))
+    found = on.fetch(_NONCE, (wanted.agent_id, wanted.seq))
+    return integers(found[0])[0] if found else None
 
 
 def has_removed_since(on: SqlSession, codec: RowCodec, wanted: HasRemovedSince) -> bool:
@@ -325,9 +312,8 @@ def sealed_rows(on: SqlSession, codec: RowCodec, wanted: SealedRows) -> list[int
 
 
 SNAPSHOT_READS: Final[Mapping[type, Reading]] = {
-    HasChange: Reading(has_change),
     HasRemovedSince: Reading(has_removed_since, one_moment=True),
-    MarkOfChange: Reading(mark_of_change),
+    NonceOfChange: Reading(nonce_of_change),
     SealedRows: Reading(sealed_rows),
 }
 """The reads of a store that keeps snapshots of indexes."""
