@@ -30,9 +30,9 @@ from mnemic.store.operations import (
     RowsSince,
     RowsToEmbed,
     SoftDelete,
+    StoredAmount,
     StoredEntries,
     Update,
-    UsedBytes,
 )
 from mnemic.store.values import NO_ENTRY_LIMITS, Quotas, StoredLink
 from tests.support.clock import NOON
@@ -143,12 +143,12 @@ def counted(store, scope, now=NOON):
 
 def used_bytes(store, agent):
     """Return the bytes of an agent's contents."""
-    return store.read(UsedBytes(Scope(agent, all_users=True)))
+    return store.read(StoredAmount(Scope(agent, all_users=True), "bytes"))
 
 
 def used_by_user(store, agent, user):
     """Return the bytes of a user's contents."""
-    return store.read(UsedBytes(Scope(agent, user)))
+    return store.read(StoredAmount(Scope(agent, user), "bytes"))
 
 
 def model_of(store, agent):

@@ -22,7 +22,7 @@ from mnemic.store.operations import (
     Restore,
     RowsSince,
     SoftDelete,
-    StoredCount,
+    StoredAmount,
     Update,
     UpdateAll,
     VectorsOfRow,
@@ -222,7 +222,7 @@ def test_without_eviction_a_full_store_refuses(store):
     put(store, small(3, user_id=None), entry_limits=entry_limits)
     with pytest.raises(StorageQuotaExceededError, match=r"quota exceeded\. Current: 3 entries"):
         put(store, small(4, user_id="bob"), entry_limits=entry_limits)
-    assert store.read(StoredCount(EVERYONE)) == 3
+    assert store.read(StoredAmount(EVERYONE, "entries")) == 3
 
 
 def test_deleted_entries_count_until_they_are_purged(store):
@@ -365,7 +365,7 @@ def test_threads_never_pass_a_budget_of_entries(store, evicts):
     run_together(*[partial(work, at) for at in range(1, 21)])
     assert len(gone) + len(refused) == 15
     assert (len(gone) == 15) is evicts
-    assert store.read(StoredCount(EVERYONE)) == 5
+    assert store.read(StoredAmount(EVERYONE, "entries")) == 5
 
 
 def test_writes_of_one_group_each_name_what_went_for_them(store):

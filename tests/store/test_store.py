@@ -54,7 +54,7 @@ from mnemic.store.operations import (
     SetExpiry,
     SoftDelete,
     SoftDeleteAll,
-    StoredCount,
+    StoredAmount,
     StoredEntries,
     Successors,
     SwitchModel,
@@ -158,7 +158,7 @@ READS = {
         EntryPage(scope, EVERYTHING, now=NOON, limit=9, include_deleted=True)
     ),
     "count": lambda store, scope: count_of(store, scope, now=NOON),
-    "stored_entries": lambda store, scope: store.read(StoredCount(scope)),
+    "stored_entries": lambda store, scope: store.read(StoredAmount(scope, "entries")),
     "stats": figures,
     "links": lambda store, scope: store.read(LinksOf(scope, uid(1), "both", None, now=NOON)),
     "link_ends": lambda store, scope: store.read(

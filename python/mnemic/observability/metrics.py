@@ -17,7 +17,7 @@ from mnemic.observability.table import EMBEDDED, HISTOGRAMS, METRICS, Row
 from mnemic.protocols import Clock
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
-from mnemic.store.operations import EntryCount, UsedBytes
+from mnemic.store.operations import EntryCount, StoredAmount
 from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _GAUGES: dict[str, tuple[str, str, Reading]] = {
     "agents.memory.longterm.storage_bytes": (
         "By",
         "UTF-8 bytes of all contents, forgotten ones too",
-        lambda store, agent, _: store.read(UsedBytes(agent)),
+        lambda store, agent, _: store.read(StoredAmount(agent, "bytes")),
     ),
 }
 """Unit, description and reading, by name."""

@@ -12,7 +12,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import MemoryTelemetry
 from mnemic.repository.settings import Settings
 from mnemic.store import Store
-from mnemic.store.operations import StoredCount, UsedBytes
+from mnemic.store.operations import StoredAmount
 from mnemic.store.values import (
     Quotas,
     check_entries,
@@ -113,7 +113,7 @@ class Limits:
 
     def _check_entries(self, scope: Scope, limit: int | None, number: int) -> None:
         if limit is not None and number:
-            check_entries(limit, scope, self._store.read(StoredCount(scope)), number)
+            check_entries(limit, scope, self._store.read(StoredAmount(scope, "entries")), number)
 
     @property
     def quotas(self) -> Quotas:
@@ -134,7 +134,7 @@ class Limits:
 
     def _used(self, scope: Scope) -> int:
         """Return the bytes of the contents of a user or of the agent."""
-        return self._store.read(UsedBytes(scope))
+        return self._store.read(StoredAmount(scope, "bytes"))
 
     async def warn(self) -> None:
         """Publish a warning where the bytes used have passed the next step of the quota."""

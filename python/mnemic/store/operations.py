@@ -5,7 +5,7 @@ Each has the promises of `Store`, and those that it states itself.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
@@ -321,15 +321,15 @@ class LinksWithin(ScopeRead[list[StoredLink]], frozen=True):
     include_deleted: bool
 
 
-class UsedBytes(ScopeRead[int], frozen=True):
-    """The bytes of the contents of a user or, for all users, of the agent.
+class StoredAmount(ScopeRead[int], frozen=True):
+    """What is stored in a scope, in any state: deleted entries count until they are purged.
 
-    Those of deleted entries count; project and session are ignored.
+    Attributes:
+        unit: The bytes of the contents of its user or, for all users, of its agent; or the number
+            of its entries, which takes longer.
     """
 
-
-class StoredCount(ScopeRead[int], frozen=True):
-    """The number of entries in any state; deleted ones count until purged."""
+    unit: Literal["bytes", "entries"]
 
 
 class Users(AgentRead[list[UserUsage]], frozen=True):

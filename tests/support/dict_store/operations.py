@@ -154,12 +154,9 @@ def _usage(agent, user_id, now):
     return UserUsage(user_id, len(active), agent.used(scope))
 
 
-def used_bytes(agent, wanted):
-    return agent.used(wanted.scope)
-
-
-def stored_count(agent, wanted):
-    return len(agent.within(wanted.scope))
+def stored_amount(agent, wanted):
+    scope = wanted.scope
+    return agent.used(scope) if wanted.unit == "bytes" else len(agent.within(scope))
 
 
 def scope_statistics(agent, wanted):

@@ -12,7 +12,7 @@ from mnemic.model import (
     UserUsage,
 )
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.store.operations import ScopeStatistics, StoredCount, UsedBytes, Users
+from mnemic.store.operations import ScopeStatistics, StoredAmount, Users
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.rules import EXPIRED, FORGOTTEN, statistics_of
 from mnemic.store.sql.conditions import (
@@ -38,16 +38,10 @@ _STATE: Final = (
 """The one state that an entry is in, in SQL; the value to bind is the time now."""
 
 
-def used(on: SqlSession, codec: RowCodec, wanted: UsedBytes) -> int:
-    """Return the bytes of the contents of an agent or a user."""
+def stored_amount(on: SqlSession, codec: RowCodec, wanted: StoredAmount) -> int:
+    """Return the bytes of the contents of an agent or a user, or the number of entries."""
     del codec
-    return used_bytes(on, wanted.scope)
-
-
-def stored_count(on: SqlSession, codec: RowCodec, wanted: StoredCount) -> int:
-    """Return the number of entries in any state."""
-    del codec
-    return number_of(on, wanted.scope)
+    return (used_bytes if wanted.unit == "bytes" else number_of)(on, wanted.scope)
 
 
 def users(on: SqlSession, codec: RowCodec, wanted: Users) -> list[UserUsage]:
