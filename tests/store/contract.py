@@ -204,7 +204,8 @@ def seq_of(store, agent="a"):
 
 
 def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NOON):
-    return store.read(LinksOf(scope, uid(number), direction, kinds, now))
+    found = store.read(LinksOf(scope, uid(number), direction, kinds, now))
+    return [read.link for read in found]
 
 
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):

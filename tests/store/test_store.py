@@ -34,7 +34,6 @@ from mnemic.store.operations import (
     ForgetAgent,
     HasRemovedSince,
     Link,
-    LinkEnds,
     LinksOf,
     LinksWithin,
     Nearest,
@@ -161,8 +160,8 @@ READS = {
     "stored_entries": lambda store, scope: store.read(StoredAmount(scope, "entries")),
     "stats": figures,
     "links": lambda store, scope: store.read(LinksOf(scope, uid(1), "both", None, now=NOON)),
-    "link_ends": lambda store, scope: store.read(
-        LinkEnds(scope, rows_of(store).get(1, 1), "both", None, now=NOON)
+    "links of a row": lambda store, scope: store.read(
+        LinksOf(scope, rows_of(store).get(1, 1), "both", None, now=NOON)
     ),
     "stored_after": lambda store, scope: store.read(
         StoredEntries(scope, 0, 9, now=NOON, include_deleted=True, model="m")

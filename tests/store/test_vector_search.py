@@ -70,14 +70,11 @@ def found(store, request=None):
     return {entry.id.int for entry in entries.values()}
 
 
-@pytest.mark.plain_text("compares vectors, which no store does that are sealed")
-def test_a_store_that_does_not_search_says_so(store):
-    added(store, "a", [embedded(1, 1, 0)])
-    is_searching = store.searches_vectors
-    if is_searching:
-        assert store.read(wanted()) is not None
-        assert store.read(ActiveRows(ALICE, MODEL)) is not None
-    assert store.write(BuildVectorIndex("a")).result() == is_searching
+def test_a_store_that_searches_says_so(searched):
+    added(searched, "a", [embedded(1, 1, 0)])
+    assert searched.searches_vectors
+    assert searched.read(wanted()) is not None
+    assert searched.read(ActiveRows(ALICE, MODEL)) is not None
 
 
 def test_the_nearest_memories_of_a_scope_are_selected_and_no_others(searched):

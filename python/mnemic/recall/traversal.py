@@ -65,11 +65,12 @@ class Traversal:
         finder, (kinds, direction, _, _, deadline) = self._finder, self._follow
         for row, path in sorted(edge.items()):
             check_deadline(deadline)
-            for end in finder.link_ends(self._scope, row, direction, kinds):
-                strength = path.strength * end.strength
-                known = better.get(end.row) or found.get(end.row)
-                if end.row != first and (known is None or strength > known.strength):
-                    better[end.row] = _Path(strength, (*path.kinds, int(end.type)))
+            for linked in finder.links(self._scope, row, direction, kinds):
+                link, end = linked.link, linked.other_end(row)
+                strength = path.strength * link.strength
+                known = better.get(end) or found.get(end)
+                if end != first and (known is None or strength > known.strength):
+                    better[end] = _Path(strength, (*path.kinds, int(link.type)))
         self._read([each for each in better if each not in self._entries])
         return {each: path for each, path in better.items() if each in self._entries}
 

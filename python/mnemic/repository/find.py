@@ -52,8 +52,8 @@ from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.reasons import why_of
 from mnemic.store import LogPosition
-from mnemic.store.operations import EntriesById, EntriesByRow, LinkEnds
-from mnemic.store.values import LinkEnd
+from mnemic.store.operations import EntriesById, EntriesByRow, LinksOf
+from mnemic.store.values import LinkedRows
 
 
 def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
@@ -356,11 +356,11 @@ class Finder(Part):
         found = self._store.read(EntriesByRow(scope, rows, now=now, include_deleted=True))
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
 
-    def link_ends(
+    def links(
         self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
-    ) -> list[LinkEnd]:
-        """Return the other ends of a memory's links among present memories, oldest link first."""
-        return self._store.read(LinkEnds(scope, row, direction, kinds, now=self._now()))
+    ) -> list[LinkedRows]:
+        """Return a memory's links among present memories, the oldest first."""
+        return self._store.read(LinksOf(scope, row, direction, kinds, now=self._now()))
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime

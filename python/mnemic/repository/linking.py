@@ -63,11 +63,9 @@ class Linker(Part):
         self._limits.require_storing()
         word("direction", direction, _DIRECTIONS)
         types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
-        now = self._now()
-        return await run_blocking(
-            lambda: self._store.read(LinksOf(scope, entry_id, direction, types, now=now)),
-            self._store,
-        )
+        wanted = LinksOf(scope, entry_id, direction, types, now=self._now())
+        found = await run_blocking(lambda: self._store.read(wanted), self._store)
+        return [linked.link for linked in found]
 
 
 def _own_type(kind: LinkType | str) -> LinkType:

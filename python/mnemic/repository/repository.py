@@ -586,6 +586,8 @@ class Repository(Part):
     async def create_vector_index(self) -> bool:
         """Build the approximate index of the store; see `BuildVectorIndex`."""
         self._limits.require_storing()
+        if not self._store.searches_vectors:
+            return False
         return await run_blocking(
             lambda: self._store.write(BuildVectorIndex(self.agent_id)).result(), self._store
         )

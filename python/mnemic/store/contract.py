@@ -37,7 +37,8 @@ class Store(Protocol):
     Attributes:
         path: The place of the store, for messages and metrics.
         is_remote: Whether each read is a round trip to a server, and rows are held for searches.
-        searches_vectors: Whether it carries out `Nearest`, `ActiveRows` and `RowsWithoutVectors`.
+        searches_vectors: Whether it carries out `Nearest`, `ActiveRows`, `RowsWithoutVectors` and
+            `BuildVectorIndex`.
 
     Raises:
         StoreClosedError: By every method after `close`.

@@ -35,7 +35,7 @@ from mnemic.store.values import (
     BatchSink,
     EntryRow,
     EntryVectors,
-    LinkEnd,
+    LinkedRows,
     LogPosition,
     Model,
     OwnedId,
@@ -290,22 +290,19 @@ class DistinctValues(ScopeRead[list[DistinctValue]], frozen=True):
     now: datetime
 
 
-class LinksOf(ScopeRead[list[MemoryLink]], frozen=True):
+class LinksOf(ScopeRead[list[LinkedRows]], frozen=True):
     """The links of an entry; both ends are in the scope, neither deleted nor expired.
 
     Order: time, then ids, then type.
+
+    Attributes:
+        entry: Its id, or its row.
+        direction: Whether they lead from it, to it, or both.
+        kinds: Types of links; None is any.
+        now: The time.
     """
 
-    entry_id: UUID
-    direction: Direction
-    kinds: Collection[LinkType] | None
-    now: datetime
-
-
-class LinkEnds(ScopeRead[list[LinkEnd]], frozen=True):
-    """The other ends of the links of a row's entry, in the order of `LinksOf`."""
-
-    row: int
+    entry: UUID | int
     direction: Direction
     kinds: Collection[LinkType] | None
     now: datetime
@@ -646,7 +643,7 @@ class DropShadowVectors(AgentWrite[int], frozen=True):
 class BuildVectorIndex(AgentWrite[bool], frozen=True):
     """Builds the approximate index of an agent's vectors; the result is whether there is one.
 
-    There is none in a store that does not search vectors, and for vectors that are too long.
+    There is none for vectors that are too long. Carried out by stores that search vectors.
     """
 
 

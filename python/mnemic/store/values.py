@@ -8,7 +8,7 @@ from uuid import UUID
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
+from mnemic.model import MemoryEntry, MemoryLink, MemoryType, Scope
 from mnemic.model.filter import Criteria
 from mnemic.model.rows import Access, Link, Record, RowBatch
 from mnemic.protocols import UserLimit
@@ -136,20 +136,6 @@ class StoredLink(NamedTuple):
     user_id: str | None
 
 
-class LinkEnd(NamedTuple):
-    """The other end of a link.
-
-    Attributes:
-        row: Row of the entry at the other end.
-        type: Type of the link.
-        strength: Strength of the link.
-    """
-
-    row: int
-    type: LinkType
-    strength: float
-
-
 class LinkedRows(NamedTuple):
     """A link with the rows of its ends and the user of its source."""
 
@@ -164,10 +150,9 @@ class LinkedRows(NamedTuple):
         link = self.link
         return link.created_at, link.from_id, link.to_id, link.type, self.user_id or ""
 
-    def other_end(self, row: int) -> LinkEnd:
-        """Return the end of it that is not a row."""
-        end = self.to_row if self.from_row == row else self.from_row
-        return LinkEnd(end, self.link.type, self.link.strength)
+    def other_end(self, row: int) -> int:
+        """Return the row at the other end."""
+        return self.to_row if self.from_row == row else self.from_row
 
 
 class ReplacedEntry(NamedTuple):

@@ -12,7 +12,6 @@ from mnemic.store.operations import (
     AccessesSince,
     EntriesById,
     EntriesByRow,
-    LinkEnds,
     LinksOf,
     RowsSince,
     ScopeStatistics,
@@ -134,8 +133,8 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
 
 LINK_READS = {
     "links": lambda store: store.read(LinksOf(AGENT, uid(1), "both", None, now=NOON)),
-    "link_ends": lambda store: store.read(
-        LinkEnds(AGENT, rows_of(store)[1], "both", None, now=NOON)
+    "links of a row": lambda store: store.read(
+        LinksOf(AGENT, rows_of(store)[1], "both", None, now=NOON)
     ),
 }
 

@@ -117,7 +117,10 @@ def distinct_values(agent, wanted):
     return query.values(_core.distinct_values(All(()), [agent.records(found)], query.field, *page))
 
 
-def _links_at(agent, wanted, row):
+def links_of(agent, wanted):
+    row = wanted.entry
+    if isinstance(row, UUID):
+        row, _ = agent.one(wanted.scope, row, _present(wanted))
     sides = {"in": [1], "out": [0], "both": [0, 1]}[wanted.direction]
     return [
         read
@@ -125,15 +128,6 @@ def _links_at(agent, wanted, row):
         if row in [read[side] for side in sides]
         and (wanted.kinds is None or read.link.type in wanted.kinds)
     ]
-
-
-def links_of(agent, wanted):
-    row, _ = agent.one(wanted.scope, wanted.entry_id, _present(wanted))
-    return [read.link for read in _links_at(agent, wanted, row)]
-
-
-def link_ends(agent, wanted):
-    return [read.other_end(wanted.row) for read in _links_at(agent, wanted, wanted.row)]
 
 
 def links_within(agent, wanted):
@@ -271,10 +265,6 @@ def _links_from(agent, rows, superseding):
         for (source, target, kind), (strength, _) in agent.links.items()
         if source in rows or (source in superseding and kind is LinkType.SUPERSEDES)
     ]
-
-
-def build_vector_index(_agent, _wanted):
-    return False
 
 
 def add(agent, wanted):

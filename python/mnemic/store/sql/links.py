@@ -13,7 +13,6 @@ from mnemic.store.changes import Change
 from mnemic.store.operations import (
     AddLinks,
     Link,
-    LinkEnds,
     LinksOf,
     LinksWithin,
     Successors,
@@ -26,7 +25,7 @@ from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, vis
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.reads import entries_of_rows
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import LinkedRows, LinkEnd, StoredLink
+from mnemic.store.values import LinkedRows, StoredLink
 
 _READ: Final = (
     "SELECT f.row, t.row, f.user_id, f.id, t.id, l.type, l.strength, l.created_at "
@@ -103,17 +102,27 @@ def add_links(on: SqlSession, codec: RowCodec, wanted: AddLinks) -> int:
     return len(changes)
 
 
-def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[MemoryLink]:
+def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[LinkedRows]:
     """Return the links of an entry whose ends both exist."""
-    time = to_microseconds(wanted.now)
-    own = _end(on, codec, wanted.scope, wanted.entry_id, present_at=time)
-    return [] if own is None else [read.link for read in _links_at(on, codec, wanted, own.row)]
-
-
-def link_ends(on: SqlSession, codec: RowCodec, wanted: LinkEnds) -> list[LinkEnd]:
-    """Return the other ends of the links of a row's entry."""
-    row = wanted.row
-    return [read.other_end(row) for read in _links_at(on, codec, wanted, row)]
+    row, time = wanted.entry, to_microseconds(wanted.now)
+    if isinstance(row, UUID):
+        own = _end(on, codec, wanted.scope, row, present_at=time)
+        if own is None:
+            return []
+        row = own.row
+    where, values = visible_in(wanted.scope, codec)
+    ends = _both_ends(f"{where} AND {IS_PRESENT}")
+    agent_id, present = wanted.agent_id, [*values, time]
+    is_owned, owner = on.dialect.owned("l", agent_id)
+    types, bound = _among_types(on.dialect, wanted.kinds)
+    found: list[LinkedRows] = []
+    for side in ("from_row", "to_row"):
+        if (side, wanted.direction) in (("from_row", "in"), ("to_row", "out")):
+            continue
+        sql = f"{_READ} WHERE {is_owned} AND l.{side} = ? {ends} {types}"
+        found += _links(on, sql, (agent_id, agent_id, *owner, row, *present, *present, *bound))
+    on.dialect.check_links(on, [row])
+    return sorted(found, key=attrgetter("place"))
 
 
 def links_within(on: SqlSession, codec: RowCodec, wanted: LinksWithin) -> list[StoredLink]:
@@ -231,24 +240,6 @@ def _put_link(on: SqlSession, link: Columns) -> int:
     """
     put = "DO UPDATE SET strength = excluded.strength RETURNING created_at"
     return int(on.value(f"{on.dialect.insert_link} {put}", link))
-
-
-def _links_at(
-    on: SqlSession, codec: RowCodec, wanted: LinksOf | LinkEnds, row: int
-) -> list[LinkedRows]:
-    where, values = visible_in(wanted.scope, codec)
-    ends = _both_ends(f"{where} AND {IS_PRESENT}")
-    agent_id, present = wanted.agent_id, [*values, to_microseconds(wanted.now)]
-    is_owned, owner = on.dialect.owned("l", agent_id)
-    types, bound = _among_types(on.dialect, wanted.kinds)
-    found: list[LinkedRows] = []
-    for side in ("from_row", "to_row"):
-        if (side, wanted.direction) in (("from_row", "in"), ("to_row", "out")):
-            continue
-        sql = f"{_READ} WHERE {is_owned} AND l.{side} = ? {ends} {types}"
-        found += _links(on, sql, (agent_id, agent_id, *owner, row, *present, *present, *bound))
-    on.dialect.check_links(on, [row])
-    return sorted(found, key=attrgetter("place"))
 
 
 def _both_ends(where: str) -> str:

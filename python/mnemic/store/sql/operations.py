@@ -66,7 +66,6 @@ READS: Final[Mapping[type, Reading]] = {
     operations.EntriesByRow: Reading(reads.entries_by_row),
     operations.EntryCount: Reading(lists.entry_count),
     operations.EntryPage: Reading(lists.entry_page),
-    operations.LinkEnds: Reading(links.link_ends, one_moment=True),
     operations.LinksOf: Reading(links.links_of, one_moment=True),
     operations.LinksWithin: Reading(links.links_within, one_moment=True),
     operations.NeedVectors: Reading(replacing.needed_vectors, one_moment=True),
@@ -84,15 +83,10 @@ READS: Final[Mapping[type, Reading]] = {
 }
 
 
-def _no_vector_index(*_: object) -> bool:
-    return False
-
-
 WRITES: Final[Mapping[type, Writing]] = {
     operations.AddEmbeddings: Writing(reembedding.add_embeddings),
     operations.AddLinks: Writing(links.add_links),
     operations.AddShadowVectors: Writing(reembedding.add_shadow_vectors),
-    operations.BuildVectorIndex: Writing(_no_vector_index),
     operations.Delete: Writing(deletes.delete),
     operations.DeleteAll: Writing(deletes.delete_all, in_parts=True),
     operations.DropShadowVectors: Writing(reembedding.drop_shadow_vectors),
