@@ -17,7 +17,7 @@ from mnemic.errors import (
 )
 from mnemic.model import ImportResult, MemoryStatus, Scope
 from mnemic.repository.export import BATCH
-from mnemic.store.operations import LinksWithin, StoredEntries
+from mnemic.store.operations import Links, StoredEntries
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents
@@ -44,7 +44,7 @@ def everything(memory):
     store, scope = memory._repository._store, Scope(memory.agent_id, all_users=True)
     state = {"now": NOON, "include_deleted": True}
     stored = store.read(StoredEntries(scope, 0, 10_000, model="words", **state))
-    links = store.read(LinksWithin(scope, **state))
+    links = [(read.link, read.user_id) for read in store.read(Links(scope, **state))]
     facts = [
         (one.entry, one.entry.access_count, one.entry.last_accessed_at, one.key) for one in stored
     ]

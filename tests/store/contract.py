@@ -24,8 +24,7 @@ from mnemic.store.operations import (
     EntryCount,
     EntryPage,
     Link,
-    LinksOf,
-    LinksWithin,
+    Links,
     PositionAndRevision,
     RowsSince,
     RowsToEmbed,
@@ -204,12 +203,12 @@ def seq_of(store, agent="a"):
 
 
 def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NOON):
-    found = store.read(LinksOf(scope, uid(number), direction, kinds, now))
+    found = store.read(Links(scope, now, uid(number), direction, kinds))
     return [read.link for read in found]
 
 
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
-    found = store.read(LinksWithin(scope, now, include_deleted=everything))
+    found = store.read(Links(scope, now, include_deleted=everything))
     return [each.link for each in found]
 
 

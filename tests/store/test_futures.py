@@ -16,7 +16,7 @@ from mnemic.store.operations import (
     EntriesById,
     EntriesByRow,
     EntryPage,
-    LinksWithin,
+    Links,
     PositionAndRevision,
     RowsSince,
     ScopeStatistics,
@@ -332,7 +332,7 @@ READS = {
         StoredEntries(AGENT, 0, 9, now=NOON, include_deleted=True, model=None), **late
     ),
     "links_within": lambda store, **late: store.read(
-        LinksWithin(EVERYONE, now=NOON, include_deleted=True), **late
+        Links(EVERYONE, NOON, include_deleted=True), **late
     ),
     "stats": lambda store, **late: store.read(ScopeStatistics(AGENT, now=NOON), **late),
     "position_and_revision": lambda store, **late: store.read(PositionAndRevision(AGENT), **late),

@@ -34,8 +34,7 @@ from mnemic.store.operations import (
     ForgetAgent,
     HasRemovedSince,
     Link,
-    LinksOf,
-    LinksWithin,
+    Links,
     Nearest,
     NeedVectors,
     NonceOfChange,
@@ -159,16 +158,12 @@ READS = {
     "count": lambda store, scope: count_of(store, scope, now=NOON),
     "stored_entries": lambda store, scope: store.read(StoredAmount(scope, "entries")),
     "stats": figures,
-    "links": lambda store, scope: store.read(LinksOf(scope, uid(1), "both", None, now=NOON)),
-    "links of a row": lambda store, scope: store.read(
-        LinksOf(scope, rows_of(store).get(1, 1), "both", None, now=NOON)
-    ),
+    "links": lambda store, scope: store.read(Links(scope, NOON, uid(1))),
+    "links of a row": lambda store, scope: store.read(Links(scope, NOON, rows_of(store).get(1, 1))),
     "stored_after": lambda store, scope: store.read(
         StoredEntries(scope, 0, 9, now=NOON, include_deleted=True, model="m")
     ),
-    "links_within": lambda store, scope: store.read(
-        LinksWithin(scope, now=NOON, include_deleted=True)
-    ),
+    "links_within": lambda store, scope: store.read(Links(scope, NOON, include_deleted=True)),
 }
 WRITES = {
     "soft_delete": lambda store, scope: store.write(SoftDelete(scope, uid(1), NOON)),

@@ -10,7 +10,7 @@ from mnemic.store.operations import (
     AddEmbeddings,
     Delete,
     DeleteAll,
-    LinksOf,
+    Links,
     Purge,
     Restore,
     SoftDelete,
@@ -137,7 +137,7 @@ AMBIGUOUS = {
     "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),
     "link to": lambda store: linked(store, 2, 1, scope=EVERYONE),
     "unlink": lambda store: store.write(Unlink(EVERYONE, uid(2), uid(1), None)).result(),
-    "links": lambda store: store.read(LinksOf(EVERYONE, uid(1), "both", None, now=NOON)),
+    "links": lambda store: store.read(Links(EVERYONE, NOON, uid(1))),
 }
 
 

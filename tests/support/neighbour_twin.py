@@ -2,7 +2,7 @@
 
 from mnemic.model import LinkType, MemoryStatus, Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.operations import EntriesById, LinksWithin, StoredEntries
+from mnemic.store.operations import EntriesById, Links, StoredEntries
 
 
 class Net:
@@ -22,8 +22,8 @@ class Net:
         }
         self.entries = {located[entry.user_id, entry.id]: entry for entry in entries}
         self.links = [
-            (located[user, link.from_id], located[user, link.to_id], link.type, link.strength)
-            for link, user in store.read(LinksWithin(everyone, now=now, include_deleted=True))
+            (read.from_row, read.to_row, read.link.type, read.link.strength)
+            for read in store.read(Links(everyone, now, include_deleted=True))
         ]
 
     def place(self, scope, row):

@@ -43,7 +43,7 @@ from mnemic.repository.export_format import (
     parse_record,
 )
 from mnemic.store import Store
-from mnemic.store.operations import AddLinks, EntriesById, LinksWithin, StoredEntries
+from mnemic.store.operations import AddLinks, EntriesById, Links, StoredEntries
 from mnemic.store.row_codec import check_size
 from mnemic.store.values import StoredEntry, StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
@@ -440,11 +440,9 @@ def export(
             written = writer.written.memories
             report(written, None if total is None else max(total, written))
             batch = part.after(store, batch[-1].row)
-        links = store.read(
-            LinksWithin(part.scope, now=part.now, include_deleted=part.include_deleted)
-        )
-        for link, user_id in links:
-            writer.write_link(link, user_id)
+        links = Links(part.scope, part.now, include_deleted=part.include_deleted)
+        for linked in store.read(links):
+            writer.write_link(linked.link, linked.user_id)
         return writer.written.memories
 
 

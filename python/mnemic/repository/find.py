@@ -52,7 +52,7 @@ from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.reasons import why_of
 from mnemic.store import LogPosition
-from mnemic.store.operations import EntriesById, EntriesByRow, LinksOf
+from mnemic.store.operations import EntriesById, EntriesByRow, Links
 from mnemic.store.values import LinkedRows
 
 
@@ -360,7 +360,7 @@ class Finder(Part):
         self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
     ) -> list[LinkedRows]:
         """Return a memory's links among present memories, the oldest first."""
-        return self._store.read(LinksOf(scope, row, direction, kinds, now=self._now()))
+        return self._store.read(Links(scope, self._now(), row, direction, kinds))
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime

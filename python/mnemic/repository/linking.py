@@ -9,7 +9,7 @@ from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic.model.link import Direction
 from mnemic.model.validation import items, word
 from mnemic.repository.parts import Part
-from mnemic.store.operations import AddLinks, Link, LinksOf, Unlink
+from mnemic.store.operations import AddLinks, Link, Links, Unlink
 from mnemic.store.values import StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
@@ -63,7 +63,7 @@ class Linker(Part):
         self._limits.require_storing()
         word("direction", direction, _DIRECTIONS)
         types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
-        wanted = LinksOf(scope, entry_id, direction, types, now=self._now())
+        wanted = Links(scope, self._now(), entry_id, direction, types)
         found = await run_blocking(lambda: self._store.read(wanted), self._store)
         return [linked.link for linked in found]
 

@@ -290,32 +290,25 @@ class DistinctValues(ScopeRead[list[DistinctValue]], frozen=True):
     now: datetime
 
 
-class LinksOf(ScopeRead[list[LinkedRows]], frozen=True):
-    """The links of an entry; both ends are in the scope, neither deleted nor expired.
+class Links(ScopeRead[list[LinkedRows]], frozen=True):
+    """The links between entries of a scope that are neither deleted nor expired.
 
-    Order: time, then ids, then type.
+    Order: time, then ids, then type, then user.
 
     Attributes:
-        entry: Its id, or its row.
-        direction: Whether they lead from it, to it, or both.
-        kinds: Types of links; None is any.
         now: The time.
-    """
-
-    entry: UUID | int
-    direction: Direction
-    kinds: Collection[LinkType] | None
-    now: datetime
-
-
-class LinksWithin(ScopeRead[list[StoredLink]], frozen=True):
-    """The links between entries of one user that `StoredEntries` returns.
-
-    Order: as `LinksOf`, then by user.
+        entry: Those of this entry alone, by its id or its row. None is all, but for links between
+            two users, which earlier versions wrote.
+        direction: Whether they lead from the entry, to it, or both.
+        kinds: Their types; None is any.
+        include_deleted: Whether entries may be deleted or expired.
     """
 
     now: datetime
-    include_deleted: bool
+    entry: UUID | int | None = None
+    direction: Direction = "both"
+    kinds: Collection[LinkType] | None = None
+    include_deleted: bool = False
 
 
 class StoredAmount(ScopeRead[int], frozen=True):

@@ -14,7 +14,7 @@ from mnemic.store.operations import (
     Delete,
     DistinctValues,
     DropShadowVectors,
-    LinksOf,
+    Links,
     RowsToEmbed,
     SetExpiry,
     Successors,
@@ -321,7 +321,7 @@ def test_a_superseded_and_a_linked_sealed_entry_are_as_others(store):
     added(store, "a", [secret(3, supersedes=uid(1))])
     assert paged(store) == [2, 3]
     linked(store, 2, 3)
-    links = store.read(LinksOf(AGENT, uid(2), "out", None, now=NOON))
+    links = store.read(Links(AGENT, NOON, uid(2), "out"))
     assert [read.link.to_id for read in links] == [uid(3)]
     later = store.read(Successors(AGENT, [rows_of(store)[1]], now=NOON))
     assert [entry.id for entry in later.values()] == [uid(3)]

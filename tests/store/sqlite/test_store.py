@@ -12,7 +12,7 @@ from mnemic.store.operations import (
     AccessesSince,
     EntriesById,
     EntriesByRow,
-    LinksOf,
+    Links,
     RowsSince,
     ScopeStatistics,
     SoftDeleteAll,
@@ -132,10 +132,8 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
 
 
 LINK_READS = {
-    "links": lambda store: store.read(LinksOf(AGENT, uid(1), "both", None, now=NOON)),
-    "links of a row": lambda store: store.read(
-        LinksOf(AGENT, rows_of(store)[1], "both", None, now=NOON)
-    ),
+    "links": lambda store: store.read(Links(AGENT, NOON, uid(1))),
+    "links of a row": lambda store: store.read(Links(AGENT, NOON, rows_of(store)[1])),
 }
 
 

@@ -117,22 +117,20 @@ def distinct_values(agent, wanted):
     return query.values(_core.distinct_values(All(()), [agent.records(found)], query.field, *page))
 
 
-def links_of(agent, wanted):
+def links(agent, wanted):
     row = wanted.entry
     if isinstance(row, UUID):
         row, _ = agent.one(wanted.scope, row, _present(wanted))
+        if row is None:
+            return []
     sides = {"in": [1], "out": [0], "both": [0, 1]}[wanted.direction]
+    is_there = is_any if wanted.include_deleted else _present(wanted)
     return [
         read
-        for read in agent.linked(wanted.scope, _present(wanted))
-        if row in [read[side] for side in sides]
+        for read in agent.linked(wanted.scope, is_there)
+        if (row is None or row in [read[side] for side in sides])
         and (wanted.kinds is None or read.link.type in wanted.kinds)
     ]
-
-
-def links_within(agent, wanted):
-    found = agent.linked(wanted.scope, is_any if wanted.include_deleted else _present(wanted))
-    return [values.StoredLink(read.link, read.user_id) for read in found]
 
 
 def users(agent, wanted):

@@ -1,20 +1,20 @@
 """The links of the stores in SQL."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.model.link import Direction
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.operations import (
     AddLinks,
     Link,
-    LinksOf,
-    LinksWithin,
+    Links,
     Successors,
     Unlink,
 )
@@ -25,7 +25,7 @@ from mnemic.store.sql.conditions import ENTRIES, IS_PRESENT, LINKS, visible, vis
 from mnemic.store.sql.dialect import Dialect
 from mnemic.store.sql.reads import entries_of_rows
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.values import LinkedRows, StoredLink
+from mnemic.store.values import LinkedRows
 
 _READ: Final = (
     "SELECT f.row, t.row, f.user_id, f.id, t.id, l.type, l.strength, l.created_at "
@@ -102,8 +102,8 @@ def add_links(on: SqlSession, codec: RowCodec, wanted: AddLinks) -> int:
     return len(changes)
 
 
-def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[LinkedRows]:
-    """Return the links of an entry whose ends both exist."""
+def links(on: SqlSession, codec: RowCodec, wanted: Links) -> list[LinkedRows]:
+    """Return the links whose ends both exist, of an entry or all."""
     row, time = wanted.entry, to_microseconds(wanted.now)
     if isinstance(row, UUID):
         own = _end(on, codec, wanted.scope, row, present_at=time)
@@ -111,31 +111,29 @@ def links_of(on: SqlSession, codec: RowCodec, wanted: LinksOf) -> list[LinkedRow
             return []
         row = own.row
     where, values = visible_in(wanted.scope, codec)
-    ends = _both_ends(f"{where} AND {IS_PRESENT}")
-    agent_id, present = wanted.agent_id, [*values, time]
-    is_owned, owner = on.dialect.owned("l", agent_id)
+    if not wanted.include_deleted:
+        where, values = f"{where} AND {IS_PRESENT}", [*values, time]
+    is_owned, owner = on.dialect.owned("l", wanted.agent_id)
     types, bound = _among_types(on.dialect, wanted.kinds)
     found: list[LinkedRows] = []
-    for side in ("from_row", "to_row"):
-        if (side, wanted.direction) in (("from_row", "in"), ("to_row", "out")):
-            continue
-        sql = f"{_READ} WHERE {is_owned} AND l.{side} = ? {ends} {types}"
-        found += _links(on, sql, (agent_id, agent_id, *owner, row, *present, *present, *bound))
-    on.dialect.check_links(on, [row])
+    for is_wanted, rows in _ends_at(row, wanted.direction):
+        sql = f"{_READ} WHERE {is_owned} AND {is_wanted} {_both_ends(where)} {types}"
+        agents = wanted.agent_id, wanted.agent_id
+        found += _links(on, sql, (*agents, *owner, *rows, *values, *values, *bound))
+    if row is not None:
+        on.dialect.check_links(on, [row])
     return sorted(found, key=attrgetter("place"))
 
 
-def links_within(on: SqlSession, codec: RowCodec, wanted: LinksWithin) -> list[StoredLink]:
-    """Return the links between entries of one user."""
-    agent_id = wanted.agent_id
-    where, values = visible_in(wanted.scope, codec)
-    if not wanted.include_deleted:
-        where, values = f"{where} AND {IS_PRESENT}", [*values, to_microseconds(wanted.now)]
-    is_owned, owner = on.dialect.owned("l", agent_id)
-    is_of_one_user = "f.user_id IS NOT DISTINCT FROM t.user_id"
-    sql = f"{_READ} WHERE {is_owned} {_both_ends(where)} AND {is_of_one_user}"
-    found = _links(on, sql, (agent_id, agent_id, *owner, *values, *values))
-    return [StoredLink(read.link, read.user_id) for read in found]
+def _ends_at(row: int | None, direction: Direction) -> Iterator[Condition]:
+    """Yield conditions of links at a row, or of all that are of one user."""
+    if row is None:
+        yield "f.user_id IS NOT DISTINCT FROM t.user_id", []
+        return
+    if direction != "in":
+        yield "l.from_row = ?", [row]
+    if direction != "out":
+        yield "l.to_row = ?", [row]
 
 
 def successors(on: SqlSession, codec: RowCodec, wanted: Successors) -> dict[int, MemoryEntry]:
@@ -267,10 +265,10 @@ def _add_link(on: SqlSession, codec: RowCodec, scope: Scope, wanted: MemoryLink)
 
 
 def _links(on: SqlSession, sql: str, values: Sequence[object]) -> list[LinkedRows]:
-    """Return the links that a statement reads, in their order."""
+    """Return the links that a statement reads."""
     found = on.fetch(sql, values)
     with on.dialect.reading_stored("a link"):
-        return sorted(map(_linked_rows, found), key=attrgetter("place"))
+        return [_linked_rows(columns) for columns in found]
 
 
 def _among_types(dialect: Dialect, kinds: Collection[LinkType] | None) -> Condition:
