@@ -5,7 +5,13 @@ import gc
 
 import pytest
 
-from mnemic.errors import ReadOnlyError, StoreClosedError, StoreFileError
+from mnemic.errors import (
+    ReadOnlyError,
+    StorageQuotaExceededError,
+    StoreClosedError,
+    StoreFileError,
+)
+from mnemic.licensing import Quota
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.changes import ChangeListeners
 from mnemic.store.operations import (
@@ -279,6 +285,15 @@ def test_reads_accesses_and_writes_without_effect_notify_nobody(store, listener)
     store.write(Delete(BOB, uid(1))).result()
     store.write(DeleteAll(BOB)).result()
     one(store, AGENT, 1)
+    assert listener.take() == []
+
+
+def test_a_write_that_a_quota_refuses_notifies_nobody(store, listener):
+    new = numbered(1, content="longer than that", user_id="alice")
+    with pytest.raises(StorageQuotaExceededError):
+        added(store, "a", [new], quota=Quota(3, None))
+    with pytest.raises(StorageQuotaExceededError):
+        added(store, "a", [new], user_quota=3)
     assert listener.take() == []
 
 

@@ -175,7 +175,6 @@ def log_changes(
         StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
     """
     users = totals_by_user(changes)
-    on.changed_users.update((agent_id, user.user_id) for user in users)
     last, used, known, by_user = on.dialect.advance(on, agent_id, users, model, time_zone)
     if quotas.user is not None:
         for user_id, _, size in users:
@@ -193,6 +192,7 @@ def log_changes(
     if mark is not None:
         on.run(f"DELETE FROM {CHANGES} WHERE agent_id = ? AND seq <= ?", (agent_id, mark))
         on.run(f"UPDATE {AGENTS} SET pruned = ? WHERE agent_id = ?", (mark, agent_id))
+    on.changed_users.update((agent_id, user.user_id) for user in users)  # none of a refused write
     return last
 
 
