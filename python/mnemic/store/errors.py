@@ -26,7 +26,9 @@ Code: TypeAlias = int | str
 """A result code of SQLite, plain or extended, or a SQLSTATE of PostgreSQL."""
 
 PATIENCE: Final = 10.0
-"""Seconds that a call waits for a locked file, a free connection, or a server to come back."""
+"""Seconds that a call waits for others: for the lock of a file or of an agent, for a free
+connection, or for a server to come back. A write holds a lock for milliseconds, and one of tens of
+thousands of entries for seconds: whoever waits longer waits for a program that hangs."""
 
 RESTORE: Final = (
     "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"

@@ -240,7 +240,9 @@ def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):
 def test_a_write_waits_for_an_agents_lock_no_longer_than_for_a_while(
     database, witness, monkeypatch
 ):
-    monkeypatch.setattr(connections, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(
+        connections, "_LIMIT_LOCKS", connections._LIMIT_LOCKS.replace("'10s'", "'1s'")
+    )
     with Memory(database, "a", embedder=None) as memory:
         witness.execute(LOCK, ("a",))
         with pytest.raises(StoreBusyError, match="other writers keep it locked"):
@@ -280,9 +282,8 @@ def resume(process):
 
 
 def test_a_process_that_is_stopped_in_the_midst_of_a_write_holds_up_no_other_one_for_good(
-    database, monkeypatch
+    database,
 ):
-    monkeypatch.setattr(connections, "LOCK_SECONDS", 20)
     limited = f"import mnemic.store.postgres.connections as c; c._LIMIT_PAUSES = {LIMIT!r}; "
     other = Popen([sys.executable, "-c", limited + STOPPED, database], stdout=PIPE, text=True)
     try:

@@ -52,13 +52,11 @@ _BACKOFF: Final = 2.0
 """Seconds of attempts to connect, at ever larger intervals, before they start again: after a long
 absence of the server a call waits no longer for its return than after a short one, a second."""
 
-LOCK_SECONDS: Final = 30
-"""Seconds that a statement waits for a lock, such as an agent's, unless the URL sets them."""
-
 _LIMIT_LOCKS: Final = (
-    f"SELECT set_config('lock_timeout', '{LOCK_SECONDS}s', {{is_local}}) "
+    f"SELECT set_config('lock_timeout', '{PATIENCE:.0f}s', {{is_local}}) "
     "WHERE current_setting('lock_timeout') = '0'"
 )
+"""A statement waits for a lock, such as an agent's, no longer, unless the URL says how long."""
 
 _LIMIT_LOCKS_OF_SEVERAL: Final = "SET LOCAL lock_timeout = '200ms'"
 """A group of several agents is split soon, if another program has the lock of one of them."""
