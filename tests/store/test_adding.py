@@ -225,6 +225,17 @@ def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(
     assert sorted(store.read(ChangedRows("a", 1))) == sorted(rows_of(store).values())
 
 
+@pytest.mark.parametrize("on_conflict", ["raise", "replace"])
+def test_an_entry_that_supersedes_itself_is_refused(store, on_conflict):
+    added(store, "a", [numbered(1)])
+    before = state_of(store)
+    for number in (1, 2):
+        own = numbered(number, supersedes=uid(number))
+        with pytest.raises(InvalidEntryError, match="cannot supersede itself"):
+            added(store, "a", [own], on_conflict=on_conflict)
+    assert state_of(store) == before
+
+
 def test_superseding_never_sets_a_time_back(store):
     added(store, "a", [numbered(1)])
     added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON - HOUR)])

@@ -284,9 +284,14 @@ def checked_record(entry: object, scope: Scope) -> MemoryEntry:
 
 def _storable(entry: MemoryEntry) -> MemoryEntry:
     """Return a record of the right scope that may be stored."""
+    check_supersedes(entry)
+    return entry
+
+
+def check_supersedes(entry: MemoryEntry) -> None:
+    """Raise InvalidEntryError if an entry supersedes itself."""
     if entry.supersedes == entry.id:
         raise InvalidEntryError("a memory cannot supersede itself")
-    return entry
 
 
 checked_key = partial(validation.optional_name, "idempotency_key")

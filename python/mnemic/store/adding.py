@@ -13,6 +13,7 @@ from mnemic.errors import (
     InvalidEntryError,
 )
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
+from mnemic.model.new_entry import check_supersedes
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.records.lines import HIDDEN
 from mnemic.reporting.description import quoted
@@ -196,7 +197,8 @@ def add_options(codec: RowCodec, wanted: Add) -> AddOptions:
 
     Raises:
         EmbeddingModelMismatchError: If embeddings come from several models.
-        InvalidEntryError: If an entry is another agent's, or an embedding names no model.
+        InvalidEntryError: If an entry is another agent's or supersedes itself, or an embedding
+            names no model.
     """
     agent_id = wanted.agent_id
     for new in wanted.entries:
@@ -204,6 +206,7 @@ def add_options(codec: RowCodec, wanted: Add) -> AddOptions:
             raise InvalidEntryError(
                 f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
             )
+        check_supersedes(new.entry)
     key = codec.prepare(agent_id)
     model = _model_of(new.entry for new in wanted.entries)
     return AddOptions(wanted, codec, to_microseconds(wanted.now), model, key)

@@ -565,6 +565,7 @@ class Add(AgentWrite[WriteResult], frozen=True):
         DuplicateEntryError: If an id is already stored for this agent and user, deleted or not, and
             `on_conflict` is "raise", or if a key was used for another content.
         EntryNotFoundError: If a superseded entry does not exist.
+        InvalidEntryError: If an entry supersedes itself.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
         StorageQuotaExceededError: If the contents would exceed a quota.
     """
