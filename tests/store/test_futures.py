@@ -170,7 +170,7 @@ def test_accesses_that_come_while_others_are_written_are_counted_once(store):
             store.write_accesses().result(PATIENCE)
 
     run_together(touch, flush, flush)
-    while store.has_pending_accesses("a", [row]):
+    while store.accesses.has("a", [row]):
         store.write_accesses().result(PATIENCE)
     assert one(store, AGENT, 1).access_count == sum(counts)
 

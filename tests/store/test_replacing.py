@@ -222,7 +222,7 @@ def test_an_index_forgets_the_accesses_of_the_same_content(store):
     store.touch("a", [row], NOON)
     result = put(store, numbered(1))
     assert stored(store, 1).access_count == 0
-    assert not store.has_pending_accesses("a", [row])
+    assert not store.accesses.has("a", [row])
     assert result.batch is None
     batch = rows_since(store, since, model=MODEL)
     assert batch.removed == [row]
@@ -236,7 +236,7 @@ def test_a_refused_replacement_loses_no_access(store):
     with pytest.raises(StorageQuotaExceededError):
         put(store, numbered(1, content="x" * 99), quota=Quota(50))
     assert [stored(store, number).access_count for number in (1, 2)] == [1, 1]
-    assert not store.has_pending_accesses("a", list(rows.values()))
+    assert not store.accesses.has("a", list(rows.values()))
     store.touch("a", list(rows.values()), NOON)
     put(store, numbered(1))
     assert [stored(store, number).access_count for number in (1, 2)] == [0, 2]

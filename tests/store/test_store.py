@@ -234,21 +234,21 @@ def touching(store, agent):
 
 
 def noting(store, agent):
-    before = store.has_pending_accesses(agent, [1])
+    before = store.accesses.has(agent, [1])
     store.touch(agent, [1], NOON)
     has_pending_accesses = (
-        store.has_pending_accesses(agent, [1]),
-        store.has_pending_accesses("none", [1]),
+        store.accesses.has(agent, [1]),
+        store.accesses.has("none", [1]),
     )
     store.write_accesses().result()
-    return before, has_pending_accesses, store.has_pending_accesses(agent, [1])
+    return before, has_pending_accesses, store.accesses.has(agent, [1])
 
 
 def pending(store, agent):
     store.touch(agent, [1, 1], NOON)
-    found = [store.pending_accesses(of, [1, 2]) for of in (agent, "none")]
+    found = [store.accesses.of(of, [1, 2]) for of in (agent, "none")]
     store.write_accesses().result()
-    return found, store.pending_accesses(agent, [1, 2])
+    return found, store.accesses.of(agent, [1, 2])
 
 
 def vectors_by_id(store, agent):

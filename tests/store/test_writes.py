@@ -431,13 +431,13 @@ def test_accesses_are_listed_for_one_agent_alone(store):
 def test_accesses_are_noted_until_they_are_on_disk(store):
     added(store, "a", [numbered(1), numbered(2)])
     rows = list(rows_of(store).values())
-    assert not store.has_pending_accesses("a", rows)
+    assert not store.accesses.has("a", rows)
     touch(store, "a", [2], NOON)
-    assert store.has_pending_accesses("a", rows)
-    assert not store.has_pending_accesses("a", rows[:1])
-    assert not store.has_pending_accesses("b", rows)
+    assert store.accesses.has("a", rows)
+    assert not store.accesses.has("a", rows[:1])
+    assert not store.accesses.has("b", rows)
     store.write_accesses().result()
-    assert not store.has_pending_accesses("a", rows)
+    assert not store.accesses.has("a", rows)
 
 
 def test_accesses_that_no_write_has_taken_are_told_by_row(store):
@@ -445,8 +445,8 @@ def test_accesses_that_no_write_has_taken_are_told_by_row(store):
     first, second = rows_of(store).values()
     touch(store, "a", [1], NOON)
     touch(store, "a", [1], NOON - HOUR)
-    wanted = store.pending_accesses("a", [first, second])
+    wanted = store.accesses.of("a", [first, second])
     assert wanted == {first: (2, to_microseconds(NOON))}
-    assert store.pending_accesses("b", [first, second]) == {}
+    assert store.accesses.of("b", [first, second]) == {}
     store.write_accesses().result()
-    assert store.pending_accesses("a", [first, second]) == {}
+    assert store.accesses.of("a", [first, second]) == {}

@@ -115,7 +115,7 @@ class AccessCounter:
 
     def show_pending(self, entries: Mapping[int, MemoryEntry]) -> None:
         """Add accesses that the store has not begun to write to memories that no caller holds."""
-        pending = self._store.pending_accesses(self._agent_id, entries)
+        pending = self._store.accesses.of(self._agent_id, entries)
         for row, (number, last) in pending.items():
             entry, at = entries[row], from_microseconds(last)
             latest = max(at, entry.last_accessed_at or at)

@@ -122,7 +122,7 @@ class IndexAccesses:
         rows = [record[0] for record in batch.records]
         known = self._index.native.accesses(rows)
         new = [row for row, access in zip(rows, known, strict=True) if access is None]
-        return bool(new) and self._index.store.has_pending_accesses(self._index.agent_id, new)
+        return bool(new) and self._index.store.accesses.has(self._index.agent_id, new)
 
 
 def _merged(calls: Iterable[tuple[Sequence[int], int]]) -> dict[int, Accesses]:

@@ -1,7 +1,7 @@
 """The contract of every store."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -10,9 +10,10 @@ from typing import Protocol, TypeVar
 from mnemic.crypto import Encryption
 from mnemic.model import MemoryEntry, VerifyReport
 from mnemic.reporting.progress import Report, silent
+from mnemic.store.accesses import PendingAccesses
 from mnemic.store.changes import ChangeListener
 from mnemic.store.operations import Read, Write
-from mnemic.store.values import AccessCount, LogPosition
+from mnemic.store.values import LogPosition
 
 Result = TypeVar("Result")
 
@@ -35,6 +36,7 @@ class Store(Protocol):
         lose those of the last second.
 
     Attributes:
+        accesses: Accesses that are recorded and not written yet.
         path: The place of the store, for messages and metrics.
         is_remote: Whether each read is a round trip to a server, and rows are held for searches.
         searches_vectors: Whether it carries out `Nearest`, `ActiveRows`, `RowsWithoutVectors` and
@@ -46,6 +48,7 @@ class Store(Protocol):
         StoreError: By any method; its subclasses name the problem with the file or the disk.
     """
 
+    accesses: PendingAccesses
     path: str
     is_remote: bool
     searches_vectors: bool
@@ -98,14 +101,6 @@ class Store(Protocol):
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows."""
-        ...
-
-    def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
-        """Return whether accesses of any of these rows may not be written yet."""
-        ...
-
-    def pending_accesses(self, agent_id: str, rows: Collection[int]) -> Mapping[int, AccessCount]:
-        """Return the accesses of rows that no write has begun to store."""
         ...
 
     def write_accesses(self) -> Future[None]:

@@ -30,7 +30,7 @@ class DictStore:
 
     def __init__(self):
         self._agents, self._numbers = {}, count(1)
-        self._accesses, self._lock = PendingAccesses(), threading.RLock()
+        self.accesses, self._lock = PendingAccesses(), threading.RLock()
         self._executor, self._is_closed = ThreadPoolExecutor(4), False
 
     def _check_open(self):
@@ -82,13 +82,7 @@ class DictStore:
 
     def touch(self, agent_id, rows, now):
         self._agent(agent_id)
-        self._accesses.add(agent_id, rows, to_microseconds(now))
-
-    def has_pending_accesses(self, agent_id, rows):
-        return self._accesses.has(self._agent(agent_id).name, rows)
-
-    def pending_accesses(self, agent_id, rows):
-        return self._accesses.of(self._agent(agent_id).name, rows)
+        self.accesses.add(agent_id, rows, to_microseconds(now))
 
     def write_accesses(self):
         self._check_open()
@@ -97,7 +91,7 @@ class DictStore:
         return succeeded(None)
 
     def _write_accesses(self):
-        flush = self._accesses.flush()
+        flush = self.accesses.flush()
         taken = flush.taken()
         written = {
             name: self._agents[name] for name in self._agents.keys() & {name for name, _ in taken}

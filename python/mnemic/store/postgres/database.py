@@ -426,6 +426,7 @@ class OpenedDatabase(OpenedSql):
         self._is_read_only = read_only
         self._max_stale = max_stale
         self._database = SHARED.opened(target, read_only=read_only)
+        self.accesses = self._database.accesses
         self._release = weakref.finalize(self, SHARED.released, self._database)
 
     def close(self) -> None:

@@ -1,18 +1,13 @@
 """The store in PostgreSQL: one database for the agents of many processes and machines."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-import msgspec
-
 from mnemic.errors import StoreFileError
-from mnemic.model import (
-    VerifyReport,
-)
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
@@ -41,9 +36,6 @@ from mnemic.store.sql.change_log import position, rows_since
 from mnemic.store.sql.operations import READS, SqlOperations
 from mnemic.store.sql.sealing import SqlSealing
 from mnemic.store.sql.verification import repaired_bytes
-from mnemic.store.values import (
-    AccessCount,
-)
 
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
@@ -232,33 +224,17 @@ class PostgresStore(
         """Record accesses of rows, written later together."""
         self._writable().touch(agent_id, list(rows), to_microseconds(now))
 
-    def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
-        """Return whether accesses of any of these rows may not be written yet."""
-        return self._database.accesses.has(agent_id, rows)
-
-    def pending_accesses(self, agent_id: str, rows: Collection[int]) -> Mapping[int, AccessCount]:
-        """Return the accesses of rows that no write has begun to store."""
-        return self._database.accesses.of(agent_id, rows)
-
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
         database = self._writable()
         return database.write_accesses() if database.accesses.is_pending() else succeeded(None)
 
-    def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
-        """Read all memories and compare them with what was counted; see `Store.verify`."""
-        if repair:
-            self._writable()
-        found, broken = self._read(
-            None, lambda on: Verification(on, self._codec, report).result(), one_moment=True
-        )
-        if repair:
-            agents = self._database.write(None, lambda on: repaired_bytes(on, self._codec))
-            found = msgspec.structs.replace(found, repaired_agents=tuple(sorted(agents)))
-        if broken is not None:
-            broken.report = found
-            raise broken
-        return found
+    def _verification(self, on: Session, report: Report) -> Verification:
+        return Verification(on, self._codec, report)
+
+    def _repaired(self) -> dict[str, Any]:
+        agents = self._database.write(None, lambda on: repaired_bytes(on, self._codec))
+        return {"repaired_agents": tuple(sorted(agents))}
 
     def locked_snapshots(self, *, wait: float = 0.0) -> NoReturn:
         """Raise StoreFileError: a server has no place for snapshots."""

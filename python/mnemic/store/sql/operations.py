@@ -1,11 +1,15 @@
 """What carries out each operation in the stores in SQL."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 from uuid import UUID
 
+import msgspec
+
+from mnemic.model import VerifyReport
+from mnemic.reporting.progress import Report, silent
 from mnemic.store import operations
 from mnemic.store.new_rows import stored_of
 from mnemic.store.operations import Add, Read, Write
@@ -24,6 +28,7 @@ from mnemic.store.sql import (
     usage,
 )
 from mnemic.store.sql.session import OpenedSql
+from mnemic.store.sql.verification import SqlVerification
 
 Result = TypeVar("Result")
 
@@ -137,6 +142,28 @@ class SqlOperations(OpenedSql, ABC):
             after_accesses=wanted.runs_after_accesses,
         )
         return written
+
+    def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
+        """Read everything, and compare it with what was counted; see `Store.verify`."""
+        if repair:
+            self._check_writable()
+        found, broken = self._read(
+            None, lambda on: self._verification(on, report).result(), one_moment=True
+        )
+        if repair:
+            found = msgspec.structs.replace(found, **self._repaired())
+        if broken is not None:
+            broken.report = found
+            raise broken
+        return found
+
+    @abstractmethod
+    def _verification(self, on: Any, report: Report) -> SqlVerification:
+        """Return what reads everything, at one moment."""
+
+    @abstractmethod
+    def _repaired(self) -> dict[str, Any]:
+        """Repair what can be repaired; return what a report says of it."""
 
     def _deletion(self, writing: Writing, wanted: Write[Any]) -> Future[Any]:
         codec, agent_id, finish = self._codec, wanted.agent_id, writing.finish

@@ -123,7 +123,7 @@ class SqliteFile(OpenedSql):
         check_not_inherited(path)
         self._connections = FileTransactions(path, read_only=read_only)
         self._writer = Writer(self._connections)
-        self._accesses = PendingAccesses()
+        self.accesses = PendingAccesses()
         self._workers = Workers(MAX_THREADS)
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
         self._close = weakref.finalize(self, _close, self._workers, self._writer, self._connections)
@@ -160,7 +160,7 @@ class SqliteFile(OpenedSql):
         after_accesses: bool = False,
     ) -> Future[Any]:
         self._connections.check_writable()
-        if after_accesses and self._accesses.is_pending():
+        if after_accesses and self.accesses.is_pending():
             return self._write_after_accesses(job, finish)
         return self._writer.write(job, finish)
 
@@ -169,7 +169,7 @@ class SqliteFile(OpenedSql):
 
         A job that is refused is undone alone: the accesses are no part of it.
         """
-        flush = self._accesses.flush()
+        flush = self.accesses.flush()
 
         def work(on: GuardedConnection) -> Any:
             write_accesses(on, flush.taken())

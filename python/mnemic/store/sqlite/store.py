@@ -1,20 +1,15 @@
 """The embedded store: one SQLite file, durable, shared between threads and processes."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from mnemic.errors import SealBrokenError, StoreFileError
-from mnemic.model import (
-    VerifyReport,
-)
+from mnemic.errors import StoreFileError
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.accesses import AccessFlush
@@ -33,7 +28,6 @@ from mnemic.store.sqlite.file import LaterErasure, SqliteFile, nothing
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.url import path_of
 from mnemic.store.values import (
-    AccessCount,
     LogPosition,
 )
 
@@ -114,38 +108,22 @@ class SqliteStore(
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together with other writes."""
         self._connections.check_writable()
-        if self._accesses.add(agent_id, rows, to_microseconds(now)):
-            flush = self._accesses.flush()
+        if self.accesses.add(agent_id, rows, to_microseconds(now)):
+            flush = self.accesses.flush()
             self._writer.submit_delayed(_writing(flush), flush.ended)
-
-    def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
-        """Return whether accesses of any of these rows may not be written yet."""
-        return self._accesses.has(agent_id, rows)
-
-    def pending_accesses(self, agent_id: str, rows: Collection[int]) -> Mapping[int, AccessCount]:
-        """Return the accesses of rows that no write has begun to store."""
-        return self._accesses.of(agent_id, rows)
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
         self._connections.check_writable()
-        if not self._accesses.is_pending():
+        if not self.accesses.is_pending():
             return succeeded(None)
         return self._submit(None, nothing, after_accesses=True)
 
-    def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
-        """Read the whole file and compare it with its checksums; see `Store.verify`."""
-        if repair:
-            self._connections.check_writable()
-        found, broken = self._verify(report)
-        if repair:
-            found = self._repaired(found)
-        if broken is not None:
-            broken.report = found
-            raise broken
-        return found
+    def _verification(self, on: GuardedConnection, report: Report) -> maintenance.Verification:
+        log_problem = self._connections.log_problem
+        return maintenance.Verification(on, self._codec, report, log_problem)
 
-    def _repaired(self, report: VerifyReport) -> VerifyReport:
+    def _repaired(self) -> dict[str, Any]:
         checksums_added = after = 0
         add_missing = partial(maintenance.add_missing_checksums, codec=self._codec)
         while True:
@@ -155,15 +133,7 @@ class SqliteStore(
                 break
         self._submit(None, shadow_vectors.drop_damaged).result()
         agents = self._submit(None, partial(maintenance.repair_agents, codec=self._codec)).result()
-        return msgspec.structs.replace(
-            report, checksums_added=checksums_added, repaired_agents=tuple(agents)
-        )
-
-    def _verify(self, report: Report) -> tuple[VerifyReport, SealBrokenError | None]:
-        with self._connections.reading() as on, on.one_moment():
-            log_problem = self._connections.log_problem
-            walk = maintenance.Verification(on, self._codec, report, log_problem)
-            return walk.result()
+        return {"checksums_added": checksums_added, "repaired_agents": tuple(agents)}
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
