@@ -7,8 +7,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from mnemic import _core
-from mnemic.model import LinkType, MemoryStatus, Scope, UserUsage
-from mnemic.model.filter import All, references
+from mnemic.model import LinkType, MemoryStatus, UserUsage
+from mnemic.model.filter import references
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import to_microseconds
@@ -19,37 +19,45 @@ from mnemic.store.eviction import Write
 from mnemic.store.new_rows import encoded, stored_of, stored_vectors
 from mnemic.store.row_codec import check_size, with_changed
 from mnemic.store.rules import EXPIRED, FORGOTTEN, check_one_user, statistics_of
-from tests.support.dict_store.agent import CODEC, DictAdding, DictEviction, is_any, size_of
+from tests.support.dict_store.adding import DictAdding, DictEviction
+from tests.support.dict_store.agent import CODEC, EVERY, is_any, size_of
 from tests.support.filter_twin import ordered
 
+# Entries
 
-def _shown(wanted):
+
+def _active(wanted):
     return lambda entry: wanted.include_deleted or entry.is_active(wanted.now)
 
 
 def _present(wanted):
-    return lambda entry: entry.is_present(wanted.now)
+    is_shown = getattr(wanted, "include_deleted", False)
+    return lambda entry: is_shown or entry.is_present(wanted.now)
 
 
 def entries_by_id(agent, wanted):
-    found = agent.by_ids(wanted.scope, wanted.ids, _shown(wanted))
+    found = agent.within(wanted.scope, _active(wanted), ids=wanted.ids)
     return {entry.id: values.EntryRow(row, entry) for row, entry in found.items()}
 
 
 def entries_by_row(agent, wanted):
-    found = agent.within(wanted.scope, _shown(wanted))
+    found = agent.within(wanted.scope, _active(wanted))
     return {row: entry for row, entry in found.items() if row in wanted.rows}
 
 
 def successors(agent, wanted):
-    of_rows = {(row, LinkType.SUPERSEDES) for row in wanted.rows}
-    newer = {source for source, *other in agent.links if tuple(other) in of_rows}
-    found = agent.within(wanted.scope, _present(wanted))
-    return {row: entry for row, entry in found.items() if row in newer}
+    found = agent.linked(agent.everyone, is_any)
+    newer = {
+        read.from_row
+        for read in found
+        if read.link.type is LinkType.SUPERSEDES and read.to_row in wanted.rows
+    }
+    present = agent.within(wanted.scope, _present(wanted))
+    return {row: entry for row, entry in present.items() if row in newer}
 
 
 def stored_entries(agent, wanted):
-    found = agent.within(wanted.scope, is_any if wanted.include_deleted else _present(wanted))
+    found = agent.within(wanted.scope, _present(wanted))
     later = [row for row in found if row > wanted.after]
     return [_stored(agent, row, wanted.model) for row in later[: wanted.limit]]
 
@@ -63,33 +71,11 @@ def _stored(agent, row, model):
     return values.StoredEntry(row, entry, used and used.key, tuple(more))
 
 
-def vectors_of_row(agent, wanted):
-    found = agent.vectors_of(wanted.row, wanted.model)
-    return np.empty((0, 0), np.float32) if found is None else found
-
-
-def vectors_by_id(agent, wanted):
-    found = {}
-    for user_id, entry_id in wanted.entries:
-        row, entry = agent.one(agent.user(user_id), entry_id)
-        if entry is not None:
-            state = entry.version, to_microseconds(entry.updated_at)
-            vectors = agent.vectors_of(row, wanted.model)
-            found[user_id, entry_id] = values.EntryVectors(*state, vectors)
-    return found
-
-
 def _listed(agent, wanted, expression):
     """Return the entries of a list by row: active ones, unless the filter tests the status."""
-    has_status = references(expression, "status")
-    is_shown = getattr(wanted, "include_deleted", False)
-    found = agent.within(
-        wanted.scope,
-        lambda entry: (
-            (is_shown or entry.is_present(wanted.now))
-            and (has_status or entry.status is MemoryStatus.ACTIVE)
-        ),
-    )
+    found = agent.within(wanted.scope, _present(wanted))
+    if not references(expression, "status"):
+        found = {row: one for row, one in found.items() if one.status is MemoryStatus.ACTIVE}
     return agent.passing(expression, found)
 
 
@@ -107,43 +93,29 @@ def _place(one):
 
 
 def entry_count(agent, wanted):
-    return len(_listed(agent, wanted, wanted.expression or All(())))
+    return len(_listed(agent, wanted, wanted.expression or EVERY))
 
 
 def distinct_values(agent, wanted):
     query = wanted.query
-    found = _listed(agent, wanted, query.narrowed(wanted.expression))
+    records = agent.records(_listed(agent, wanted, query.narrowed(wanted.expression)))
     page = query.prefix, query.offset, query.limit
-    return query.values(_core.distinct_values(All(()), [agent.records(found)], query.field, *page))
+    return query.values(_core.distinct_values(EVERY, [records], query.field, *page))
 
 
-def links(agent, wanted):
-    row = wanted.entry
-    if isinstance(row, UUID):
-        row, _ = agent.one(wanted.scope, row, _present(wanted))
-        if row is None:
-            return []
-    sides = {"in": [1], "out": [0], "both": [0, 1]}[wanted.direction]
-    is_there = is_any if wanted.include_deleted else _present(wanted)
-    return [
-        read
-        for read in agent.linked(wanted.scope, is_there)
-        if (row is None or row in [read[side] for side in sides])
-        and (wanted.kinds is None or read.link.type in wanted.kinds)
-    ]
+# Figures
 
 
 def users(agent, wanted):
     names = {entry.user_id or "" for entry in agent.entries.values()}
     found = sorted(name for name in names if name.startswith(wanted.prefix or ""))
     page = found[wanted.offset : wanted.offset + wanted.limit]
-    return [_usage(agent, name or None, wanted.now) for name in page]
+    return [_usage(agent, agent.user(name or None), wanted.now) for name in page]
 
 
-def _usage(agent, user_id, now):
-    scope = agent.user(user_id)
+def _usage(agent, scope, now):
     active = agent.within(scope, lambda entry: entry.is_active(now))
-    return UserUsage(user_id, len(active), agent.used(scope))
+    return UserUsage(scope.user_id, len(active), agent.used(scope))
 
 
 def stored_amount(agent, wanted):
@@ -174,6 +146,9 @@ def agent_facts(agent, _):
     return values.StoredAgent(agent.model_in_use(), agent.time_zone)
 
 
+# The log
+
+
 def position(agent):
     return values.LogPosition(agent.seq, agent.accesses)
 
@@ -190,70 +165,50 @@ def changed_rows(agent, wanted):
 
 def accesses_since(agent, wanted):
     since = wanted.accesses if wanted.accesses <= agent.accesses else 0
-    rows = [
-        (row, to_microseconds(entry.last_accessed_at), entry.access_count)
-        for row, entry in agent.entries.items()
-        if agent.accessed.get(row, 0) > since
-    ]
+    later = [row for row in agent.entries if agent.accessed.get(row, 0) > since]
+    found = [(row, agent.entries[row]) for row in later]
+    rows = [(row, to_microseconds(one.last_accessed_at), one.access_count) for row, one in found]
     return values.AccessedRows(position(agent), rows)
 
 
-def need_vectors(agent, wanted):
-    return [_needs_vectors(agent, wanted, entry) for entry in wanted.entries]
-
-
-def _needs_vectors(agent, wanted, entry):
-    row, old = agent.one(agent.user(entry.user_id), entry.id)
-    if old is None or wanted.on_conflict == "skip":
-        return old is None
-    has_vectors = agent.vectors_of(row, wanted.model) is not None and not agent.has_zeros(row)
-    return not has_vectors or old.content != entry.content
+def _is_in_state(entry, state):
+    if entry.forgotten_at is not None:
+        return state is State.DELETED
+    return state is (State.ACTIVE if entry.status is MemoryStatus.ACTIVE else State.INACTIVE)
 
 
 def rows_since(agent, wanted):
-    model, is_in_state = wanted.model, _IN_STATE[wanted.state]
-    agent.check_model(model)
-    changes, is_active = agent.since(wanted.seq), wanted.state is State.ACTIVE
-    if changes is None or (model is not None and any(one.kind == "switch" for one in changes)):
-        rows = list(agent.within(agent.everyone, is_in_state))
-        sink = wanted.sink or values.CollectedBatch()
-        sink.add_records(agent.records(rows))
-        embedded, vectors = _vectors_of(agent, rows, model)
-        if vectors is not None:
-            sink.add_vectors(np.array(embedded, np.int64), vectors)
-        links = _links_from(agent, rows, agent.entries) if is_active else []
-        return replace(values.full_batch(sink, links), seq=agent.seq)
+    agent.check_model(wanted.model)
+    changes = agent.since(wanted.seq)
+    if changes is None or (wanted.model and any(one.kind == "switch" for one in changes)):
+        return _all_rows(agent, wanted)
     touched = {change.row for change in changes}
     if wanted.with_sensitive:
         touched.update(row for row, entry in agent.entries.items() if entry.sensitive)
     kept = sorted(touched & agent.entries.keys())
-    rows = [row for row in kept if is_in_state(agent.entries[row])]
+    rows = [row for row in kept if _is_in_state(agent.entries[row], wanted.state)]
     others = touched.difference(rows)
-    embedded, vectors = _vectors_of(agent, rows, model)
     return RowBatch(
         wanted.seq,
         agent.seq,
         agent.records(rows),
-        embedded,
-        vectors,
+        *_vectors_of(agent, rows, wanted.model),
         removed=sorted(others.union(one.row for one in changes if one.kind == "replace")),
         linked=kept,
-        links=_links_from(agent, rows, others if is_active else ()),
+        links=_links_from(agent, rows, others if wanted.state is State.ACTIVE else ()),
     )
 
 
-_IN_STATE = {
-    State.ACTIVE: lambda one: one.forgotten_at is None and one.status is MemoryStatus.ACTIVE,
-    State.INACTIVE: lambda one: one.forgotten_at is None and one.status is not MemoryStatus.ACTIVE,
-    State.DELETED: lambda one: one.forgotten_at is not None,
-}
-
-
-def _vectors_of(agent, rows, model):
-    """Return all vectors of rows, each with its row; None for no vectors."""
-    own = {row: None if model is None else agent.vectors_of(row, model[0]) for row in rows}
-    pairs = [(row, one) for row, vectors in own.items() if vectors is not None for one in vectors]
-    return [row for row, _ in pairs], np.stack([one for _, one in pairs]) if pairs else None
+def _all_rows(agent, wanted):
+    rows = list(agent.within(agent.everyone, lambda one: _is_in_state(one, wanted.state)))
+    sink = wanted.sink or values.CollectedBatch()
+    sink.add_records(agent.records(rows))
+    embedded, vectors = _vectors_of(agent, rows, wanted.model)
+    if vectors is not None:
+        sink.add_vectors(np.array(embedded, np.int64), vectors)
+    is_active = wanted.state is State.ACTIVE
+    links = _links_from(agent, rows, agent.entries) if is_active else []
+    return replace(values.full_batch(sink, links), seq=agent.seq)
 
 
 def _links_from(agent, rows, superseding):
@@ -265,10 +220,42 @@ def _links_from(agent, rows, superseding):
     ]
 
 
-def add(agent, wanted):
-    rules, vectors = add_options(CODEC, wanted), list(map(stored_vectors, wanted.entries))
-    rows = encoded(CODEC, wanted.entries, vectors, rules.model and rules.model[0])
-    return stored_of(CODEC, DictAdding(agent, rules).add(rows), rows)
+# Vectors
+
+
+def _vectors_of(agent, rows, model):
+    """Return all vectors of rows, each with its row; None for no vectors."""
+    own = [] if model is None else [(row, agent.vectors_of(row, model[0])) for row in rows]
+    pairs = [(row, one) for row, vectors in own if vectors is not None for one in vectors]
+    return [row for row, _ in pairs], np.stack([one for _, one in pairs]) if pairs else None
+
+
+def vectors_of_row(agent, wanted):
+    found = agent.vectors_of(wanted.row, wanted.model)
+    return np.empty((0, 0), np.float32) if found is None else found
+
+
+def vectors_by_id(agent, wanted):
+    found = {}
+    for user_id, entry_id in wanted.entries:
+        row, entry = agent.one(agent.user(user_id), entry_id)
+        if row is not None:
+            state = entry.version, to_microseconds(entry.updated_at)
+            vectors = agent.vectors_of(row, wanted.model)
+            found[user_id, entry_id] = values.EntryVectors(*state, vectors)
+    return found
+
+
+def need_vectors(agent, wanted):
+    return [_needs_vectors(agent, wanted, entry) for entry in wanted.entries]
+
+
+def _needs_vectors(agent, wanted, entry):
+    row, old = agent.one(agent.user(entry.user_id), entry.id)
+    if row is None or wanted.on_conflict == "skip":
+        return row is None
+    has_vectors = agent.vectors_of(row, wanted.model) is not None and not agent.has_zeros(row)
+    return not has_vectors or old.content != entry.content
 
 
 def _has(agent, row, content):
@@ -334,6 +321,15 @@ def switch_model(agent, wanted):
     return True
 
 
+# Writes
+
+
+def add(agent, wanted):
+    rules, vectors = add_options(CODEC, wanted), list(map(stored_vectors, wanted.entries))
+    rows = encoded(CODEC, wanted.entries, vectors, rules.model and rules.model[0])
+    return stored_of(CODEC, DictAdding(agent, rules).add(rows), rows)
+
+
 def _marked(agent, rows, time, kind):
     """Mark entries as deleted at a time, or as there; return their ids."""
     agent.logged([agent.change(row, kind, forgotten_at=time) for row in rows])
@@ -342,7 +338,7 @@ def _marked(agent, rows, time, kind):
 
 def soft_delete(agent, wanted):
     row, entry = agent.one(wanted.scope, wanted.entry_id)
-    if entry is None:
+    if row is None:
         return None
     return entry.forgotten_at is None and bool(_marked(agent, [row], wanted.now, "forget"))
 
@@ -357,19 +353,18 @@ def restore(agent, wanted):
         is_late = entry.forgotten_at is not None and entry.forgotten_at >= wanted.oldest
         return is_late and (entry.expires_at is None or entry.expires_at > wanted.now)
 
-    row, _ = agent.one(wanted.scope, wanted.entry_id, is_due)
-    return row is not None and bool(_marked(agent, [row], None, "restore"))
+    found = agent.within(wanted.scope, is_due, ids={wanted.entry_id})
+    return bool(_marked(agent, found, None, "restore"))
 
 
 def _deleted(agent, rows):
-    ids = [agent.entries[row].id for row in rows]
-    agent.logged(agent.remove(list(rows)))
-    return ids
+    changes = agent.remove(list(rows))
+    agent.logged(changes)
+    return [UUID(bytes=change.entry_id) for change in changes]
 
 
 def delete(agent, wanted):
-    row, _ = agent.one(wanted.scope, wanted.entry_id)
-    return [] if row is None else _deleted(agent, [row])
+    return _deleted(agent, agent.within(wanted.scope, ids={wanted.entry_id}))
 
 
 def delete_all(agent, wanted):
@@ -377,17 +372,16 @@ def delete_all(agent, wanted):
 
 
 def forget_agent(agent, _):
-    return _deleted(agent, agent.selected(agent.everyone))
+    return _deleted(agent, agent.within(agent.everyone))
 
 
 def purge(agent, wanted):
-    def is_due(at, latest):
-        return at is not None and (at < wanted.oldest or (latest is not None and at <= latest))
+    def is_due(entry):
+        gone, ended, latest = entry.forgotten_at, entry.expires_at, wanted.expired
+        is_ended = ended is not None and latest is not None and ended <= latest
+        return is_ended or any(at is not None and at < wanted.oldest for at in (gone, ended))
 
-    gone = agent.within(wanted.scope, lambda entry: is_due(entry.forgotten_at, None))
-    ids = _deleted(agent, gone)
-    ended = agent.within(wanted.scope, lambda entry: is_due(entry.expires_at, wanted.expired))
-    return ids + _deleted(agent, ended)
+    return _deleted(agent, agent.within(wanted.scope, is_due))
 
 
 def _may_change(wanted):
@@ -400,16 +394,15 @@ def _may_change(wanted):
 
 def _updated(agent, wanted, rows, *, replaces=False):
     """Change entries; return the ids of those that went for it."""
-    changes, model = [], None
+    changes, model, (name, vectors) = [], None, wanted.embedded or (None, None)
     for row in rows:
         before = agent.entries[row]
         after = agent.entries[row] = with_changed(before, wanted.change(before))
         check_size(after)
         is_other = after.content != before.content
         if is_other or replaces:
-            name, vectors = wanted.embedded or (None, None)
             agent.put_vectors(row, name, vectors)
-            model = model if vectors is None else (name, vectors.shape[1])
+            model = None if vectors is None else (name, vectors.shape[1])
         if is_other or (replaces and after.hides_content):
             agent.drop_shadows(row)
         kind = "replace" if replaces else "update"
@@ -437,11 +430,27 @@ def update_all(agent, wanted):
 
 
 def set_expiry(agent, wanted):
-    found = agent.by_ids(wanted.scope, wanted.ids, lambda entry: entry.is_active(wanted.now))
     expiry = wanted.expires_at
+    found = agent.within(wanted.scope, lambda one: one.is_active(wanted.now), ids=wanted.ids)
     rows = [row for row, entry in found.items() if entry.expires_at != expiry]
     agent.logged([agent.change(row, "update", expires_at=expiry) for row in rows])
     return len(rows)
+
+
+# Links
+
+
+def links(agent, wanted):
+    row, sides = wanted.entry, {"in": [1], "out": [0], "both": [0, 1]}[wanted.direction]
+    if isinstance(row, UUID):
+        row, _ = agent.one(wanted.scope, row, _present(wanted))
+        row = row or 0  # that of no entry
+    return [
+        read
+        for read in agent.linked(wanted.scope, _present(wanted))
+        if (row is None or row in [read[side] for side in sides])
+        and (wanted.kinds is None or read.link.type in wanted.kinds)
+    ]
 
 
 def link(agent, wanted):
@@ -459,22 +468,22 @@ def link(agent, wanted):
 
 
 def unlink(agent, wanted):
-    ends = [agent.one(wanted.scope, one)[0] for one in (wanted.from_id, wanted.to_id)]
+    (source, _), (target, _) = (
+        agent.one(wanted.scope, one) for one in (wanted.from_id, wanted.to_id)
+    )
     types = set(LinkType if wanted.kind is None else [wanted.kind]) - {LinkType.SUPERSEDES}
-    found = [at for at in agent.links if [*at[:2]] == ends and at[2] in types]
-    for place in found:
-        del agent.links[place]
-    agent.logged([agent.change(ends[0], "link")] if found else [])
-    return len(found)
+    number = agent.drop_links(lambda *at: at[:2] == (source, target) and at[2] in types)
+    agent.logged([agent.change(source, "link")] if number else [])
+    return number
 
 
 def add_links(agent, wanted):
-    scope, changes = wanted.scope, []
+    changes = []
     for new, user_id in wanted.links:
-        if not scope.all_users and scope.user_id != user_id:
+        scope = replace(wanted.scope, user_id=user_id, all_users=False)
+        if not wanted.scope.all_users and wanted.scope != scope:
             continue
-        own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
-        (source, entry), (target, _) = agent.one(own, new.from_id), agent.one(own, new.to_id)
+        (source, entry), (target, _) = agent.one(scope, new.from_id), agent.one(scope, new.to_id)
         if None in (source, target) or (source, target, new.type) in agent.links:
             continue
         if new.type is not LinkType.SUPERSEDES or entry.supersedes == new.to_id:

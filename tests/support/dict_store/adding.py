@@ -1,0 +1,143 @@
+"""How a store of dicts stores entries, and makes room for them."""
+
+from datetime import UTC, datetime
+
+from mnemic.model import LinkType, MemoryStatus
+from mnemic.model.timestamps import from_microseconds
+from mnemic.store.adding import Adding
+from mnemic.store.eviction import Eviction
+from mnemic.store.new_rows import Outcome, StoredRow, WrittenRows, overwrite
+from mnemic.store.row_codec import UsedKey, fingerprint, next_version
+from mnemic.store.rules import id_in_use, superseded_version
+from tests.support.dict_store.agent import CODEC, size_of
+
+START = datetime.min.replace(tzinfo=UTC)
+
+
+class DictEviction(Eviction):
+    """Chooses among an agent's entries; see `Eviction`."""
+
+    def __init__(self, agent, write):
+        super().__init__(write)
+        self.agent, self.now = agent, from_microseconds(write.now)
+
+    def used_bytes(self, scope):
+        return self.agent.used(scope)
+
+    def remove(self, rows):
+        return self.agent.remove(rows)
+
+    def number_of(self, scope):
+        return len(self.agent.within(scope))
+
+    def least_importance(self, user_id, rows):  # noqa: ARG002 - a row has one user
+        return min((self.agent.entries[row].importance for row in rows), default=None)
+
+    def candidates(self, user_id, kept, least, number):
+        def may_go(entry):
+            is_minor = entry.importance < 1 and least is not None and entry.importance <= least
+            return is_minor or not entry.is_present(self.now)
+
+        found = self.agent.within(self.agent.user(user_id), may_go)
+        first = sorted(found.keys() - kept, key=lambda row: self._order(found[row]))
+        return [(row, size_of(found[row])) for row in first[:number]]
+
+    def _order(self, entry):
+        is_present = entry.is_present(self.now)
+        ended_at = START if is_present else entry.forgotten_at or entry.expires_at
+        is_other = entry.status is not MemoryStatus.SUPERSEDED
+        used_at = entry.last_accessed_at or entry.created_at
+        last = entry.importance, entry.access_count, used_at, entry.created_at, entry.id
+        return is_present, ended_at, is_other, *last
+
+
+class DictAdding(Adding):
+    """Stores entries in dicts; see `Adding`."""
+
+    def __init__(self, agent, rules):
+        super().__init__(rules)
+        self.agent = agent
+
+    def with_key(self, new):
+        for row, entry in self.agent.within(self.agent.user(new.entry.user_id)).items():
+            used = self.agent.keys.get(row)
+            if used is not None and used.key == new.given_key:
+                yield row, entry.id, used
+
+    def with_id(self, new):
+        row, entry = self.agent.one(self.agent.user(new.entry.user_id), new.entry.id)
+        if row is None:
+            return None
+        (stored,) = CODEC.rows([(entry, self.agent.keys.get(row))])
+        return StoredRow(row, *stored, size_of(entry))
+
+    def with_text(self, new):
+        text, now = fingerprint(new.entry.content), self.rules.wanted.now
+        found = self.agent.within(
+            self.agent.user(new.entry.user_id),
+            lambda one: one.is_active(now) and fingerprint(one.content) == text,
+        )
+        first = min(found, key=lambda row: (found[row].created_at, row), default=None)
+        return None if first is None else ((first,), found[first])
+
+    def insert(self, new):
+        if self.with_id(new) is not None:
+            raise id_in_use(new.entry)
+        row = next(self.agent.numbers)
+        self._put(row, new.entry, new.more)
+        self.agent.put_vectors(row, new.entry.embedding_model, new.vectors)
+        outcome = Outcome(row, new.entry.id.bytes, is_new=True)
+        return WrittenRows([outcome], [self.agent.change(row, "add", new.size)])
+
+    def replace(self, new, old):
+        done = overwrite(CODEC, new, old, old.successor, self.rules.now)
+        self._put(old.row, done.entry, done.more)
+        if not done.keeps_vectors:
+            self.agent.put_vectors(old.row, new.entry.embedding_model, new.vectors)
+        if done.changes_content or done.entry.hides_content:
+            self.agent.drop_shadows(old.row)
+        self.agent.drop_links(lambda source, *_: source == old.row)
+        return done
+
+    def _put(self, row, entry, more):
+        self.agent.entries[row] = entry.without_embedding()
+        if more[1] is not None:
+            self.agent.keys[row] = UsedKey(*more[1:])
+
+    def merge(self, found, entry):
+        ((row, *_), _) = found
+        self.agent.entries[row] = entry
+        return 0
+
+    def supersede(self, entry, row, at):
+        target, old = self.agent.one(self.agent.user(entry.user_id), entry.supersedes)
+        if old is None:
+            return None
+        self.agent.put_link(row, target, LinkType.SUPERSEDES, 1.0, from_microseconds(at))
+        version, status = superseded_version(old.status, old.version), MemoryStatus.SUPERSEDED
+        return self._revised(target, "supersede", at, version=version, status=status)
+
+    def end_supersession(self, row):
+        newer = sorted(at[0] for at in self.agent.links if at[1:] == (row, LinkType.SUPERSEDES))
+        self.agent.drop_links(lambda *at: at[1:] == (row, LinkType.SUPERSEDES))
+        entries, now = self.agent.entries, self.rules.now
+        versions = {source: next_version(entries[source].version) for source in newer}
+        return [
+            self._revised(source, "update", now, version=version, supersedes=None)
+            for source, version in versions.items()
+        ]
+
+    def _revised(self, row, kind, at, **fields):
+        time = max(self.agent.entries[row].updated_at, from_microseconds(at))
+        return self.agent.change(row, kind, updated_at=time, **fields)
+
+    def remove_others(self, which, kept):
+        return self.agent.remove([row for row in self.agent.selected(*which) if row not in kept])
+
+    def evict(self, write):
+        return DictEviction(self.agent, write).changes()
+
+    def log(self, changes, model):
+        wanted = self.rules.wanted
+        self.agent.time_zone = self.agent.time_zone or wanted.time_zone
+        return self.agent.logged(changes, model, wanted.quotas)
