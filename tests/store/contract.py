@@ -35,7 +35,7 @@ from mnemic.store.operations import (
 )
 from mnemic.store.values import NO_ENTRY_LIMITS, Quotas, StoredLink
 from tests.support.clock import NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 AGENT = Scope("a")
 ALICE = Scope("a", "alice")
@@ -121,14 +121,14 @@ def changed(
     update = MemoryEntryUpdate(**fields)
     wanted = Update(
         scope,
-        uid(number),
+        only(number),
         change=lambda old: update.applied_to(old, now),
         now=now,
         embedded=embedded,
         quotas=Quotas(quota),
         include_archived=archived,
     )
-    return store.write(wanted).result()
+    return store.write(wanted).result().last
 
 
 def count_of(store, scope, expression=None, now=NOON, **options):

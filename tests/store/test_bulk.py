@@ -12,7 +12,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.operations import DeleteAll, SoftDeleteAll, UpdateAll, VectorsOfRow
+from mnemic.store.operations import DeleteAll, SoftDeleteAll, Update, VectorsOfRow
 from mnemic.store.values import Quotas
 from tests.store.contract import (
     AGENT,
@@ -66,7 +66,7 @@ def deleted(store, scope, criteria):
 def updated(store, scope, criteria, *, now=NOON, vectors=None, quota=None, archived=False, **what):
     update = MemoryEntryUpdate(**what)
     written = store.write(
-        UpdateAll(
+        Update(
             scope,
             criteria,
             change=lambda old: update.applied_to(old, now),
@@ -267,7 +267,7 @@ def test_an_update_that_fails_changes_none(filled):
         return MemoryEntryUpdate(importance=1.0).applied_to(entry, NOON)
 
     with pytest.raises(ZeroDivisionError):
-        filled.write(UpdateAll(ALICE, by(RED), change=fails_at_the_second, now=NOON)).result()
+        filled.write(Update(ALICE, by(RED), change=fails_at_the_second, now=NOON)).result()
     assert entries(filled) == before
     assert seq_of(filled) == seq
     assert filled.verify().problems == ()

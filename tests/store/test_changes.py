@@ -27,7 +27,6 @@ from mnemic.store.operations import (
     SoftDeleteAll,
     Unlink,
     Update,
-    UpdateAll,
     VectorsById,
     VectorsOfRow,
 )
@@ -56,7 +55,7 @@ from tests.store.contract import (
     vectors_in,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 
@@ -134,7 +133,7 @@ def test_an_update_replaces_vectors_of_the_same_content(store):
     for vectors, expected in ((("m", other), other.tolist()), (None, [])):
         store.write(
             Update(
-                Scope("a"), uid(1), change=raised, embedded=vectors, now=NOON, replace_vectors=True
+                Scope("a"), only(1), change=raised, embedded=vectors, now=NOON, replace_vectors=True
             )
         ).result()
         assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == expected
@@ -142,7 +141,9 @@ def test_an_update_replaces_vectors_of_the_same_content(store):
         assert vectors_in(batch) == expected
         assert batch.removed == [rows_of(store)[1]]  # an index forgets the old ones
         assert store.verify().ok
-    store.write(Update(Scope("a"), uid(1), change=raised, embedded=("m", other), now=NOON)).result()
+    store.write(
+        Update(Scope("a"), only(1), change=raised, embedded=("m", other), now=NOON)
+    ).result()
     assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).shape == (0, 0)
 
 
@@ -161,7 +162,7 @@ def test_a_content_that_is_back_with_other_vectors_is_read_with_them(store, way)
             given = {"now": NOON, "replace_vectors": True}
             change = MemoryEntryUpdate(content=content)
             applied = partial(MemoryEntryUpdate.applied_to, change, now=NOON)
-            wanted = Update(Scope("a"), uid(1), change=applied, embedded=("m", own), **given)
+            wanted = Update(Scope("a"), only(1), change=applied, embedded=("m", own), **given)
             store.write(wanted).result()
     batch = store.read(RowsSince("a", ("m", 2), seq))
     assert vectors_in(batch) == [[0, 1]]
@@ -188,7 +189,7 @@ WRITES = {
     "delete_all": (lambda store: store.write(DeleteAll(AGENT)).result(), [1, 2, 3, 4]),
     "delete_all by ids": (lambda store: store.write(DeleteAll(AGENT, LAST_TWO)).result(), [3, 4]),
     "update_all": (
-        lambda store: store.write(UpdateAll(AGENT, LAST_TWO, change=raised, now=NOON)).result(),
+        lambda store: store.write(Update(AGENT, LAST_TWO, change=raised, now=NOON)).result(),
         [3],
     ),
     "purge": (lambda store: store.write(Purge(EVERYONE, NOON + HOUR)).result(), [4]),

@@ -24,7 +24,6 @@ from mnemic.store.operations import (
     SoftDelete,
     StoredAmount,
     Update,
-    UpdateAll,
     VectorsOfRow,
 )
 from mnemic.store.values import EntryLimits, Quotas
@@ -48,7 +47,7 @@ from tests.store.contract import (
     used_bytes,
 )
 from tests.support.clock import DAY, HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.threads import run_together
 from tests.support.tiers import examples
 
@@ -78,7 +77,7 @@ def updating(store, number, content, scope=ALICE, now=NOON, **rules):
     update = MemoryEntryUpdate(content=content)
     quotas = quotas_of({"entry_limits": EVICTS, **rules})
     wanted = Update(
-        scope, uid(number), change=lambda old: update.applied_to(old, now), now=now, quotas=quotas
+        scope, only(number), change=lambda old: update.applied_to(old, now), now=now, quotas=quotas
     )
     return store.write(wanted)
 
@@ -242,7 +241,7 @@ def test_a_replacement_a_retry_and_a_change_add_no_entry(store):
     put(store, small(1, content="other"), on_conflict="replace", entry_limits=entry_limits)
     put(store, small(3, content="other"), on_duplicate="skip", entry_limits=entry_limits)
     assert (
-        updating(store, 1, "longer than before", entry_limits=entry_limits).result().content
+        updating(store, 1, "longer than before", entry_limits=entry_limits).result().last.content
         == "longer than before"
     )
     assert left(store) == [1]
@@ -266,7 +265,7 @@ def test_a_change_of_many_makes_space(store):
     )
     update = MemoryEntryUpdate(content="y" * 40)
     changed = store.write(
-        UpdateAll(
+        Update(
             ALICE,
             Criteria(None, parse_filter({"importance": {"gt": 0.35}})),
             change=lambda old: update.applied_to(old, NOON),

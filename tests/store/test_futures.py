@@ -44,7 +44,7 @@ from tests.store.contract import (
     seq_of,
 )
 from tests.support.clock import NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.threads import run_together
 
 PATIENCE = 60
@@ -65,7 +65,7 @@ def writing(store):
         return entry
 
     def write():
-        store.write(Update(ZOE, uid(1), change=change, now=NOON)).result(PATIENCE)
+        store.write(Update(ZOE, only(1), change=change, now=NOON)).result(PATIENCE)
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -114,7 +114,7 @@ def outcomes_of(store, *calls):
 
 
 def updating(store, scope, number, change):
-    return store.write(Update(scope, uid(number), change=change, now=NOON))
+    return store.write(Update(scope, only(number), change=change, now=NOON))
 
 
 def failing(error):

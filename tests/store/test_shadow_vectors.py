@@ -37,7 +37,7 @@ from tests.store.contract import (
     seq_of,
 )
 from tests.support.clock import NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 pytestmark = pytest.mark.requirement("R339", "C115")
 
@@ -158,7 +158,7 @@ def test_other_own_vectors_for_the_same_content_leave_them(store):
     kept(store, 1)
     own = "m", np.array([[3, 4]], np.float32)
     store.write(
-        Update(AGENT, uid(1), change=lambda old: old, embedded=own, now=NOON, replace_vectors=True)
+        Update(AGENT, only(1), change=lambda old: old, embedded=own, now=NOON, replace_vectors=True)
     ).result()
     assert held(store) == [1]
     assert rows_since(store, None).vectors.tolist() == [[3, 4]]
@@ -169,7 +169,7 @@ def test_other_own_vectors_of_a_sensitive_entry_take_them_away(store):
     kept(store, 1)
     own = "m", np.array([[3, 4]], np.float32)
     store.write(
-        Update(AGENT, uid(1), change=store.marked, embedded=own, now=NOON, replace_vectors=True)
+        Update(AGENT, only(1), change=store.marked, embedded=own, now=NOON, replace_vectors=True)
     ).result()
     assert held(store) == []
 
@@ -253,7 +253,7 @@ def test_a_write_that_fails_leaves_them_as_they_were(store):
     added(store, "a", [embedded(1)])
     kept(store, 1)
     with pytest.raises(ValueError, match="stop"):
-        store.write(Update(AGENT, uid(1), change=stopping, now=NOON)).result()
+        store.write(Update(AGENT, only(1), change=stopping, now=NOON)).result()
     assert held(store) == [1]
 
 

@@ -58,7 +58,6 @@ from mnemic.store.operations import (
     SwitchModel,
     Unlink,
     Update,
-    UpdateAll,
     Users,
     VectorsById,
     VectorsOfRow,
@@ -97,7 +96,7 @@ from tests.store.contract import (
     used_bytes,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.operations import replace_operation
 
 VECTOR = np.array([[1, 0]], dtype=np.float32)
@@ -177,7 +176,7 @@ WRITES = {
     "delete_all by filter": lambda store, scope: store.write(DeleteAll(scope, TEXTS)),
     "delete_all by ids": lambda store, scope: store.write(DeleteAll(scope, FIRST_TWO)),
     "update_all": lambda store, scope: store.write(
-        UpdateAll(
+        Update(
             scope,
             TEXTS,
             change=lambda old: MemoryEntryUpdate(importance=1).applied_to(old, NOON),
@@ -185,7 +184,7 @@ WRITES = {
         )
     ),
     "update_all by ids": lambda store, scope: store.write(
-        UpdateAll(
+        Update(
             scope,
             FIRST_TWO,
             change=lambda old: MemoryEntryUpdate(status="archived").applied_to(old, NOON),
@@ -196,7 +195,7 @@ WRITES = {
     "update": lambda store, scope: store.write(
         Update(
             scope,
-            uid(1),
+            only(1),
             change=lambda old: MemoryEntryUpdate(content="changed").applied_to(old, NOON),
             embedded=("m", VECTOR),
             now=NOON,
@@ -585,7 +584,7 @@ def test_a_write_that_raises_changes_nothing(store):
     filled(store)
     before = state_of(store)
     with pytest.raises(ZeroDivisionError):
-        store.write(Update(ALICE, uid(1), change=fails, now=NOON)).result()
+        store.write(Update(ALICE, only(1), change=fails, now=NOON)).result()
     assert state_of(store) == before
 
 

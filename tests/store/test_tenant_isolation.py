@@ -16,7 +16,7 @@ from mnemic.store.operations import (
     SoftDelete,
     SoftDeleteAll,
     Unlink,
-    UpdateAll,
+    Update,
 )
 from tests.store.contract import (
     ALICE,
@@ -90,7 +90,7 @@ CHANGES = {
     "delete all": lambda store: store.write(DeleteAll(ALICE)).result(),
     "delete many": lambda store: store.write(DeleteAll(EVERYONE, FIRST_THREE)).result(),
     "update many": lambda store: store.write(
-        UpdateAll(EVERYONE, FIRST_THREE, change=raised, now=NOON)
+        Update(EVERYONE, FIRST_THREE, change=raised, now=NOON)
     ).result(),
     "purge": lambda store: store.write(Purge(EVERYONE, NOON + HOUR)).result(),
     "link": lambda store: linked(store, 1, 3, scope=ALICE),

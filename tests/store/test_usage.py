@@ -19,7 +19,6 @@ from mnemic.store.operations import (
     SoftDelete,
     SoftDeleteAll,
     Update,
-    UpdateAll,
     Users,
 )
 from mnemic.store.values import Quotas
@@ -43,7 +42,7 @@ from tests.store.contract import (
     used_bytes,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.tiers import examples
 
 USERS = (None, "alice", "bob")
@@ -108,14 +107,14 @@ def test_a_change_may_grow_to_the_quota_and_always_shrink(store):
 
     def write(size, limit):
         change = {"change": grown_to(size), "now": NOON, "quotas": Quotas(user=limit)}
-        return store.write(Update(ALICE, uid(1), **change)).result()
+        return store.write(Update(ALICE, only(1), **change)).result().last
 
     with pytest.raises(StorageQuotaExceededError):
         write(11, 20)
     assert write(11, 21) is not None
     every = {"change": grown_to(11), "now": NOON, "quotas": Quotas(user=21)}
     with pytest.raises(StorageQuotaExceededError):
-        store.write(UpdateAll(ALICE, Criteria(), **every)).result()
+        store.write(Update(ALICE, Criteria(), **every)).result()
     assert write(1, 5) is not None
     assert used(store)["alice"] == 11
 
@@ -305,7 +304,7 @@ class Usage(RuleBasedStateMachine):
         if stored:
             sizes[user, number] = size + 1
         change = grown_to(size + 1)
-        wanted = Update(scope, uid(number), change=change, now=NOON, quotas=Quotas(user=limit))
+        wanted = Update(scope, only(number), change=change, now=NOON, quotas=Quotas(user=limit))
         self.attempt(lambda: self.store.write(wanted), sizes, limit)
 
     @rule(size=SIZES, limit=LIMITS, letter=st.sampled_from("xy"))
@@ -315,7 +314,7 @@ class Usage(RuleBasedStateMachine):
         sizes = self.sizes | {(entry.user_id, entry.id.int): size + 1 for entry in found}
         change = grown_to(size + 1)
         given = {"change": change, "now": NOON, "quotas": Quotas(user=limit)}
-        wanted = UpdateAll(EVERYONE, Criteria(None, where), **given)
+        wanted = Update(EVERYONE, Criteria(None, where), **given)
         self.attempt(lambda: self.store.write(wanted), sizes, limit)
 
     @rule(user=NAMES, number=NUMBERS)

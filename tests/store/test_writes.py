@@ -44,7 +44,7 @@ from tests.store.contract import (
     state_of,
 )
 from tests.support.clock import HOUR, MICROSECOND, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.threads import run_together
 
 NEW = np.array([[5, 6]], dtype=np.float32)
@@ -69,8 +69,8 @@ def test_an_update_returns_nothing_that_it_did_not_keep(store):
         return msgspec.structs.replace(old, role="user", importance=0.9)
 
     added(store, "a", [numbered(1)])
-    returned = store.write(Update(AGENT, uid(1), change=change, now=NOON)).result()
-    assert returned == one(store, AGENT, 1)
+    updated = store.write(Update(AGENT, only(1), change=change, now=NOON)).result()
+    assert updated.last == one(store, AGENT, 1)
 
 
 def test_an_update_changes_no_other_field(store):
@@ -79,7 +79,7 @@ def test_an_update_changes_no_other_field(store):
         return msgspec.structs.replace(old, **other, importance=0.9)
 
     added(store, "a", [numbered(1)])
-    store.write(Update(AGENT, uid(1), change=change, now=NOON)).result()
+    store.write(Update(AGENT, only(1), change=change, now=NOON)).result()
     read = one(store, AGENT, 1)
     assert (read.role, read.created_at, read.version) == (None, NOON, 2)
     assert read.importance == 0.9

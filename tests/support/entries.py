@@ -3,6 +3,7 @@
 from uuid import UUID, uuid4
 
 from mnemic.model import MemoryEntry
+from mnemic.model.filter import Criteria
 from mnemic.store.row_codec import RowCodec
 from tests.support.clock import NOON
 
@@ -18,6 +19,11 @@ def entry(content="the user prefers dark mode", **fields):
 
 def uid(number):
     return UUID(int=number)
+
+
+def only(*numbers):
+    """Return the criteria of the entries with the ids of these numbers."""
+    return Criteria([uid(number) for number in numbers])
 
 
 def numbered(number, **fields):

@@ -1,9 +1,11 @@
 """Changes memories, one or many: embed a new content once, write, index, publish."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
+
+import msgspec
 
 from mnemic.arrays import Float32Array
 from mnemic.errors import EmbeddingError, VersionConflictError
@@ -17,13 +19,14 @@ from mnemic.model import (
 )
 from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
+from mnemic.model.written import written
 from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.description import must_be
 from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
-from mnemic.store.operations import EntriesById, SetExpiry, Update, UpdateAll
+from mnemic.store.operations import EntriesById, SetExpiry, Update
 from mnemic.store.values import UpdatedEntries
 from mnemic.threads.sync_bridge import arrived
 
@@ -74,39 +77,22 @@ class Updater(Part):
         if update.is_empty and not own.are_given:
             found = self._store.read(EntriesById(scope, [entry_id], now))
             return _of_version(found[entry_id].entry, if_version) if found else None
-        is_pending, sealing = False, _Sealing(self._store)
-
-        async def write() -> MemoryEntry | None:
-            nonlocal is_pending
-            embedded = await self._embedded_for(scope, entry_id, update, own, on_embed_error)
-            is_pending = embedded is None
-            return await sealing.erasure.arrived(
-                self._store.write(
-                    Update(
-                        scope,
-                        entry_id,
-                        replace_vectors=own.are_given,
-                        change=lambda stored: sealing.marked(
-                            stored,
-                            update.applied_to(
-                                _of_version(stored, if_version),
-                                now,
-                                has_vectors=own.embedding is not None,
-                            ),
-                        ),
-                        now=now,
-                        embedded=embedded,
-                        quotas=self._limits.quotas,
-                        include_archived=update.status is not None,
-                    )
-                )
-            )
-
-        entry = await self._models.written(write)
-        await self._follow(entry, content_changed=update.content is not None)
-        await sealing.erasure.finish()
-        self._note(update, is_pending=is_pending)
-        return entry
+        wanted = Update(
+            scope,
+            Criteria([entry_id]),
+            change=lambda stored: update.applied_to(
+                _of_version(stored, if_version), now, has_vectors=own.embedding is not None
+            ),
+            now=now,
+            replace_vectors=own.are_given,
+            include_archived=update.status is not None,
+        )
+        updated = await self._updated(
+            wanted,
+            lambda: self._embedded_for(scope, entry_id, update, own, on_embed_error),
+            content_changed=update.content is not None,
+        )
+        return None if updated.last is None else written(updated.last, updated.evicted)
 
     async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
         """Add to a memory's importance, up to 1; return its new state."""
@@ -117,9 +103,10 @@ class Updater(Part):
             update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
             return update.applied_to(stored, now)
 
-        entry = await arrived(self._store.write(Update(scope, entry_id, change=raised, now=now)))
-        await self._follow(entry, content_changed=False)
-        return entry
+        wanted = Update(scope, Criteria([entry_id]), change=raised, now=now)
+        updated = await arrived(self._store.write(wanted))
+        await self._follow(updated, content_changed=False)
+        return updated.last
 
     async def set_expiry(
         self, scope: Scope, ids: Sequence[UUID], expiry: "datetime | Literal['never']"
@@ -130,19 +117,48 @@ class Updater(Part):
         if await arrived(written):
             await self._indexes.active.refresh()
 
-    async def _follow(self, entry: MemoryEntry | None, *, content_changed: bool) -> None:
+    async def _updated(
+        self,
+        wanted: Update,
+        embed: Callable[[], Awaitable[tuple[str, Float32Array] | None]],
+        *,
+        content_changed: bool,
+    ) -> UpdatedEntries:
+        """Embed and write; seal what is to be sealed, and let index and listeners follow.
+
+        Args:
+            wanted: The change, as it was asked for.
+            embed: Returns model and vectors of a new content; called again if the model changes.
+            content_changed: Whether a content was given.
+        """
+        is_pending, sealing = False, _Sealing(self._store)
+
+        def change(stored: MemoryEntry) -> MemoryEntry:
+            return sealing.marked(stored, wanted.change(stored))
+
+        async def write() -> UpdatedEntries:
+            nonlocal is_pending
+            embedded = await embed()
+            is_pending = embedded is None
+            complete = msgspec.structs.replace(
+                wanted, change=change, embedded=embedded, quotas=self._limits.quotas
+            )
+            return await sealing.erasure.arrived(self._store.write(complete))
+
+        updated = await self._models.written(write)
+        await self._follow(updated, content_changed=content_changed)
+        await sealing.erasure.finish()
+        if content_changed and self._models.now.embedder is not None:
+            self._indexes.active.note_stored(is_pending=is_pending)
+        return updated
+
+    async def _follow(self, updated: UpdatedEntries, *, content_changed: bool) -> None:
         """Let the index and listeners follow a change."""
         await self._indexes.active.refresh()
-        if entry is not None:
-            changed = [(entry.id, entry.type)]
-            await self._telemetry.updated(changed, content_changed=content_changed)
-            await self._limits.report_evicted(entry.evicted)
-            if content_changed:
-                await self._limits.warn()
-
-    def _note(self, update: MemoryEntryUpdate, *, is_pending: bool) -> None:
-        if update.content is not None and self._models.now.embedder is not None:
-            self._indexes.active.note_stored(is_pending=is_pending)
+        await self._telemetry.updated(updated, content_changed=content_changed)
+        await self._limits.report_evicted(updated.evicted)
+        if updated and content_changed:
+            await self._limits.warn()
 
     async def _embedded_for(
         self,
@@ -190,37 +206,20 @@ class Updater(Part):
         if update.is_empty:
             return UpdateResult(0)
         await self._accesses.write_for(criteria)
-        now, is_pending = self._now(), False
+        now = self._now()
         tests_status = criteria.expression is not None and references(criteria.expression, "status")
-        sealing = _Sealing(self._store)
-
-        async def write() -> UpdatedEntries:
-            nonlocal is_pending
-            embedded = await self._embedded(scope, update.content, on_embed_error)
-            is_pending = embedded is None
-            return await sealing.erasure.arrived(
-                self._store.write(
-                    UpdateAll(
-                        scope,
-                        criteria,
-                        change=lambda stored: sealing.marked(
-                            stored, update.applied_to(stored, now)
-                        ),
-                        now=now,
-                        embedded=embedded,
-                        quotas=self._limits.quotas,
-                        include_archived=update.status is not None or tests_status,
-                    )
-                )
-            )
-
-        updated = await self._models.written(write)
-        await self._indexes.active.refresh()
-        await sealing.erasure.finish()
-        self._note(update, is_pending=is_pending)
-        await self._telemetry.updated(updated, content_changed=update.content is not None)
-        await self._limits.report_evicted(updated.evicted)
-        await self._limits.warn()
+        wanted = Update(
+            scope,
+            criteria,
+            change=lambda stored: update.applied_to(stored, now),
+            now=now,
+            include_archived=update.status is not None or tests_status,
+        )
+        updated = await self._updated(
+            wanted,
+            lambda: self._embedded(scope, update.content, on_embed_error),
+            content_changed=update.content is not None,
+        )
         return UpdateResult(len(updated), evicted=updated.evicted)
 
 

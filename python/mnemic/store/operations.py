@@ -741,27 +741,35 @@ class ForgetAgent(AgentWrite[list[UUID]], frozen=True):
     """
 
 
-class _EntryChange(ScopeWrite[Result], frozen=True, kw_only=True):
-    """What is common to both updates.
+class Update(ScopeWrite[UpdatedEntries], frozen=True):
+    """Changes the selected entries of a scope that are neither deleted nor expired, all or none.
+
+    They are selected inside the transaction, as they are stored then. Unknown ids are skipped. The
+    result is the changed entries, in ascending order of their rows.
 
     Attributes:
+        criteria: The entries.
         change: Computes the new state from the state stored at the time of the write. Its content,
             importance, type, tags, metadata, status, expiry and `updated_at` are stored; `version`
             grows by one. If it raises, nothing changes, and the Future raises the same.
         now: Entries expired by now do not exist.
         embedded: Model and vectors of the chunks of the new content, shape (chunks, dim), if the
             content changes.
+        replace_vectors: Store the vectors in place of the old ones if the content stays, too.
         quotas: Checked as by `Add` if the content grows.
-        include_archived: Also change an archived entry.
+        include_archived: Also change archived entries.
 
     Raises:
+        AmbiguousIdError: If the scope is of all users, and several have one of the ids.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
         StorageQuotaExceededError: If the contents would exceed a quota.
     """
 
+    criteria: Criteria
     change: Callable[[MemoryEntry], MemoryEntry]
     now: datetime
     embedded: tuple[str, Float32Array] | None = None
+    replace_vectors: bool = False
     quotas: Quotas = NO_QUOTAS
     include_archived: bool = False
 
@@ -769,32 +777,6 @@ class _EntryChange(ScopeWrite[Result], frozen=True, kw_only=True):
     def runs_after_accesses(self) -> bool:
         """Whether entries may be deleted to make space: accesses decide which."""
         return self.quotas.entry_limits.evicts
-
-
-class Update(_EntryChange[MemoryEntry | None], frozen=True):
-    """Changes an entry that is neither deleted nor expired.
-
-    The result is the entry after the change, or None if the scope has no entry with this id.
-
-    Attributes:
-        replace_vectors: Store the vectors in place of the old ones if the content stays, too.
-    """
-
-    entry_id: UUID
-    replace_vectors: bool = False
-
-
-class UpdateAll(_EntryChange[UpdatedEntries], frozen=True):
-    """Changes the selected entries of a scope, all or none; otherwise like `Update`.
-
-    They are selected inside the transaction, as they are stored then. Unknown ids are skipped. The
-    result is the changed entries, in ascending order of their rows.
-
-    Raises:
-        AmbiguousIdError: If the scope is of all users, and several have one of the ids.
-    """
-
-    criteria: Criteria
 
 
 class SetExpiry(ScopeWrite[int], frozen=True):

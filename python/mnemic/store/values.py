@@ -62,23 +62,28 @@ class AccessedRows(NamedTuple):
 
 
 class UpdatedEntry(NamedTuple):
-    """An entry that a write for many has updated."""
+    """An entry that a write has updated."""
 
     id: UUID
     type: MemoryType
 
 
 class UpdatedEntries(list[UpdatedEntry]):
-    """The entries that a write for many has updated, and those that it deleted to make space.
+    """The entries that a write has updated, and those that it deleted to make space.
 
     Attributes:
+        last: The new state of the last one, of what may be many; None of none.
         evicted: Ids of the deleted ones, in the order in which they went.
     """
 
-    evicted: list[UUID]
-
-    def __init__(self, updated: Iterable[UpdatedEntry], evicted: Iterable[UUID] = ()) -> None:
+    def __init__(
+        self,
+        updated: Iterable[UpdatedEntry] = (),
+        last: MemoryEntry | None = None,
+        evicted: Iterable[UUID] = (),
+    ) -> None:
         super().__init__(updated)
+        self.last = last
         self.evicted = list(evicted)
 
 

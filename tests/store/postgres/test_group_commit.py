@@ -26,7 +26,7 @@ from mnemic.store.postgres import connections
 from tests.store.contract import added, adding, entries_by_id, exported, one
 from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 PATIENCE = 60
 EVERYONE = Scope("a", all_users=True)
@@ -75,7 +75,7 @@ def gathering(store, agent="a"):
         return entry
 
     def hold():
-        store.write(Update(Scope(agent), uid(900), change=change, now=NOON)).result(PATIENCE)
+        store.write(Update(Scope(agent), only(900), change=change, now=NOON)).result(PATIENCE)
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -177,7 +177,7 @@ def test_a_group_whose_commit_got_no_answer_is_recognised_by_a_memory_that_it_st
         store,
         [
             lambda: adding(store, "a", [numbered(1)]),
-            lambda: store.write(Update(Scope("a"), uid(900), change=change, now=NOON)),
+            lambda: store.write(Update(Scope("a"), only(900), change=change, now=NOON)),
             lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
         ],
     )
@@ -192,7 +192,7 @@ def test_the_outcome_of_a_group_that_stored_no_memory_is_unknown_to_each(cutting
     outcomes = gathered(
         store,
         [
-            lambda: store.write(Update(Scope("a"), uid(900), change=change, now=NOON)),
+            lambda: store.write(Update(Scope("a"), only(900), change=change, now=NOON)),
             lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
         ],
     )
@@ -260,7 +260,7 @@ from mnemic.store.postgres import connections
 from mnemic.model import Scope
 from tests.store.contract import added
 from tests.support.clock import NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.threads import run_together
 store = open_store(sys.argv[1])
 added(store, "a", [numbered(1)])
@@ -268,8 +268,8 @@ def stop(entry):
     print("stopping", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
     return entry
-wanted = Update(Scope("a"), uid(1), change=stop, now=NOON)
-print(store.write(wanted).result().id == uid(1), flush=True)
+wanted = Update(Scope("a"), only(1), change=stop, now=NOON)
+print(store.write(wanted).result().last.id == uid(1), flush=True)
 """
 
 

@@ -13,7 +13,7 @@ from mnemic.store import open_store
 from mnemic.store.operations import ScopeStatistics, Update
 from tests.store.contract import AGENT, EVERYONE, added, embedded, linked
 from tests.support.clock import NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.keys import KEY
 from tests.support.postgres_server import SERVER
 from tests.support.sealing import make_sums_right
@@ -197,7 +197,7 @@ def updated(store, number, scope=AGENT, **fields):
     def change(old):
         return store.marked(update.applied_to(old, NOON))
 
-    return store.write(Update(scope, uid(number), change=change, now=NOON)).result()
+    return store.write(Update(scope, only(number), change=change, now=NOON)).result()
 
 
 def flipped(data, place):

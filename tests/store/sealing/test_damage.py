@@ -15,7 +15,7 @@ from mnemic.store.operations import (
     SetExpiry,
     SoftDelete,
     StoredEntries,
-    UpdateAll,
+    Update,
     VectorsOfRow,
 )
 from tests.store.contract import (
@@ -276,7 +276,7 @@ WRITES = {
     "update": lambda store: changed(store, 1, importance=0.9),
     "replace": lambda store: added(store, "a", [secret(1, content="new")], on_conflict="replace"),
     "update_all": lambda store: store.write(
-        UpdateAll(EVERYONE, Criteria([uid(1), uid(2)]), change=raised, now=NOON)
+        Update(EVERYONE, Criteria([uid(1), uid(2)]), change=raised, now=NOON)
     ).result(),
     "merge": lambda store: added(
         store, "a", [secret(7, content=f"{SECRET} 1")], on_duplicate="merge"

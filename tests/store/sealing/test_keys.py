@@ -21,7 +21,7 @@ from mnemic.store.operations import (
     Purge,
     SetExpiry,
     SoftDelete,
-    UpdateAll,
+    Update,
     Users,
     VectorsById,
     VectorsOfRow,
@@ -131,7 +131,7 @@ def test_without_a_key_sealed_entries_are_not_changed(store, place):
     assert changed(blind, 1, content="other") is None
     assert blind.write(SetExpiry(AGENT, [uid(1)], NOON, now=NOON)).result() == 0
     both = Criteria([uid(1), uid(3)])
-    wanted = UpdateAll(EVERYONE, both, change=lambda old: update.applied_to(old, NOON), now=NOON)
+    wanted = Update(EVERYONE, both, change=lambda old: update.applied_to(old, NOON), now=NOON)
     assert blind.write(wanted).result() == []
     vectors = [np.eye(2, dtype="f4")]
     blind.write(AddEmbeddings("a", "m", {rows[1]: f"{SECRET} 1"}, vectors)).result()

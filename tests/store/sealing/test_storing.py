@@ -18,7 +18,7 @@ from mnemic.store.operations import (
     RowsToEmbed,
     SetExpiry,
     Successors,
-    UpdateAll,
+    Update,
     VectorsOfRow,
 )
 from mnemic.store.row_codec import RowCodec, UsedKey
@@ -245,7 +245,7 @@ SEALED_BY = {
     "metadata": lambda store: updated(store, 1, metadata={"sensitive": True}),
     "content": lambda store: updated(store, 1, content=f"{SECRET} zqseal"),
     "update_all": lambda store: store.write(
-        UpdateAll(
+        Update(
             AGENT,
             Criteria(ids=[uid(1)]),
             change=lambda old: store.marked(

@@ -30,7 +30,7 @@ from mnemic.store.operations import (
 from mnemic.store.sqlite.shadow_vectors import SUM_BYTES, are_sound
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.paths import FIXTURES
 from tests.support.processes import ENVIRONMENT
 from tests.support.sealing import run
@@ -192,7 +192,7 @@ def test_nothing_of_the_vectors_of_what_is_deleted_or_changed_is_left(tmp_path, 
         elif way == "purge":
             store.write(SoftDelete(EVERYONE, uid(number), NOON)).result()
         elif way == "update":
-            store.write(Update(EVERYONE, uid(number), change=with_new_content, now=NOON)).result()
+            store.write(Update(EVERYONE, only(number), change=with_new_content, now=NOON)).result()
         else:
             new = NewEntry(numbered(number, content="new"))
             store.write(Add("a", [new], now=NOON, on_conflict="replace")).result()

@@ -18,7 +18,7 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Add, Delete, DeleteAll, Purge, Update, UpdateAll
+from mnemic.store.operations import Add, Delete, DeleteAll, Purge, Update
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import count_of
@@ -67,13 +67,12 @@ def changing(number, size):
 
 
 def update(store, entry_id, number, size):
-    change, embedded = changing(number, size)
-    return store.write(Update(EVERYONE, entry_id, change=change, now=NOW, embedded=embedded))
+    return update_all(store, Criteria([entry_id]), number, size)
 
 
 def update_all(store, criteria, number, size):
     change, embedded = changing(number, size)
-    return store.write(UpdateAll(EVERYONE, criteria, change=change, now=NOW, embedded=embedded))
+    return store.write(Update(EVERYONE, criteria, change=change, now=NOW, embedded=embedded))
 
 
 def left(folder, numbers, kinds=WORDS):

@@ -12,7 +12,6 @@ from mnemic.model.filter import references
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import to_microseconds
-from mnemic.model.written import written
 from mnemic.store import values
 from mnemic.store.adding import add_options
 from mnemic.store.eviction import Write
@@ -392,41 +391,30 @@ def _may_change(wanted):
     return may_change
 
 
-def _updated(agent, wanted, rows, *, replaces=False):
-    """Change entries; return the ids of those that went for it."""
+def update(agent, wanted):
+    rows = list(agent.selected(wanted.scope, wanted.criteria, _may_change(wanted)))
     changes, model, (name, vectors) = [], None, wanted.embedded or (None, None)
     for row in rows:
         before = agent.entries[row]
         after = agent.entries[row] = with_changed(before, wanted.change(before))
         check_size(after)
         is_other = after.content != before.content
-        if is_other or replaces:
+        if is_other or wanted.replace_vectors:
             agent.put_vectors(row, name, vectors)
             model = None if vectors is None else (name, vectors.shape[1])
-        if is_other or (replaces and after.hides_content):
+        if is_other or (wanted.replace_vectors and after.hides_content):
             agent.drop_shadows(row)
-        kind = "replace" if replaces else "update"
+        kind = "replace" if wanted.replace_vectors else "update"
         changes.append(agent.change(row, kind, size_of(after) - size_of(before)))
+    updated = [agent.entries[row] for row in rows]
     write = Write(agent.name, changes, wanted.quotas, to_microseconds(wanted.now))
     evicted = DictEviction(agent, write).changes()
     agent.logged([*changes, *evicted], model, wanted.quotas)
-    return [UUID(bytes=one.entry_id) for one in evicted]
-
-
-def update(agent, wanted):
-    row, _ = agent.one(wanted.scope, wanted.entry_id, _may_change(wanted))
-    if row is None:
-        return None
-    evicted = _updated(agent, wanted, [row], replaces=wanted.replace_vectors)
-    return written(agent.entries[row], evicted)
-
-
-def update_all(agent, wanted):
-    rows = list(agent.selected(wanted.scope, wanted.criteria, _may_change(wanted)))
-    evicted = _updated(agent, wanted, rows)
-    entries = [agent.entries[row] for row in rows]
-    updated = [values.UpdatedEntry(entry.id, entry.type) for entry in entries]
-    return values.UpdatedEntries(updated, evicted)
+    return values.UpdatedEntries(
+        [values.UpdatedEntry(entry.id, entry.type) for entry in updated],
+        updated[-1] if updated else None,
+        [UUID(bytes=one.entry_id) for one in evicted],
+    )
 
 
 def set_expiry(agent, wanted):

@@ -386,10 +386,8 @@ def selected(
     Raises:
         AmbiguousIdError: If the scope is of all users, and several have one of the ids.
     """
-    which = Rows(*in_scope(scope))
-    if criteria.ids is not None:
-        rows = _rows_of_ids(on, scope, criteria.ids)
-        which = of_rows(on.dialect, scope.agent_id, rows)
+    ids = criteria.ids
+    which = Rows(*in_scope(scope)) if ids is None else _of_ids(on, scope, ids)
     which = which.also(*state)
     if criteria.expression is None:
         return which
@@ -412,12 +410,13 @@ def numbers_of(on: SqlSession, which: Rows, limit: int | None = None) -> list[in
         return sorted(index(row) for (row,) in found)
 
 
-def _rows_of_ids(on: SqlSession, scope: Scope, ids: Sequence[UUID]) -> list[int]:
+def _of_ids(on: SqlSession, scope: Scope, ids: Sequence[UUID]) -> Rows:
     """Return the rows of the entries of a scope that have one of these ids, in any state."""
-    where, values = with_ids(on.dialect, scope, ids)
-    found = on.fetch(
-        f"SELECT row, id FROM {ENTRIES} {on.dialect.by_index('id')} WHERE {where}", values
-    )
+    which = Rows(*with_ids(on.dialect, scope, ids), on.dialect.by_index("id"))
+    if not scope.all_users:  # within a user ids are unique
+        return which
+    sql = f"SELECT row, id FROM {ENTRIES} {which.hint} WHERE {which.where}"
+    found = on.fetch(sql, which.values)
     check_unambiguous(scope, [entry_id for _, entry_id in found])
     with on.dialect.reading_stored("a row's number"):
-        return [index(row) for row, _ in found]
+        return of_rows(on.dialect, scope.agent_id, [index(row) for row, _ in found])

@@ -106,7 +106,6 @@ WRITES: Final[Mapping[type, Writing]] = {
     operations.SwitchModel: Writing(reembedding.switch_model),
     operations.Unlink: Writing(links.unlink),
     operations.Update: Writing(updates.update, may_seal=True),
-    operations.UpdateAll: Writing(updates.update_all, may_seal=True),
 }
 
 

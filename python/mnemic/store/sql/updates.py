@@ -7,11 +7,10 @@ from uuid import UUID
 from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.model.written import written
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import NewVectors, as_stored
-from mnemic.store.operations import SetExpiry, Update, UpdateAll
+from mnemic.store.operations import SetExpiry, Update
 from mnemic.store.row_codec import (
     CHANGED_NAMES,
     COLUMN_NAMES,
@@ -20,7 +19,7 @@ from mnemic.store.row_codec import (
     encoded_row,
     with_changed,
 )
-from mnemic.store.rules import check_unambiguous, single
+from mnemic.store.rules import check_unambiguous
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import (
     ENTRIES,
@@ -28,11 +27,10 @@ from mnemic.store.sql.conditions import (
     IS_NOT_SUPERSEDED,
     assigned,
     visible,
-    with_id,
     with_ids,
 )
 from mnemic.store.sql.deletes import SqlEviction, ids_of
-from mnemic.store.sql.lists import numbers_of, of_rows, selected
+from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected
 from mnemic.store.sql.replacing import WRITTEN
 from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.session import Columns, SqlSession
@@ -51,43 +49,25 @@ _CHANGE, _SEAL = (
 )
 
 
-def update(on: SqlSession, codec: RowCodec, wanted: Update) -> MemoryEntry | None:
-    """Change an entry; return its new state, or None if the scope has no such entry."""
-    scope, time = wanted.scope, to_microseconds(wanted.now)
-    where, values = with_id(on.dialect, scope, wanted.entry_id)
-    is_there = IS_NOT_SUPERSEDED if wanted.include_archived else IS_ACTIVE
-    where = f"{where} AND {visible(codec)} AND {is_there}"
-    sql = f"SELECT {on.dialect.keyed_row} FROM {ENTRIES} WHERE {where}"
-    found = single(on.fetch_checked(sql, (*values, time)), scope, wanted.entry_id)
-    if found is None:
-        return None
-    (changed,) = _changed(on, codec, scope, [found], wanted.change)
-    done = _write_update(
-        on, codec, changed, wanted.embedded, replace_vectors=wanted.replace_vectors
-    )
-    write = Write(scope.agent_id, [done.change], wanted.quotas, time)
-    return written(done.entry, _logged(on, codec, write, done.model))
-
-
-def update_all(on: SqlSession, codec: RowCodec, wanted: UpdateAll) -> UpdatedEntries:
+def update(on: SqlSession, codec: RowCodec, wanted: Update) -> UpdatedEntries:
     """Change the selected entries of a scope, all or none; return those changed."""
-    scope, agent_id, time = wanted.scope, wanted.agent_id, to_microseconds(wanted.now)
+    scope, time = wanted.scope, to_microseconds(wanted.now)
     state = IS_NOT_SUPERSEDED if wanted.include_archived else IS_ACTIVE
     is_there = f"{visible(codec)} AND {state}", [time]
-    rows = numbers_of(on, selected(on, codec, scope, wanted.criteria, is_there))
+    which = selected(on, codec, scope, wanted.criteria, is_there)
     changes: list[Change] = []
     updated: list[UpdatedEntry] = []
-    model = None
-    for found in _in_parts(on, agent_id, rows):
+    last = model = None
+    for found in _in_parts(on, wanted, which):
         for each in _changed(on, codec, scope, found, wanted.change):
-            done = _write_update(on, codec, each, wanted.embedded)
-            changes.append(done.change)
-            updated.append(UpdatedEntry(done.entry.id, done.entry.type))
-            model = done.model or model
+            last, change, new_model = _write_update(on, codec, each, wanted)
+            changes.append(change)
+            updated.append(UpdatedEntry(last.id, last.type))
+            model = new_model or model
     if not changes:
-        return UpdatedEntries([])
-    evicted = _logged(on, codec, Write(agent_id, changes, wanted.quotas, time), model)
-    return UpdatedEntries(updated, evicted)
+        return UpdatedEntries()
+    evicted = _logged(on, codec, Write(scope.agent_id, changes, wanted.quotas, time), model)
+    return UpdatedEntries(updated, last, evicted)
 
 
 def set_expiry(on: SqlSession, codec: RowCodec, wanted: SetExpiry) -> int:
@@ -114,12 +94,21 @@ def set_expiry(on: SqlSession, codec: RowCodec, wanted: SetExpiry) -> int:
     return len(changes)
 
 
-def _in_parts(on: SqlSession, agent_id: str, rows: Sequence[int]) -> Iterator[list[Columns]]:
+def _in_parts(on: SqlSession, wanted: Update, which: Rows) -> Iterator[list[Columns]]:
     """Yield entries whole, by row."""
+    ids = wanted.criteria.ids
+    if ids is not None and len(ids) <= _AT_ONCE:
+        yield _whole(on, which)
+        return
+    rows = numbers_of(on, which)
     for first in range(0, len(rows), _AT_ONCE):
-        where, values, hint = of_rows(on.dialect, agent_id, rows[first : first + _AT_ONCE])
-        sql = f"SELECT {on.dialect.keyed_row} FROM {ENTRIES} {hint} WHERE {where} ORDER BY row"
-        yield on.fetch_checked(sql, values)
+        yield _whole(on, of_rows(on.dialect, wanted.agent_id, rows[first : first + _AT_ONCE]))
+
+
+def _whole(on: SqlSession, which: Rows) -> list[Columns]:
+    where, values, hint = which
+    sql = f"SELECT {on.dialect.keyed_row} FROM {ENTRIES} {hint} WHERE {where} ORDER BY row"
+    return on.fetch_checked(sql, values)
 
 
 class _ChangedRow(NamedTuple):
@@ -156,33 +145,27 @@ class _EntryUpdate(NamedTuple):
 
 
 def _write_update(
-    on: SqlSession,
-    codec: RowCodec,
-    changed: _ChangedRow,
-    embedded: tuple[str, Float32Array] | None,
-    *,
-    replace_vectors: bool = False,
+    on: SqlSession, codec: RowCodec, changed: _ChangedRow, wanted: Update
 ) -> _EntryUpdate:
     """Write the changed state of a row; new vectors with a new content.
 
-    With `replace_vectors` the vectors change without the content too: an index must forget the row
-    first then.
+    Where the vectors change without the content too, an index must forget the row first.
     """
     stored, before, after = changed
     size = _write_changed(on, codec, stored, after)
     model = None
     changes_content = after.content != before.content
-    if changes_content or replace_vectors:
+    if changes_content or wanted.replace_vectors:
         # Shadow vectors go with the content alone, or with what may be seen of it.
         drops_shadows = changes_content or after.hides_content
         on.dialect.delete_vectors(on, after.agent_id, stored)
         if drops_shadows:
             on.dialect.delete_shadow_vectors(on, after.agent_id, stored)
-        if embedded is not None:
-            model = _write_vectors(on, codec, stored[0], after, embedded)
+        if wanted.embedded is not None:
+            model = _write_vectors(on, codec, stored[0], after, wanted.embedded)
     elif after.is_encrypted and not before.is_encrypted:
         on.dialect.seal_vectors(on, codec, stored, after)
-    kind: ChangeKind = "replace" if replace_vectors else "update"
+    kind: ChangeKind = "replace" if wanted.replace_vectors else "update"
     return _EntryUpdate(after, Change(stored[0], after.id.bytes, kind, after.user_id, size), model)
 
 
