@@ -316,4 +316,4 @@ def state_of(store, agent="a"):
 
 def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
     for number in entries_numbers:
-        assert store.write(SoftDelete(scope, uid(number), now)).result() is True
+        assert store.write(SoftDelete(scope, only(number), now)).result() == [uid(number)]

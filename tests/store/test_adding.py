@@ -35,7 +35,7 @@ from tests.store.contract import (
     state_of,
 )
 from tests.support.clock import HOUR, MICROSECOND, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 # Adding
 
@@ -72,7 +72,7 @@ def test_a_forgotten_id_stays_taken_and_a_deleted_one_is_free(store):
     with pytest.raises(DuplicateEntryError):
         added(store, "a", [numbered(1)])
     row = rows_of(store)[1]
-    store.write(Delete(AGENT, uid(1))).result()
+    store.write(Delete(AGENT, only(1))).result()
     assert added(store, "a", [numbered(1)]).is_new == [True]
     assert rows_of(store)[1] > row
 
@@ -180,7 +180,7 @@ def test_a_key_stays_used_while_its_entry_is_forgotten_and_no_longer(store):
     added(store, "a", [numbered(1)], ["k"])
     forgotten(store, 1)
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
-    store.write(Delete(AGENT, uid(1))).result()
+    store.write(Delete(AGENT, only(1))).result()
     assert added(store, "a", [numbered(2)], ["k"]).ids == [uid(2)]
 
 

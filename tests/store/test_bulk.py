@@ -12,7 +12,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.operations import DeleteAll, SoftDeleteAll, Update, VectorsOfRow
+from mnemic.store.operations import Delete, SoftDelete, Update, VectorsOfRow
 from mnemic.store.values import Quotas
 from tests.store.contract import (
     AGENT,
@@ -56,11 +56,11 @@ def by(where=None, ids=None):
 
 
 def forgotten(store, scope, criteria, now=NOON):
-    return sorted(numbers(store.write(SoftDeleteAll(scope, now, criteria)).result()))
+    return sorted(numbers(store.write(SoftDelete(scope, criteria, now)).result()))
 
 
 def deleted(store, scope, criteria):
-    return sorted(numbers(store.write(DeleteAll(scope, criteria)).result()))
+    return sorted(numbers(store.write(Delete(scope, criteria)).result()))
 
 
 def updated(store, scope, criteria, *, now=NOON, vectors=None, quota=None, archived=False, **what):
@@ -339,7 +339,7 @@ def test_what_a_filter_selects_is_what_a_naive_evaluator_says(where, ids, user):
     store = open_store("sqlite:///:memory:")
     try:
         added(store, "a", population(120), is_import=True)
-        found = store.write(DeleteAll(scope, Criteria(ids, parse_filter(where)))).result()
+        found = store.write(Delete(scope, Criteria(ids, parse_filter(where)))).result()
         assert sorted(found) == sorted(wanted)
         left = {stored.entry.id for stored in exported(store, limit=200)}
         assert left == {entry.id for entry in population(120)} - set(wanted)

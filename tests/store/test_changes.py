@@ -9,7 +9,7 @@ import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, Scope
-from mnemic.model.filter import Criteria
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import State
 from mnemic.model.timestamps import to_microseconds
@@ -19,12 +19,10 @@ from mnemic.store.operations import (
     AgentFacts,
     ChangedRows,
     Delete,
-    DeleteAll,
     Purge,
     Restore,
     RowsSince,
     SoftDelete,
-    SoftDeleteAll,
     Unlink,
     Update,
     VectorsById,
@@ -104,7 +102,7 @@ def test_vectors_are_read_by_user_and_id_in_any_state(store):
         NewEntry(embedded(3)),
     ]
     store.write(Add("a", new, now=NOON)).result()
-    store.write(SoftDelete(Scope("a"), uid(3), NOON)).result()
+    store.write(SoftDelete(Scope("a"), only(3), NOON)).result()
     wanted = {("a", uid(1)), ("b", uid(1)), (None, uid(1)), (None, uid(2)), (None, uid(3))}
     found = store.read(VectorsById("a", wanted, "m"))
     given = {
@@ -178,16 +176,19 @@ def raised(entry):
 
 
 WRITES = {
-    "soft_delete": (lambda store: store.write(SoftDelete(AGENT, uid(1), NOON)).result(), [1]),
+    "soft_delete": (lambda store: store.write(SoftDelete(AGENT, only(1), NOON)).result(), [1]),
     "restore": (
         lambda store: store.write(Restore(AGENT, uid(4), oldest=NOON, now=NOON)).result(),
         [4],
     ),
     "update": (lambda store: changed(store, 1, importance=0.9), [1]),
-    "delete": (lambda store: store.write(Delete(AGENT, uid(1))).result(), [1]),
-    "soft_delete_all": (lambda store: store.write(SoftDeleteAll(AGENT, NOON)).result(), [1, 2, 3]),
-    "delete_all": (lambda store: store.write(DeleteAll(AGENT)).result(), [1, 2, 3, 4]),
-    "delete_all by ids": (lambda store: store.write(DeleteAll(AGENT, LAST_TWO)).result(), [3, 4]),
+    "delete": (lambda store: store.write(Delete(AGENT, only(1))).result(), [1]),
+    "soft_delete_all": (
+        lambda store: store.write(SoftDelete(AGENT, EVERY_ENTRY, NOON)).result(),
+        [1, 2, 3],
+    ),
+    "delete_all": (lambda store: store.write(Delete(AGENT)).result(), [1, 2, 3, 4]),
+    "delete_all by ids": (lambda store: store.write(Delete(AGENT, LAST_TWO)).result(), [3, 4]),
     "update_all": (
         lambda store: store.write(Update(AGENT, LAST_TWO, change=raised, now=NOON)).result(),
         [3],
@@ -287,7 +288,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
     added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)])
     added(store, "b", [embedded(4, agent_id="b")])
-    store.write(SoftDelete(AGENT, uid(2), NOON)).result()
+    store.write(SoftDelete(AGENT, only(2), NOON)).result()
     rows = rows_of(store)
     since, seq, records, vectors, gone = shown(rows_since(store, None))
     assert (since, seq, gone) == (None, 4, set())
@@ -332,7 +333,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
     added(store, "a", [embedded(1), embedded(2)])
     added(store, "a", [embedded(3, (5, 6))])
     rows = rows_of(store)
-    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
+    store.write(SoftDelete(AGENT, only(1), NOON)).result()
     batch = rows_since(store, 2)
     assert (batch.since, batch.seq) == (2, 4)
     assert living_numbers(batch) == embedded_numbers(batch) == {3}
@@ -344,7 +345,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
 def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
     added(store, "a", [embedded(1), embedded(2)])
     rows = rows_of(store)
-    store.write(Delete(AGENT, uid(1))).result()
+    store.write(Delete(AGENT, only(1))).result()
     assert rows_since(store, 0).removed == [rows[1]]
     assert rows_since(store, None).removed == []
 
@@ -374,7 +375,7 @@ def test_sensitive_rows_in_another_state_are_gone_on_request_and_their_successio
     old = numbered(1, sensitive=True)
     added(store, "a", [old])
     added(store, "a", [numbered(2, supersedes=uid(1), sensitive=True), numbered(3)])
-    store.write(SoftDelete(AGENT, uid(3), NOON)).result()
+    store.write(SoftDelete(AGENT, only(3), NOON)).result()
     seq, rows = seq_of(store), rows_of(store)
     batch = rows_since(store, seq, with_sensitive=True)
     assert living_numbers(batch) == {2}
@@ -465,7 +466,7 @@ def test_an_id_that_was_touched_twice_is_named_once(store):
 
 def test_a_deleted_id_is_among_those_that_were_touched(store):
     added(store, "a", [numbered(1)])
-    store.write(Delete(AGENT, uid(1))).result()
+    store.write(Delete(AGENT, only(1))).result()
     assert changed_rows_since(store, 1) == [1]
 
 
@@ -523,7 +524,7 @@ def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
 
 def test_a_restored_row_has_its_vector_again(store):
     added(store, "a", [embedded(1, (1, 2))])
-    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
+    store.write(SoftDelete(AGENT, only(1), NOON)).result()
     assert vectors_of(store) == {}
     store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
     assert vectors_of(store) == {1: [1, 2]}
@@ -571,9 +572,9 @@ def test_an_agent_without_any_vector_left_takes_another_model(store, other):
     added(store, "a", [numbered(1), embedded(2)])
     added(store, "b", [embedded(3, agent_id="b")])
     assert model_of(store, "a") == ("m", 2)
-    store.write(SoftDelete(Scope("a"), uid(2), NOON)).result()
+    store.write(SoftDelete(Scope("a"), only(2), NOON)).result()
     assert model_of(store, "a") == ("m", 2)
-    store.write(Delete(Scope("a"), uid(2))).result()
+    store.write(Delete(Scope("a"), only(2))).result()
     assert model_of(store, "a") is None
     rows_since(store, 0, model=(model, dim))
     added(store, "a", [embedded(4, (1,) * dim, model=model)])
@@ -616,7 +617,7 @@ def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store
 
 def test_the_model_goes_with_the_last_vector(store):
     added(store, "a", [embedded(1, user_id="alice")])
-    store.write(DeleteAll(ALICE)).result()
+    store.write(Delete(ALICE)).result()
     assert model_of(store, "a") is None
     assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
@@ -626,7 +627,7 @@ def test_one_who_follows_sees_the_writes_of_another_opening(stores):
     added(writer, "a", [embedded(1), embedded(2)])
     seq = rows_since(reader, None).seq
     added(writer, "a", [embedded(3)])
-    writer.write(SoftDelete(EVERYONE, uid(1), NOON)).result()
+    writer.write(SoftDelete(EVERYONE, only(1), NOON)).result()
     batch = rows_since(reader, seq)
     assert (embedded_numbers(batch), batch.removed) == ({3}, [rows_of(reader)[1]])
 

@@ -227,10 +227,10 @@ def test_without_eviction_a_full_store_refuses(store):
 def test_deleted_entries_count_until_they_are_purged(store):
     entry_limits = EntryLimits(user_entries=1)
     put(store, small(1), entry_limits=entry_limits)
-    store.write(SoftDelete(ALICE, uid(1), NOON)).result()
+    store.write(SoftDelete(ALICE, only(1), NOON)).result()
     with pytest.raises(StorageQuotaExceededError):
         put(store, small(2), entry_limits=entry_limits)
-    store.write(Delete(ALICE, uid(1))).result()
+    store.write(Delete(ALICE, only(1))).result()
     put(store, small(2), entry_limits=entry_limits)
 
 
@@ -563,7 +563,7 @@ class Evictions(RuleBasedStateMachine):
     def forget(self, at):
         self.now += 1
         if old := self.present(at):
-            self.store.write(SoftDelete(Scope("a", old.user), uid(old.number), self.time)).result()
+            self.store.write(SoftDelete(Scope("a", old.user), only(old.number), self.time)).result()
             new = old._replace(forgotten_at=self.now)
             self.kept = [new if one is old else one for one in self.kept]
 

@@ -132,11 +132,11 @@ def test_of_writes_that_wait_together_one_that_fails_is_undone_alone(store, erro
         lambda: adding(store, "a", [numbered(1)]),
         lambda: adding(store, "a", [numbered(2), numbered(1)]),
         lambda: updating(store, ZOE, 1, failing(error)),
-        lambda: store.write(SoftDelete(ZOE, uid(1), NOON)),
+        lambda: store.write(SoftDelete(ZOE, only(1), NOON)),
         lambda: adding(store, "a", [numbered(3)]),
     )
     assert [type(outcome) for outcome in outcomes[1:3]] == [DuplicateEntryError, error]
-    assert (outcomes[0].ids, outcomes[3], outcomes[4].ids) == ([uid(1)], True, [uid(3)])
+    assert (outcomes[0].ids, outcomes[3], outcomes[4].ids) == ([uid(1)], [uid(1)], [uid(3)])
     assert [stored.entry.id for stored in exported(store, AGENT)] == [uid(1), uid(3)]
     assert counted(store, ZOE) == 0
     assert seq_of(store) == 2 + 3  # with the two of `writing`

@@ -36,7 +36,7 @@ from tests.store.contract import (
     state_of,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 RELATED, REFINES, SUPERSEDES = LinkType.RELATED, LinkType.REFINES, LinkType.SUPERSEDES
 ABSENT = [{"forgotten_at": NOON}, {"expires_at": NOON}]
@@ -145,7 +145,7 @@ def test_a_link_between_users_is_refused(store, kind):
 
 def test_links_of_what_was_forgotten_come_back_with_it(three):
     link = linked(three, 1, 2)
-    three.write(SoftDelete(AGENT, uid(2), NOON)).result()
+    three.write(SoftDelete(AGENT, only(2), NOON)).result()
     assert links_of(three, 1) == links_of(three, 2) == []
     three.write(Restore(AGENT, uid(2), oldest=NOON, now=NOON)).result()
     assert links_of(three, 1) == [link]
@@ -263,7 +263,7 @@ def test_successors_are_present_entries_of_the_scope_of_any_status(store):
     ]
     added(store, "a", newer)
     linked(store, 2, 1, kind=REFINES)
-    store.write(SoftDelete(AGENT, uid(7), NOON)).result()
+    store.write(SoftDelete(AGENT, only(7), NOON)).result()
     rows = rows_of(store)
 
     def found(*numbers, scope=AGENT, now=NOON):
@@ -301,7 +301,7 @@ def filled(store):
     added(store, "a", [embedded(number) for number in (1, 3, 4)])
     added(store, "a", [embedded(2, status=MemoryStatus.ARCHIVED)])
     added(store, "a", [embedded(5, supersedes=uid(3))])
-    store.write(SoftDelete(AGENT, uid(4), NOON)).result()
+    store.write(SoftDelete(AGENT, only(4), NOON)).result()
 
 
 def test_each_state_has_its_own_rows_and_their_vectors(store):
@@ -320,7 +320,7 @@ def test_each_state_has_its_own_rows_and_their_vectors(store):
 def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store):
     filled(store)
     before, rows = seq_of(store), rows_of(store)
-    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
+    store.write(SoftDelete(AGENT, only(1), NOON)).result()
     store.write(Restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON)).result()
     living, forgotten = (batch_of(store, state, before) for state in (State.ACTIVE, State.DELETED))
     assert (numbers_of(store, living), living.removed) == ([4], [rows[1]])
@@ -351,7 +351,7 @@ def test_the_links_of_living_rows_come_with_everything(store):
     added(store, "b", [numbered(number, agent_id="b") for number in (7, 8)])
     linked(store, 1, 2)
     linked(store, 2, 3, kind=LinkType.CONTRADICTS)
-    store.write(SoftDelete(AGENT, uid(2), NOON)).result()
+    store.write(SoftDelete(AGENT, only(2), NOON)).result()
     batch = batch_of(store, State.ACTIVE)
     assert links_in(store, batch) == [(1, 2, int(link_of(1, 2).type))]
     assert batch_of(store, State.DELETED).links == []
@@ -378,7 +378,7 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     added(store, "a", [numbered(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
-    store.write(SoftDelete(AGENT, uid(1), NOON)).result()
+    store.write(SoftDelete(AGENT, only(1), NOON)).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.removed, batch.linked, batch.links) == ([rows[1]], [rows[1]], [])
     before = seq_of(store)
@@ -391,7 +391,7 @@ def test_a_row_deleted_for_good_is_not_among_those_whose_links_are_replaced(stor
     added(store, "a", [numbered(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
-    store.write(Delete(AGENT, uid(2))).result()
+    store.write(Delete(AGENT, only(2))).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.removed, batch.linked, batch.links) == ([rows[2]], [], [])
 
@@ -418,5 +418,5 @@ def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
     rows = rows_of(store)
     assert row_of(store, AGENT, uid(2), now=NOON) == rows[2]
     assert row_of(store, AGENT, uid(1), now=NOON) is None
-    store.write(SoftDelete(AGENT, uid(2), NOON)).result()
+    store.write(SoftDelete(AGENT, only(2), NOON)).result()
     assert row_of(store, AGENT, uid(2), now=NOON) is None

@@ -10,9 +10,9 @@ from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import DeadlineExceededError, SealBrokenError, StoreCorruptError
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope
 from mnemic.model.distinct import MAX_VALUES, distinct_query
-from mnemic.model.filter import parse_filter
+from mnemic.model.filter import EVERY_ENTRY, parse_filter
 from mnemic.model.results import PageCursor
-from mnemic.store.operations import DistinctValues, EntryPage, SoftDeleteAll
+from mnemic.store.operations import DistinctValues, EntryPage, SoftDelete
 from mnemic.store.sql import lists
 from mnemic.store.sql.conditions import NarrowingCondition
 from mnemic.store.sql.lists import (
@@ -254,7 +254,7 @@ def test_a_list_is_of_one_moment_whatever_is_written_meanwhile(stores, monkeypat
 
     def deciding_late(expression, records):
         if not calls:
-            other.write(SoftDeleteAll(AGENT, NOON)).result()
+            other.write(SoftDelete(AGENT, EVERY_ENTRY, NOON)).result()
         calls.append(len(records))
         return decide(expression, records)
 

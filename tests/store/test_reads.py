@@ -27,7 +27,7 @@ from tests.store.contract import (
     used_bytes,
 )
 from tests.support.clock import HOUR, MICROSECOND, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.filter_twin import matches, ordered
 
 FORGOTTEN = {"forgotten_at": NOON}
@@ -216,7 +216,7 @@ def test_pages_go_on_where_the_last_one_ended(store):
 
 def test_a_page_goes_on_after_a_place_whose_entry_is_gone(store):
     added(store, "a", [numbered(at) for at in (1, 2, 3)])
-    store.write(Delete(AGENT, uid(2))).result()
+    store.write(Delete(AGENT, only(2))).result()
     assert paged(store, after=PageCursor(NOON, uid(2))) == [3]
     assert paged(store, after=PageCursor(NOON + MICROSECOND, uid(9))) == [1, 3]
 
@@ -303,7 +303,7 @@ def test_figures_are_of_one_scope_whatever_others_store(store):
     assert [stats.active_entries for stats in before] == [4, 2]
     others = [numbered(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
     added(store, "a", others)
-    store.write(SoftDelete(BOB, uid(10), NOON)).result()
+    store.write(SoftDelete(BOB, only(10), NOON)).result()
     assert [store.read(ScopeStatistics(scope, now=NOON)) for scope in (ALICE, session)] == before
 
 
@@ -311,7 +311,7 @@ def test_figures_name_the_oldest_and_newest_that_are_there(store):
     times = [NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR]
     made = [numbered(at, created_at=time) for at, time in enumerate(times)]
     added(store, "a", [*made, numbered(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
-    store.write(SoftDelete(AGENT, uid(3), NOON)).result()
+    store.write(SoftDelete(AGENT, only(3), NOON)).result()
     stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
     assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
 
@@ -319,7 +319,7 @@ def test_figures_name_the_oldest_and_newest_that_are_there(store):
 def test_figures_name_the_ten_tags_of_most_entries(store):
     made = [numbered(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
     added(store, "a", [*made, numbered(20, tags=["b", "b", "a"]), numbered(21, tags=["gone"])])
-    store.write(SoftDelete(AGENT, uid(21), NOON)).result()
+    store.write(SoftDelete(AGENT, only(21), NOON)).result()
     top = store.read(ScopeStatistics(EVERYONE, now=NOON)).top_tags
     assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
 
@@ -363,9 +363,9 @@ def test_a_change_of_a_held_row_is_read_at_once(store):
     assert read(store, ALICE) == {1: "new"}
     added(store, "a", [numbered(3, user_id="alice")])
     assert read(store, ALICE, (1, 3)) == {1: "new", 3: "memory 3"}
-    store.write(SoftDelete(ALICE, numbered(1).id, NOON)).result()
+    store.write(SoftDelete(ALICE, only(1), NOON)).result()
     assert read(store, ALICE, (1, 3)) == {3: "memory 3"}
-    store.write(Delete(ALICE, numbered(3).id)).result()
+    store.write(Delete(ALICE, only(3))).result()
     assert read(store, ALICE, (1, 3)) == {}
 
 

@@ -41,7 +41,7 @@ from tests.store.contract import (
     used_bytes,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 LATER = NOON + HOUR
 
@@ -95,7 +95,7 @@ def test_an_id_that_is_not_there_is_new(store):
     result = put(store, numbered(1), numbered(2))
     assert result.is_new == [True, True]
     assert stored(store, 1) == store.marked(numbered(1))
-    store.write(Delete(AGENT, uid(1))).result()
+    store.write(Delete(AGENT, only(1))).result()
     row = result.rows[0]
     again = put(store, numbered(1, created_at=LATER))
     assert again.is_new == [True]

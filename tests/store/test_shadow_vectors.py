@@ -202,7 +202,7 @@ def test_deleted_entries_keep_them_until_they_are_deleted_permanently(store):
     store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
     assert held(store) == [1, 2]
     forgotten(store, 1)
-    store.write(Delete(AGENT, uid(2))).result()
+    store.write(Delete(AGENT, only(2))).result()
     assert dropped(store) == 1
 
 

@@ -12,12 +12,12 @@ from mnemic.errors import (
     StoreFileError,
 )
 from mnemic.licensing import Quota
+from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.changes import ChangeListeners
 from mnemic.store.operations import (
     Add,
     Delete,
-    DeleteAll,
     HasRemovedSince,
     Link,
     NonceOfChange,
@@ -25,7 +25,6 @@ from mnemic.store.operations import (
     Restore,
     SetExpiry,
     SoftDelete,
-    SoftDeleteAll,
 )
 from tests.store.contract import (
     AGENT,
@@ -40,7 +39,7 @@ from tests.store.contract import (
     seq_of,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 
 @pytest.fixture
@@ -147,15 +146,15 @@ def test_only_what_takes_content_away_is_a_removal(keeping):
     added(store, "a", [numbered(number) for number in range(1, 5)])
     harmless = {
         "add": lambda: added(store, "a", [numbered(9)]),
-        "forget": lambda: store.write(SoftDelete(AGENT, uid(1), NOON)).result(),
+        "forget": lambda: store.write(SoftDelete(AGENT, only(1), NOON)).result(),
         "restore": lambda: store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result(),
         "supersede": lambda: added(store, "a", [numbered(10, supersedes=uid(4))]),
     }
     removing = {
         "update": lambda: changed(store, 1, content="other"),
         "replace": lambda: adding(store, "a", [numbered(2)], on_conflict="replace").result(),
-        "delete": lambda: store.write(Delete(AGENT, uid(3))).result(),
-        "delete_all": lambda: store.write(DeleteAll(EVERYONE)).result(),
+        "delete": lambda: store.write(Delete(AGENT, only(3))).result(),
+        "delete_all": lambda: store.write(Delete(EVERYONE)).result(),
     }
     for ways, expected in ((harmless, False), (removing, True)):
         for name, way in ways.items():
@@ -245,11 +244,11 @@ WRITES = {
         SetExpiry(ALICE, [uid(1)], NOON + 2 * HOUR, now=NOON)
     ).result(),
     "link": lambda store: store.write(Link(ALICE, link_of(1, 2), now=NOON)).result(),
-    "soft delete": lambda store: store.write(SoftDelete(ALICE, uid(1), NOON)).result(),
-    "delete": lambda store: store.write(Delete(ALICE, uid(1))).result(),
-    "delete all softly": lambda store: store.write(SoftDeleteAll(ALICE, NOON)).result(),
-    "delete all": lambda store: store.write(DeleteAll(ALICE)).result(),
-    "delete all of all users": lambda store: store.write(DeleteAll(EVERYONE)).result(),
+    "soft delete": lambda store: store.write(SoftDelete(ALICE, only(1), NOON)).result(),
+    "delete": lambda store: store.write(Delete(ALICE, only(1))).result(),
+    "delete all softly": lambda store: store.write(SoftDelete(ALICE, EVERY_ENTRY, NOON)).result(),
+    "delete all": lambda store: store.write(Delete(ALICE)).result(),
+    "delete all of all users": lambda store: store.write(Delete(EVERYONE)).result(),
     "purge": lambda store: store.write(Purge(EVERYONE, NOON + 9 * HOUR, NOON + 9 * HOUR)).result(),
     "replace": lambda store: added(
         store, "a", [numbered(1, user_id="alice", content="new")], on_conflict="replace"
@@ -271,7 +270,7 @@ def test_listeners_are_notified_of_every_kind_of_change(store, listener, write):
 
 def test_listeners_are_notified_of_a_restored_memory(store, listener):
     added(store, "a", [numbered(1, user_id="alice")])
-    store.write(SoftDelete(ALICE, uid(1), NOON)).result()
+    store.write(SoftDelete(ALICE, only(1), NOON)).result()
     listener.take()
     assert store.write(Restore(ALICE, uid(1), oldest=NOON, now=NOON)).result()
     assert listener.take() == [{("a", "alice")}]
@@ -282,8 +281,8 @@ def test_reads_accesses_and_writes_without_effect_notify_nobody(store, listener)
     listener.take()
     store.touch("a", [row], NOON)
     store.write_accesses().result()
-    store.write(Delete(BOB, uid(1))).result()
-    store.write(DeleteAll(BOB)).result()
+    store.write(Delete(BOB, only(1))).result()
+    store.write(Delete(BOB)).result()
     one(store, AGENT, 1)
     assert listener.take() == []
 

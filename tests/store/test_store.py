@@ -11,7 +11,7 @@ import pytest
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
 from mnemic.model.distinct import distinct_query
-from mnemic.model.filter import Criteria, parse_filter
+from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import LogPosition, Store, open_store
 from mnemic.store.operations import (
     AccessesSince,
@@ -24,7 +24,6 @@ from mnemic.store.operations import (
     ChangedRows,
     CountToEmbed,
     Delete,
-    DeleteAll,
     DistinctValues,
     DropShadowVectors,
     EndRotation,
@@ -51,7 +50,6 @@ from mnemic.store.operations import (
     SealedUnderOtherKeys,
     SetExpiry,
     SoftDelete,
-    SoftDeleteAll,
     StoredAmount,
     StoredEntries,
     Successors,
@@ -165,16 +163,14 @@ READS = {
     "links_within": lambda store, scope: store.read(Links(scope, NOON, include_deleted=True)),
 }
 WRITES = {
-    "soft_delete": lambda store, scope: store.write(SoftDelete(scope, uid(1), NOON)),
+    "soft_delete": lambda store, scope: store.write(SoftDelete(scope, only(1), NOON)),
     "restore": lambda store, scope: store.write(Restore(scope, uid(3), oldest=NOON, now=NOON)),
-    "delete": lambda store, scope: store.write(Delete(scope, uid(1))),
-    "soft_delete_all": lambda store, scope: store.write(SoftDeleteAll(scope, NOON)),
-    "delete_all": lambda store, scope: store.write(DeleteAll(scope)),
-    "soft_delete_all by filter": lambda store, scope: store.write(
-        SoftDeleteAll(scope, NOON, TEXTS)
-    ),
-    "delete_all by filter": lambda store, scope: store.write(DeleteAll(scope, TEXTS)),
-    "delete_all by ids": lambda store, scope: store.write(DeleteAll(scope, FIRST_TWO)),
+    "delete": lambda store, scope: store.write(Delete(scope, only(1))),
+    "soft_delete_all": lambda store, scope: store.write(SoftDelete(scope, EVERY_ENTRY, NOON)),
+    "delete_all": lambda store, scope: store.write(Delete(scope)),
+    "soft_delete_all by filter": lambda store, scope: store.write(SoftDelete(scope, TEXTS, NOON)),
+    "delete_all by filter": lambda store, scope: store.write(Delete(scope, TEXTS)),
+    "delete_all by ids": lambda store, scope: store.write(Delete(scope, FIRST_TWO)),
     "update_all": lambda store, scope: store.write(
         Update(
             scope,
@@ -344,7 +340,7 @@ def filled(store, agent="a"):
     added(store, agent, made)
     alice = Scope(agent, "alice")
     linked(store, 1, 2, scope=alice)
-    store.write(SoftDelete(alice, uid(3), NOON)).result()
+    store.write(SoftDelete(alice, only(3), NOON)).result()
     row = rows_of(store, agent)[1]
     store.write(AddShadowVectors(agent, "other", {row: made[0]}, {row: VECTOR})).result()
 
@@ -429,7 +425,7 @@ def test_no_operation_is_left_out(tmp_path, monkeypatch):
     for call in METHODS.values():
         filled(store)
         settled(call(store))
-        store.write(DeleteAll(EVERYONE)).result()
+        store.write(Delete(EVERYONE)).result()
     store.close()
     # tests/store/test_vector_search.py, tests/store/sealing, tests/store/test_snapshots.py
     apart = {Nearest, ActiveRows, RowsWithoutVectors, BuildVectorIndex, ForgetAgent}
@@ -457,7 +453,7 @@ def test_inside_its_scope_every_method_finds_an_entry(store, name):
     for scope in INSIDE:
         filled(store)
         assert answered(SCOPED[name], store, scope), scope
-        store.write(DeleteAll(EVERYONE)).result()
+        store.write(Delete(EVERYONE)).result()
 
 
 @pytest.mark.parametrize("name", SCOPED)
@@ -594,7 +590,7 @@ def test_a_backup_has_everything_and_goes_nowhere_else(opening):
     store.backup(opening.place("copy"))
     copy = opening("copy")
     assert state_of(copy) == state_of(store)
-    store.write(DeleteAll(EVERYONE)).result()
+    store.write(Delete(EVERYONE)).result()
     assert counted(copy, ALICE) == 2
 
 
@@ -627,7 +623,7 @@ def test_a_backup_overwrites_nothing(opening):
 
 def test_what_was_deleted_is_erased_and_the_rest_is_kept(store):
     filled(store)
-    store.write(Delete(ALICE, uid(1))).result()
+    store.write(Delete(ALICE, only(1))).result()
     before = state_of(store)
     assert store.erase().result() is erases(store)
     assert state_of(store) == before

@@ -5,16 +5,14 @@ import pytest
 
 from mnemic.errors import AmbiguousIdError
 from mnemic.model import MemoryEntryUpdate, MemoryType, Scope
-from mnemic.model.filter import Criteria, parse_filter
+from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store.operations import (
     AddEmbeddings,
     Delete,
-    DeleteAll,
     Links,
     Purge,
     Restore,
     SoftDelete,
-    SoftDeleteAll,
     Unlink,
     Update,
 )
@@ -34,7 +32,7 @@ from tests.store.contract import (
     seq_of,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 NOBODY = Scope("a")
 
@@ -81,14 +79,14 @@ CHANGES = {
     "supersede": lambda store: added(store, "a", [alices(9, supersedes=uid(1))]),
     "update": lambda store: changed(store, 1, scope=ALICE, importance=0.9),
     "update for all users": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: store.write(SoftDelete(ALICE, uid(1), NOON)).result(),
+    "forget": lambda store: store.write(SoftDelete(ALICE, only(1), NOON)).result(),
     "restore": lambda store: store.write(
         Restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON)
     ).result(),
-    "delete": lambda store: store.write(Delete(ALICE, uid(1))).result(),
-    "forget all": lambda store: store.write(SoftDeleteAll(ALICE, NOON)).result(),
-    "delete all": lambda store: store.write(DeleteAll(ALICE)).result(),
-    "delete many": lambda store: store.write(DeleteAll(EVERYONE, FIRST_THREE)).result(),
+    "delete": lambda store: store.write(Delete(ALICE, only(1))).result(),
+    "forget all": lambda store: store.write(SoftDelete(ALICE, EVERY_ENTRY, NOON)).result(),
+    "delete all": lambda store: store.write(Delete(ALICE)).result(),
+    "delete many": lambda store: store.write(Delete(EVERYONE, FIRST_THREE)).result(),
     "update many": lambda store: store.write(
         Update(EVERYONE, FIRST_THREE, change=raised, now=NOON)
     ).result(),
@@ -105,7 +103,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_kind_of_change_raises_its_own_scopes_revision(change, store):
     added(store, "a", [alices(1), alices(2), alices(3), numbered(4, user_id="bob"), numbered(5)])
-    store.write(SoftDelete(ALICE, uid(2), NOON)).result()
+    store.write(SoftDelete(ALICE, only(2), NOON)).result()
     linked(store, 3, 1, scope=ALICE)
     alice, bob, nobody = revisions(store)
     CHANGES[change](store)
@@ -116,7 +114,7 @@ def test_every_kind_of_change_raises_its_own_scopes_revision(change, store):
 @pytest.mark.usefixtures("few_changes_are_kept")
 def test_a_revision_is_kept_when_the_last_entry_goes_and_when_changes_are_pruned(store):
     added(store, "a", [alices(1)])
-    store.write(DeleteAll(ALICE)).result()
+    store.write(Delete(ALICE)).result()
     for number in range(2, 22):
         added(store, "a", [numbered(number, user_id="bob", type=MemoryType.EVENT)])
     assert revisions(store) == (2, 20, 0)
@@ -131,9 +129,9 @@ AMBIGUOUS = {
     "get forgotten": lambda store: one(store, EVERYONE, 1, include_deleted=True),
     "row": lambda store: row_of(store, EVERYONE, uid(1), now=NOON),
     "update": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: store.write(SoftDelete(EVERYONE, uid(1), NOON)).result(),
+    "forget": lambda store: store.write(SoftDelete(EVERYONE, only(1), NOON)).result(),
     "restore": lambda store: store.write(Restore(EVERYONE, uid(3), oldest=NOON, now=NOON)).result(),
-    "delete": lambda store: store.write(Delete(EVERYONE, uid(1))).result(),
+    "delete": lambda store: store.write(Delete(EVERYONE, only(1))).result(),
     "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),
     "link to": lambda store: linked(store, 2, 1, scope=EVERYONE),
     "unlink": lambda store: store.write(Unlink(EVERYONE, uid(2), uid(1), None)).result(),

@@ -9,15 +9,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryStatus, Scope, UserUsage
-from mnemic.model.filter import Criteria, parse_filter
+from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import open_store
 from mnemic.store.operations import (
     Delete,
-    DeleteAll,
     Purge,
     Restore,
     SoftDelete,
-    SoftDeleteAll,
     Update,
     Users,
 )
@@ -163,8 +161,8 @@ def test_users_come_in_order_with_what_is_active_and_what_is_stored(store):
     assert listed(store, limit=2) == everybody[:2]
     assert listed(store, limit=2, offset=1) == everybody[1:3]
     assert listed(store, offset=9) == []
-    store.write(SoftDeleteAll(BOB, NOON)).result()
-    store.write(DeleteAll(ALICE)).result()
+    store.write(SoftDelete(BOB, EVERY_ENTRY, NOON)).result()
+    store.write(Delete(ALICE)).result()
     assert listed(store) == [(None, 1, 8), ("Zoe", 1, 2), ("bob", 0, 7)]
 
 
@@ -319,7 +317,7 @@ class Usage(RuleBasedStateMachine):
 
     @rule(user=NAMES, number=NUMBERS)
     def forget(self, user, number):
-        self.store.write(SoftDelete(Scope("a", user), uid(number), NOON)).result()
+        self.store.write(SoftDelete(Scope("a", user), only(number), NOON)).result()
 
     @rule(user=NAMES, number=NUMBERS)
     def restore(self, user, number):
@@ -328,13 +326,13 @@ class Usage(RuleBasedStateMachine):
 
     @rule(user=NAMES, number=NUMBERS)
     def delete(self, user, number):
-        self.store.write(Delete(Scope("a", user), uid(number))).result()
+        self.store.write(Delete(Scope("a", user), only(number))).result()
         self.sizes.pop((user, number), None)
 
     @rule(user=NAMES, numbers=st.lists(NUMBERS, max_size=3))
     def delete_many(self, user, numbers):
         scope = Scope("a", user)
-        self.store.write(DeleteAll(scope, Criteria([uid(number) for number in numbers]))).result()
+        self.store.write(Delete(scope, Criteria([uid(number) for number in numbers]))).result()
         for number in numbers:
             self.sizes.pop((user, number), None)
 

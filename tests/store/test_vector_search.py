@@ -21,7 +21,7 @@ from mnemic.store.operations import (
 from tests.store.conftest import URLS, Places
 from tests.store.contract import ALICE, BOB, added
 from tests.support.clock import DAY, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only
 
 MODEL = ("words", 2)
 EVERYBODY = Scope("a", all_users=True)
@@ -105,7 +105,7 @@ def test_filters_expiry_and_deletion_hold(searched):
             embedded(5, 1, 0.4, importance=0.9, expires_at=NOON + DAY),
         ],
     )
-    searched.write(SoftDelete(ALICE, uid(4), NOON)).result()
+    searched.write(SoftDelete(ALICE, only(4), NOON)).result()
     assert found(searched, wanted(limit=9)) == {1, 2, 5}
     assert found(searched, wanted(limit=9, filters={"importance": {"gte": 0.5}})) == {2, 5}
 
@@ -164,7 +164,7 @@ def test_a_closed_store_says_so(searched):
 def test_rows_without_a_vector_of_a_model_are_named(searched):
     given = added(searched, "a", [embedded(1, 1, 0), numbered(2), numbered(3), numbered(4)])
     added(searched, "b", [numbered(5, agent_id="b")])
-    searched.write(SoftDelete(EVERYBODY, uid(4), NOON)).result()
+    searched.write(SoftDelete(EVERYBODY, only(4), NOON)).result()
     first, *others, deleted = given.rows
     assert sorted(searched.read(RowsWithoutVectors("a", MODEL))) == others
     assert sorted(searched.read(RowsWithoutVectors("a", ("other", 2)))) == [first, *others]

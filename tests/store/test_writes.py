@@ -12,16 +12,15 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import MemoryStatus, MemoryType, Scope
+from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import (
     AccessesSince,
     ChangedRows,
     Delete,
-    DeleteAll,
     Purge,
     Restore,
     SoftDelete,
-    SoftDeleteAll,
     Update,
 )
 from tests.store.contract import (
@@ -171,13 +170,19 @@ def test_a_forgotten_entry_says_when_it_was_forgotten_and_keeps_all_else(store):
     assert (read.content, read.tags, read.metadata) == (stored.content, ("t",), {"x": 1})
 
 
-def test_forgetting_again_is_false_and_changes_nothing(store):
-    added(store, "a", [numbered(1)])
+def test_forgetting_again_is_told_and_changes_nothing(store):
+    added(store, "a", [numbered(1), numbered(2)])
     forgotten(store, 1)
     before = state_of(store)
-    assert store.write(SoftDelete(AGENT, uid(1), NOON + HOUR)).result() is False
+    again = store.write(SoftDelete(AGENT, only(1), NOON + HOUR)).result()
+    assert (again, again.before) == ([], [uid(1)])
     assert state_of(store) == before
-    assert store.write(SoftDelete(AGENT, uid(2), NOON)).result() is None
+    unknown = store.write(SoftDelete(AGENT, only(3), NOON)).result()
+    assert (unknown, unknown.before) == ([], [])
+    some = store.write(SoftDelete(AGENT, only(1, 2, 3), NOON)).result()
+    assert (some, some.before) == ([uid(2)], [uid(1)])
+    every = store.write(SoftDelete(AGENT, EVERY_ENTRY, NOON)).result()
+    assert (every, every.before) == ([], [])
 
 
 def test_restoring_brings_back_the_entry_as_it_was(store):
@@ -220,16 +225,16 @@ def test_deleting_takes_an_entry_away_with_its_vector_and_links(store):
     added(store, "a", [embedded(1), embedded(2, (3, 4)), numbered(3)])
     linked(store, 1, 2)
     linked(store, 3, 1)
-    assert store.write(Delete(AGENT, uid(1))).result() == [uid(1)]
+    assert store.write(Delete(AGENT, only(1))).result() == [uid(1)]
     assert list(rows_of(store)) == [2, 3]
     assert rows_since(store, None).vectors.tolist() == [[3, 4]]
     assert state_of(store)[3] == []
-    assert store.write(Delete(AGENT, uid(1))).result() == []
+    assert store.write(Delete(AGENT, only(1))).result() == []
 
 
 def test_a_forgotten_or_expired_entry_can_be_deleted(store):
     added(store, "a", [numbered(1, forgotten_at=NOON), numbered(2, expires_at=NOON)])
-    assert [store.write(Delete(AGENT, uid(at))).result() for at in (1, 2)] == [[uid(1)], [uid(2)]]
+    assert [store.write(Delete(AGENT, only(at))).result() for at in (1, 2)] == [[uid(1)], [uid(2)]]
 
 
 def owned(store):
@@ -253,12 +258,12 @@ def owned(store):
 def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, found):
     owned(store)
     seq = seq_of(store)
-    assert sorted(numbers(store.write(SoftDeleteAll(scope, NOON)).result())) == found
+    assert sorted(numbers(store.write(SoftDelete(scope, EVERY_ENTRY, NOON)).result())) == found
     times = {stored.entry.id.int: stored.entry.forgotten_at for stored in exported(store)}
     assert {at for at, time in times.items() if time == NOON} == set(found)
     assert times[1] == NOON - HOUR
     assert seq_of(store) == seq + len(found)
-    assert store.write(SoftDeleteAll(scope, NOON + HOUR)).result() == []
+    assert store.write(SoftDelete(scope, EVERY_ENTRY, NOON + HOUR)).result() == []
     assert seq_of(store) == seq + len(found)
 
 
@@ -275,9 +280,9 @@ def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, 
 )
 def test_deleting_all_returns_the_ids_of_all_forgotten_or_not(store, scope, found):
     owned(store)
-    assert sorted(numbers(store.write(DeleteAll(scope)).result())) == found
+    assert sorted(numbers(store.write(Delete(scope)).result())) == found
     assert set(rows_of(store)) == {1, 2, 3, 4, 5} - set(found)
-    assert store.write(DeleteAll(scope)).result() == []
+    assert store.write(Delete(scope)).result() == []
 
 
 def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
@@ -364,7 +369,7 @@ def test_accesses_of_what_is_not_there_are_passed_over(store):
     added(store, "a", [numbered(1), numbered(2)])
     touch(store, "a", [1, 2, 3], NOON)
     touch(store, "nobody", [1], NOON)
-    store.write(Delete(AGENT, uid(1))).result()
+    store.write(Delete(AGENT, only(1))).result()
     added(store, "a", [numbered(1)])
     store.write_accesses().result()
     assert accesses(store, 1) == (0, None)

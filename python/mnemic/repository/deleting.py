@@ -9,15 +9,8 @@ from mnemic.model.validation import duration, flag
 from mnemic.observability.table import EMPTIED, FORGOTTEN, PURGED
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.retention import earliest_kept
-from mnemic.store.operations import (
-    Delete,
-    DeleteAll,
-    ForgetAgent,
-    Purge,
-    Restore,
-    SoftDelete,
-    SoftDeleteAll,
-)
+from mnemic.store.operations import Delete, ForgetAgent, Purge, Restore, SoftDelete
+from mnemic.store.values import MarkedIds
 from mnemic.threads.sync_bridge import arrived
 
 
@@ -37,16 +30,21 @@ class Deleter(Part):
     ) -> DeleteResult:
         """Delete a memory of a scope, permanently or not; return the number of deleted memories."""
         self._limits.require_storing()
-        is_new: bool | None
-        if flag("permanent", permanent):
-            deleted = await arrived(self._store.write(Delete(scope, entry_id)))
-            is_new = True if deleted else None
+        one = Criteria([entry_id])
+        ids = await self._deleted(scope, one, permanent=flag("permanent", permanent))
+        for deleted in ids:
+            await self._telemetry.emit(FORGOTTEN, entry_id=deleted, permanent=permanent)
+        return await self._result(len(ids) + len(ids.before), permanent=permanent)
+
+    async def _deleted(self, scope: Scope, criteria: Criteria, *, permanent: bool) -> MarkedIds:
+        """Delete memories, and let the index follow; return the ids of those deleted now."""
+        if permanent:
+            deleted = await arrived(self._store.write(Delete(scope, criteria)))
+            ids = MarkedIds(deleted)
         else:
-            is_new = await arrived(self._store.write(SoftDelete(scope, entry_id, self._now())))
+            ids = await arrived(self._store.write(SoftDelete(scope, criteria, self._now())))
         await self._indexes.active.refresh()
-        if is_new:
-            await self._telemetry.emit(FORGOTTEN, entry_id=entry_id, permanent=permanent)
-        return await self._result(int(is_new is not None), permanent=permanent)
+        return ids
 
     async def delete_all(
         self,
@@ -66,11 +64,7 @@ class Deleter(Part):
         """
         self._limits.require_storing()
         await self._accesses.write_for(criteria)
-        if flag("permanent", permanent):
-            ids = await arrived(self._store.write(DeleteAll(scope, criteria)))
-        else:
-            ids = await arrived(self._store.write(SoftDeleteAll(scope, self._now(), criteria)))
-        await self._indexes.active.refresh()
+        ids = await self._deleted(scope, criteria, permanent=flag("permanent", permanent))
         await self._telemetry.deleted(EMPTIED, ids, permanent=permanent, scope=scope)
         hint = None if ids else await self._user_hints.of("delete_all", scope)
         return await self._result(len(ids), permanent=permanent, soon=soon, hint=hint)

@@ -37,6 +37,7 @@ from mnemic.store.values import (
     EntryVectors,
     LinkedRows,
     LogPosition,
+    MarkedIds,
     Model,
     OwnedId,
     Quotas,
@@ -147,6 +148,11 @@ class Write(Struct, Generic[Result], frozen=True):
     @property
     def runs_after_accesses(self) -> bool:
         """Whether it must see all accesses recorded before it."""
+        return False
+
+    @property
+    def goes_in_parts(self) -> bool:
+        """Whether it may take several transactions, on a full disk."""
         return False
 
 
@@ -663,33 +669,22 @@ class SwitchModel(AgentWrite[bool], frozen=True):
     max_missing: int = 0
 
 
-class SoftDelete(ScopeWrite[bool | None], frozen=True):
-    """Marks an entry as deleted; it can be restored.
-
-    The result is True if the entry was marked now, False if it was marked before and nothing
-    changed, None if the scope has no entry with this id.
-    """
-
-    entry_id: UUID
-    now: datetime
-
-
-class SoftDeleteAll(ScopeWrite[list[UUID]], frozen=True):
-    """Marks the selected entries of a scope as deleted; the result is the ids of those marked now.
+class SoftDelete(ScopeWrite[MarkedIds], frozen=True):
+    """Marks the selected entries of a scope as deleted; they can be restored.
 
     They are selected inside the transaction, as they are stored then; each entry of any status is
-    decided, expired ones too. Unknown ids are skipped.
+    decided, expired ones too. Unknown ids are skipped. The result is the ids of those marked now.
 
     Attributes:
+        criteria: The entries.
         now: The time.
-        criteria: The entries; all of the scope unless given.
 
     Raises:
         AmbiguousIdError: If the scope is of all users, and several have one of the ids.
     """
 
+    criteria: Criteria
     now: datetime
-    criteria: Criteria = EVERY_ENTRY
 
 
 class Restore(ScopeWrite[bool], frozen=True):
@@ -704,26 +699,22 @@ class Restore(ScopeWrite[bool], frozen=True):
 
 
 class Delete(ScopeWrite[list[UUID]], frozen=True):
-    """Deletes an entry permanently, marked as deleted or not, with its vectors and links.
+    """Deletes the selected entries of a scope permanently, with vectors and links.
 
-    The result is its id, or an empty list if the scope has no entry with this id.
-    """
-
-    entry_id: UUID
-
-
-class DeleteAll(ScopeWrite[list[UUID]], frozen=True):
-    """Deletes the selected entries of a scope permanently; otherwise like `SoftDeleteAll`.
-
-    On a full disk a store may delete them in several transactions. The result is the ids of the
-    deleted entries.
+    They are selected as by `SoftDelete`, whether marked as deleted or not. On a full disk a store
+    may delete several in several transactions. The result is the ids of the deleted entries.
     """
 
     criteria: Criteria = EVERY_ENTRY
 
+    @property
+    def goes_in_parts(self) -> bool:
+        """Whether it may take several transactions: one entry does not."""
+        return self.criteria.ids is None or len(self.criteria.ids) > 1
+
 
 class Purge(ScopeWrite[list[UUID]], frozen=True):
-    """Deletes permanently what was deleted or expired before a time, as `DeleteAll` does.
+    """Deletes permanently what was deleted or expired before a time, as `Delete` does.
 
     Attributes:
         oldest: The time.
@@ -733,12 +724,22 @@ class Purge(ScopeWrite[list[UUID]], frozen=True):
     oldest: datetime
     expired: datetime | None = None
 
+    @property
+    def goes_in_parts(self) -> bool:
+        """Whether it may take several transactions."""
+        return True
+
 
 class ForgetAgent(AgentWrite[list[UUID]], frozen=True):
-    """Destroys the keys of an agent, and deletes its entries, as `DeleteAll` does.
+    """Destroys the keys of an agent, and deletes its entries, as `Delete` does.
 
     What copies of the store made before have sealed stays readable with them and the master key.
     """
+
+    @property
+    def goes_in_parts(self) -> bool:
+        """Whether it may take several transactions."""
+        return True
 
 
 class Update(ScopeWrite[UpdatedEntries], frozen=True):

@@ -87,6 +87,18 @@ class UpdatedEntries(list[UpdatedEntry]):
         self.evicted = list(evicted)
 
 
+class MarkedIds(list[UUID]):
+    """The ids of entries that a write has marked as deleted.
+
+    Attributes:
+        before: Of those that it names by their ids, the ids of those marked before.
+    """
+
+    def __init__(self, marked: Iterable[UUID] = (), before: Iterable[UUID] = ()) -> None:
+        super().__init__(marked)
+        self.before = list(before)
+
+
 class EntryRow(NamedTuple):
     """An entry and its row."""
 

@@ -178,7 +178,7 @@ def test_a_group_whose_commit_got_no_answer_is_recognised_by_a_memory_that_it_st
         [
             lambda: adding(store, "a", [numbered(1)]),
             lambda: store.write(Update(Scope("a"), only(900), change=change, now=NOON)),
-            lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
+            lambda: store.write(SoftDelete(Scope("a"), only(900), NOON)),
         ],
     )
     assert stored.is_new == [True]
@@ -193,7 +193,7 @@ def test_the_outcome_of_a_group_that_stored_no_memory_is_unknown_to_each(cutting
         store,
         [
             lambda: store.write(Update(Scope("a"), only(900), change=change, now=NOON)),
-            lambda: store.write(SoftDelete(Scope("a"), uid(900), NOON)),
+            lambda: store.write(SoftDelete(Scope("a"), only(900), NOON)),
         ],
     )
     assert [type(outcome) for outcome in outcomes] == [OutcomeUnknownError] * 2

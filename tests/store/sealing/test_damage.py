@@ -47,7 +47,7 @@ from tests.store.sealing.places import (
     statistics,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import uid
+from tests.support.entries import only, uid
 
 TAMPERINGS = {
     "another entry's content": lambda place: place.put("content", place.column("content", 2), 1),
@@ -263,7 +263,7 @@ def test_a_damaged_vector_leaves_its_entry_to_be_found_by_words(place, damage, r
 
 def test_broken_entries_can_be_deleted(place):
     store = tampered(place, TAMPERINGS["a bit of the text"], right_sums=False)
-    assert store.write(Delete(AGENT, uid(1))).result() == [uid(1)]
+    assert store.write(Delete(AGENT, only(1))).result() == [uid(1)]
     assert store.verify().ok
     assert paged(store) == [2, 3, 4]
 
@@ -282,7 +282,7 @@ WRITES = {
         store, "a", [secret(7, content=f"{SECRET} 1")], on_duplicate="merge"
     ),
     "expiry": lambda store: store.write(SetExpiry(AGENT, [uid(1)], NOON + HOUR, now=NOON)).result(),
-    "soft": lambda store: store.write(SoftDelete(AGENT, uid(1), NOON)).result(),
+    "soft": lambda store: store.write(SoftDelete(AGENT, only(1), NOON)).result(),
 }
 
 

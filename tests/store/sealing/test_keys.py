@@ -15,7 +15,6 @@ from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store.operations import (
     AddEmbeddings,
     Delete,
-    DeleteAll,
     EntriesByRow,
     ForgetAgent,
     Purge,
@@ -56,7 +55,7 @@ from tests.store.sealing.places import (
     updated,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.keys import KEY, OTHER_KEY
 from tests.support.threads import run_together
 
@@ -152,11 +151,11 @@ def test_without_a_key_a_sealed_entry_is_not_stored_over(store, place):
 
 ANY_IMPORTANCE = Criteria(expression=parse_filter({"importance": {"gte": 0}}))
 DELETIONS = {
-    "by id": (Delete(AGENT, uid(1)), [2, 3, 4]),
-    "by ids": (DeleteAll(EVERYONE, Criteria([uid(1), uid(3)])), [2, 4]),
-    "all": (DeleteAll(EVERYONE), []),
-    "all of alice": (DeleteAll(ALICE), [1, 2]),
-    "by a filter, which sees none": (DeleteAll(EVERYONE, ANY_IMPORTANCE), [1, 3]),
+    "by id": (Delete(AGENT, only(1)), [2, 3, 4]),
+    "by ids": (Delete(EVERYONE, Criteria([uid(1), uid(3)])), [2, 4]),
+    "all": (Delete(EVERYONE), []),
+    "all of alice": (Delete(ALICE), [1, 2]),
+    "by a filter, which sees none": (Delete(EVERYONE, ANY_IMPORTANCE), [1, 3]),
 }
 
 
@@ -179,7 +178,7 @@ def numbers_of(ids):
 def test_without_a_key_a_sealed_entry_can_be_forgotten_and_purged(store, place):
     filled(store)
     blind = place.open(None)
-    assert blind.write(SoftDelete(AGENT, uid(1), NOON)).result() is True
+    assert blind.write(SoftDelete(AGENT, only(1), NOON)).result() == [uid(1)]
     assert one(store, AGENT, 1) is None
     assert blind.write(Purge(EVERYONE, NOON + HOUR)).result() == [uid(1)]
     assert store.verify().ok

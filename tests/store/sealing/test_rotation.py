@@ -32,7 +32,7 @@ from tests.store.contract import (
 )
 from tests.store.sealing.places import LOG, VECTOR, flipped, secret, updated
 from tests.support.clock import NOON
-from tests.support.entries import uid
+from tests.support.entries import only, uid
 from tests.support.keys import KEY, OTHER_KEY
 
 
@@ -150,7 +150,7 @@ def test_an_entry_that_does_not_open_keeps_the_former_key(five, place, caplog):
     assert f"{LOG} {uid(1)}" in caplog.text
     assert not five.write(EndRotation("a")).result()
     assert five.read(SealedUnderOtherKeys("a")) == 1
-    assert five.write(Delete(AGENT, uid(1))).result() == [uid(1)]
+    assert five.write(Delete(AGENT, only(1))).result() == [uid(1)]
     assert five.write(EndRotation("a")).result()
 
 

@@ -59,7 +59,7 @@ from tests.store.sealing.places import (
     updated,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 from tests.support.keys import KEY, forms_of
 from tests.support.threads import run_together
 
@@ -195,7 +195,7 @@ def test_a_retry_finds_the_entry_that_was_sealed_meanwhile(store, place):
     assert exported(store)[0].key == "k"
     changed(store, 1, content="new")
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
-    store.write(Delete(AGENT, uid(1))).result()
+    store.write(Delete(AGENT, only(1))).result()
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(2)]
 
 

@@ -14,7 +14,7 @@ import pytest
 from mnemic._core import allocate, lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
-from mnemic.store.operations import DeleteAll
+from mnemic.store.operations import Delete
 from mnemic.store.sql import operations
 from mnemic.store.sqlite import disk_space, wal
 from tests.support.doors import opened
@@ -157,7 +157,7 @@ def test_a_log_that_is_emptied_later_has_its_space_again(tmp_path, monkeypatch):
 
 
 def test_a_deletion_in_parts_that_fails_says_how_many_are_deleted(monkeypatch):
-    limits, own = [], operations.WRITES[DeleteAll]
+    limits, own = [], operations.WRITES[Delete]
 
     def limited(on, codec, wanted, limit):
         limits.append(limit)
@@ -165,7 +165,7 @@ def test_a_deletion_in_parts_that_fails_says_how_many_are_deleted(monkeypatch):
             raise StoreFullError("the disk is full")
         return own.carry_out(on, codec, wanted, limit)
 
-    replaced = {**operations.WRITES, DeleteAll: own._replace(carry_out=limited)}
+    replaced = {**operations.WRITES, Delete: own._replace(carry_out=limited)}
     monkeypatch.setattr(operations, "WRITES", replaced)
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(["note"] * 100)

@@ -24,7 +24,7 @@ from mnemic.store.sqlite import snapshot_folder
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.sqlite.wal import RETRY_SECONDS, Checkpoints
 from tests.store.contract import count_of
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only
 from tests.support.paths import names_in
 
 
@@ -275,7 +275,7 @@ def test_erasing_removes_every_file_of_all_agents_and_parts_of_killed_processes(
     save(store, "another agent")
     save(store, ".hidden.part")
     add(store, 1)
-    store.write(Delete(EVERYONE, uid(1))).result()
+    store.write(Delete(EVERYONE, only(1))).result()
     assert len(saved(store)) == 3
     assert store.erase().result()
     assert saved(store) == []
@@ -325,7 +325,7 @@ def test_the_deletion_is_committed_before_the_files_are_removed(path, store, mon
         return real(folder)
 
     monkeypatch.setattr(snapshot_folder, "_emptied", emptied)
-    store.write(Delete(EVERYONE, uid(1))).result()
+    store.write(Delete(EVERYONE, only(1))).result()
     assert store.erase().result()
     assert seen == [0]
     other.close()

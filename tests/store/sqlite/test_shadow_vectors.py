@@ -18,7 +18,6 @@ from mnemic.store.operations import (
     Add,
     AddShadowVectors,
     Delete,
-    DeleteAll,
     DropShadowVectors,
     EntriesByRow,
     Purge,
@@ -186,11 +185,11 @@ def test_nothing_of_the_vectors_of_what_is_deleted_or_changed_is_left(tmp_path, 
     assert left(tmp_path, range(1, 61)) == list(range(1, 61))
     for number in gone:
         if way == "delete":
-            store.write(Delete(EVERYONE, uid(number))).result()
+            store.write(Delete(EVERYONE, only(number))).result()
         elif way == "delete_all":
-            store.write(DeleteAll(EVERYONE, Criteria([uid(number)]))).result()
+            store.write(Delete(EVERYONE, Criteria([uid(number)]))).result()
         elif way == "purge":
-            store.write(SoftDelete(EVERYONE, uid(number), NOON)).result()
+            store.write(SoftDelete(EVERYONE, only(number), NOON)).result()
         elif way == "update":
             store.write(Update(EVERYONE, only(number), change=with_new_content, now=NOON)).result()
         else:

@@ -5,6 +5,7 @@ import pytest
 
 from mnemic.errors import DeadlineExceededError
 from mnemic.model import MemoryFilter, deadline
+from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.rows import State
 from mnemic.store import changes
 from mnemic.store.changes import MAX_CHANGES
@@ -15,7 +16,7 @@ from mnemic.store.operations import (
     Links,
     RowsSince,
     ScopeStatistics,
-    SoftDeleteAll,
+    SoftDelete,
     StoredEntries,
 )
 from mnemic.store.row_codec import RowCodec
@@ -231,4 +232,4 @@ def test_a_full_load_is_never_cut_short(full, clock, monkeypatch):
 def test_a_write_has_no_deadline_after_a_read_with_one(full):
     with pytest.raises(DeadlineExceededError):
         full.read(ScopeStatistics(AGENT, now=NOON), deadline=3)
-    assert len(full.write(SoftDeleteAll(AGENT, NOON)).result()) == SOME
+    assert len(full.write(SoftDelete(AGENT, EVERY_ENTRY, NOON)).result()) == SOME

@@ -9,7 +9,8 @@ import pytest
 from mnemic._core import SUMMED_COLUMNS
 from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
-from mnemic.store.operations import SoftDeleteAll
+from mnemic.model.filter import EVERY_ENTRY
+from mnemic.store.operations import SoftDelete
 from mnemic.store.sqlite.opening import open_writer
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.sqlite.test_checksums import ALICE, opened
@@ -179,7 +180,7 @@ def test_a_damaged_memory_that_is_deleted_with_others_stays_damaged(path):
     assert damage
     with closing(SqliteStore(path)) as store:
         everyone = Scope("default", all_users=True)
-        assert len(store.write(SoftDeleteAll(everyone, datetime.now(UTC))).result()) == 3
+        assert len(store.write(SoftDelete(everyone, EVERY_ENTRY, datetime.now(UTC))).result()) == 3
     assert wrong_sums(path) == damage
 
 

@@ -18,7 +18,7 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Add, Delete, DeleteAll, Purge, Update
+from mnemic.store.operations import Add, Delete, Purge, Update
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import count_of
@@ -105,11 +105,11 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     chosen = Criteria([gone.id], parse_filter({"content": {"contains": "content"}}))
     assert len(left(tmp_path, [1, 2])) == 12
     if way == "delete":
-        assert store.write(Delete(EVERYONE, gone.id)).result()
+        assert store.write(Delete(EVERYONE, Criteria([gone.id]))).result()
     elif way == "delete_all":
-        assert store.write(DeleteAll(Scope("a", user_id="u"))).result() == [gone.id]
+        assert store.write(Delete(Scope("a", user_id="u"))).result() == [gone.id]
     elif way == "delete_all by ids and filter":
-        assert store.write(DeleteAll(EVERYONE, chosen)).result() == [gone.id]
+        assert store.write(Delete(EVERYONE, chosen)).result() == [gone.id]
     elif way == "update_all":
         assert len(update_all(store, chosen, 4, size).result()) == 1
     elif way == "purge":
@@ -144,7 +144,7 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
             dead.append(living.pop(entry_id))
             way = chosen.random()
             if way < 0.4:
-                calls.append(partial(store.write, Delete(EVERYONE, entry_id)))
+                calls.append(partial(store.write, Delete(EVERYONE, Criteria([entry_id]))))
             elif way < 0.7:
                 new = NewEntry(entry(number, chosen.choice(sizes), id=entry_id))
                 wanted = Add("a", [new], NOW, on_conflict="replace")
@@ -169,7 +169,7 @@ def test_one_who_reads_keeps_the_bytes_until_a_later_write(store, tmp_path, monk
     add(store, [entry(1), entry(2)])
     reader = apsw.Connection(str(tmp_path / "a.db"))
     reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
-    store.write(DeleteAll(EVERYONE)).result()
+    store.write(Delete(EVERYONE)).result()
     assert not store.erase().result()
     assert left(tmp_path, [1, 2]) != []
     add(store, [entry(3)])
@@ -187,7 +187,7 @@ def test_whoever_closes_last_takes_the_bytes_away(store, tmp_path):
     add(store, [entry(1)])
     with other._connections.reading() as connection:
         connection.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
-        store.write(DeleteAll(EVERYONE)).result()
+        store.write(Delete(EVERYONE)).result()
         assert not store.erase().result()
         store.close()
         assert left(tmp_path, [1]) != []
@@ -213,7 +213,7 @@ def test_one_who_reads_does_not_hold_up_the_writer_for_long(store, tmp_path):
 def test_a_memory_without_a_file_is_always_erased():
     store = SqliteStore(":memory:")
     add(store, [entry(1)])
-    store.write(DeleteAll(EVERYONE)).result()
+    store.write(Delete(EVERYONE)).result()
     assert store.erase().result()
     store.close()
 
@@ -282,7 +282,7 @@ def test_the_log_is_on_disk_without_what_was_erased_when_erasing_returns(tmp_pat
         monkeypatch.setattr(wal._Log, name, recorded)
     store = SqliteStore(tmp_path / "a.db")
     add(store, [entry(1)])
-    store.write(DeleteAll(EVERYONE)).result()
+    store.write(Delete(EVERYONE)).result()
     calls.clear()
     assert store.erase().result()
     assert calls[-2:] == ["xTruncate", "xSync"]

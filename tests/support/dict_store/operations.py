@@ -336,15 +336,10 @@ def _marked(agent, rows, time, kind):
 
 
 def soft_delete(agent, wanted):
-    row, entry = agent.one(wanted.scope, wanted.entry_id)
-    if row is None:
-        return None
-    return entry.forgotten_at is None and bool(_marked(agent, [row], wanted.now, "forget"))
-
-
-def soft_delete_all(agent, wanted):
-    found = agent.selected(wanted.scope, wanted.criteria, lambda entry: entry.forgotten_at is None)
-    return _marked(agent, found, wanted.now, "forget")
+    found = agent.selected(wanted.scope, wanted.criteria)
+    before = {row: entry.id for row, entry in found.items() if entry.forgotten_at is not None}
+    marked = _marked(agent, [row for row in found if row not in before], wanted.now, "forget")
+    return values.MarkedIds(marked, before.values() if wanted.criteria.ids is not None else ())
 
 
 def restore(agent, wanted):
@@ -363,10 +358,6 @@ def _deleted(agent, rows):
 
 
 def delete(agent, wanted):
-    return _deleted(agent, agent.within(wanted.scope, ids={wanted.entry_id}))
-
-
-def delete_all(agent, wanted):
     return _deleted(agent, agent.selected(wanted.scope, wanted.criteria))
 
 

@@ -1,22 +1,14 @@
 """The deletions of the stores in SQL, and their undoing; what may go for the quotas of a write."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from mnemic.model import Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.eviction import Eviction, Write
-from mnemic.store.operations import (
-    Delete,
-    DeleteAll,
-    ForgetAgent,
-    Purge,
-    Restore,
-    SoftDelete,
-    SoftDeleteAll,
-)
+from mnemic.store.operations import Delete, ForgetAgent, Purge, Restore, SoftDelete
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.rules import single
 from mnemic.store.sql.change_log import log_changes
@@ -25,25 +17,9 @@ from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected
 from mnemic.store.sql.sealing import delete_keys
 from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.sql.usage import number_of, used_bytes
+from mnemic.store.values import MarkedIds
 
 _MARK: Final = f"UPDATE {ENTRIES} SET forgotten_at = ? WHERE agent_id = ? AND row = ?"
-
-
-def soft_delete(on: SqlSession, codec: RowCodec, wanted: SoftDelete) -> bool | None:
-    """Mark an entry as deleted; return whether it was not before, None if there is none."""
-    del codec
-    agent_id, entry_id = wanted.agent_id, wanted.entry_id
-    where, values = with_id(on.dialect, wanted.scope, entry_id)
-    sql = f"SELECT row, user_id, forgotten_at FROM {ENTRIES} WHERE {where}"
-    found = single(on.fetch(sql, values), wanted.scope, entry_id)
-    if found is None:
-        return None
-    row, user_id, forgotten_at = found
-    if forgotten_at is not None:
-        return False
-    on.run(_MARK, (to_microseconds(wanted.now), agent_id, row))
-    log_changes(on, agent_id, [Change(row, entry_id.bytes, "forget", user_id)])
-    return True
 
 
 def restore(on: SqlSession, codec: RowCodec, wanted: Restore) -> bool:
@@ -65,26 +41,24 @@ def restore(on: SqlSession, codec: RowCodec, wanted: Restore) -> bool:
     return True
 
 
-def delete(on: SqlSession, codec: RowCodec, wanted: Delete) -> list[UUID]:
-    """Delete an entry permanently, marked as deleted or not; return its id."""
-    where, values = with_id(on.dialect, wanted.scope, wanted.entry_id)
-    deleted = _removed(on, codec, Rows(where, values))
-    single(deleted, wanted.scope, wanted.entry_id)
-    return _logged(on, wanted.agent_id, deleted)
-
-
-def soft_delete_all(on: SqlSession, codec: RowCodec, wanted: SoftDeleteAll) -> list[UUID]:
+def soft_delete(on: SqlSession, codec: RowCodec, wanted: SoftDelete) -> MarkedIds:
     """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
-    agent_id, present = wanted.agent_id, ("forgotten_at IS NULL", list[Any]())
-    rows = selected(on, codec, wanted.scope, wanted.criteria, present)
-    marked = on.dialect.mark_deleted(on, agent_id, rows, to_microseconds(wanted.now))
+    agent_id, ids = wanted.agent_id, wanted.criteria.ids
+    rows = selected(on, codec, wanted.scope, wanted.criteria)
+    present = rows.also("forgotten_at IS NULL", [])
+    marked = on.dialect.mark_deleted(on, agent_id, present, to_microseconds(wanted.now))
     changes = [
         Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in sorted(marked)
     ]
-    return _logged(on, agent_id, changes)
+    now = _logged(on, agent_id, changes)
+    if ids is None or len(now) == len(ids):
+        return MarkedIds(now)
+    found = on.fetch(f"SELECT id FROM {ENTRIES} {rows.hint} WHERE {rows.where}", rows.values)
+    with on.dialect.reading_stored("a memory's id"):
+        return MarkedIds(now, {uuid_of(entry_id) for (entry_id,) in found}.difference(now))
 
 
-def delete_all(on: SqlSession, codec: RowCodec, wanted: DeleteAll, limit: int | None) -> list[UUID]:
+def delete(on: SqlSession, codec: RowCodec, wanted: Delete, limit: int | None = None) -> list[UUID]:
     """Delete the selected entries of a scope permanently, or some; return their ids."""
     which = selected(on, codec, wanted.scope, wanted.criteria)
     return _delete(on, codec, wanted.agent_id, which, limit)
@@ -108,7 +82,7 @@ def forget_agent(
     """Destroy the keys of an agent, and delete its entries; return their ids."""
     delete_keys(on, wanted.agent_id)
     everyone = Scope(wanted.agent_id, all_users=True)
-    return delete_all(on, codec, DeleteAll(everyone), limit)
+    return delete(on, codec, Delete(everyone), limit)
 
 
 def _delete(

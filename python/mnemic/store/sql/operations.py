@@ -49,15 +49,13 @@ class Writing(NamedTuple):
     """How a write is carried out.
 
     Attributes:
-        carry_out: Writes; a deletion in parts also takes how many entries it deletes at most.
+        carry_out: Writes; one that goes in parts also takes how many entries it deletes at most.
         may_seal: Whether it may seal entries, for which their agent needs a key.
-        in_parts: Whether a full disk may have it go on in several transactions.
         finish: Called after the commit of a write in parts, with the agent.
     """
 
     carry_out: Callable[..., Any]
     may_seal: bool = False
-    in_parts: bool = False
     finish: Callable[[RowCodec, str], object] | None = None
 
 
@@ -92,17 +90,15 @@ WRITES: Final[Mapping[type, Writing]] = {
     operations.AddLinks: Writing(links.add_links),
     operations.AddShadowVectors: Writing(reembedding.add_shadow_vectors),
     operations.Delete: Writing(deletes.delete),
-    operations.DeleteAll: Writing(deletes.delete_all, in_parts=True),
     operations.DropShadowVectors: Writing(reembedding.drop_shadow_vectors),
     operations.EndRotation: Writing(sealing.end_rotation),
-    operations.ForgetAgent: Writing(deletes.forget_agent, in_parts=True, finish=sealing.forgotten),
+    operations.ForgetAgent: Writing(deletes.forget_agent, finish=sealing.forgotten),
     operations.Link: Writing(links.link),
-    operations.Purge: Writing(deletes.purge, in_parts=True),
+    operations.Purge: Writing(deletes.purge),
     operations.Reseal: Writing(sealing.reseal),
     operations.Restore: Writing(deletes.restore),
     operations.SetExpiry: Writing(updates.set_expiry),
     operations.SoftDelete: Writing(deletes.soft_delete),
-    operations.SoftDeleteAll: Writing(deletes.soft_delete_all),
     operations.SwitchModel: Writing(reembedding.switch_model),
     operations.Unlink: Writing(links.unlink),
     operations.Update: Writing(updates.update, may_seal=True),
@@ -130,7 +126,7 @@ class SqlOperations(OpenedSql, ABC):
         if isinstance(wanted, Add):
             return self._added(wanted)
         writing, codec, agent_id = WRITES[type(wanted)], self._codec, wanted.agent_id
-        if writing.in_parts:
+        if wanted.goes_in_parts:
             return self._deletion(writing, wanted)
         if writing.may_seal:
             self._check_writable()
