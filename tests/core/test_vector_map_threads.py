@@ -16,6 +16,7 @@ def whole_state(state, rows=50):
     return ids, np.full((rows, 8), 1.0, np.float32)
 
 
+@pytest.mark.requirement("T042", "R399")
 @pytest.mark.usefixtures("quiet_threads")
 def test_twenty_readers_beside_five_swapping_writers_see_whole_states_only():
     vectors = VectorMap(8)

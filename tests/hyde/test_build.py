@@ -55,7 +55,7 @@ def ended(worker):
         time.sleep(0.001)
 
 
-@pytest.mark.requirement("C114")
+@pytest.mark.requirement("C114", "R400")
 def test_triggers_during_a_build_are_one_further_build(builds):
     worker = BuildWorker(builds, "aide")
     builds.gate.clear()

@@ -65,16 +65,6 @@ def test_the_section_has_its_identifier_title_and_description():
     assert isinstance(HydeConfig.description, str)
 
 
-@pytest.mark.requirement("T075", "R381")
-@pytest.mark.parametrize("prefix", ["", "memory."])
-def test_an_export_holds_the_values_and_an_import_reads_them(prefix):
-    config = HydeConfig.from_dict({f"{prefix}{name}": value for name, value in OTHERS.items()})
-    assert read(config, OTHERS) == OTHERS
-    exported = config.to_dict()
-    assert {name: exported[name] for name in OTHERS} == OTHERS
-    assert HydeConfig.from_dict(exported) == config
-
-
 @pytest.mark.requirement("T075")
 def test_none_changes_nothing():
     config = HydeConfig.from_dict(OTHERS)

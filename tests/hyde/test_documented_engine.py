@@ -11,7 +11,6 @@ import pytest
 import mnemic
 from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from mnemic.model import LinkType
-from tests.support.clock import HOUR
 from tests.support.doors import opened
 from tests.support.hyde_twin import LineModel, TableEmbedder
 from tests.support.hyde_worlds import AXES, WINDOW, run
@@ -20,19 +19,6 @@ try:
     from mnemic.hyde import format_injection
 except ImportError:
     format_injection = None
-
-
-def scores(found):
-    return {one.content: pytest.approx(one.score, abs=1e-6) for one in found}
-
-
-def logged(caplog, level):
-    """Return the messages of the engine at a level."""
-    return [
-        record.getMessage()
-        for record in caplog.records
-        if record.name.startswith("mnemic.hyde") and record.levelno == level
-    ]
 
 
 def found(*contents, links=(), **options):
@@ -46,38 +32,7 @@ def found(*contents, links=(), **options):
     return run(scenario, *contents, **options)
 
 
-def contents_of(memories):
-    return [one.content for one in memories]
-
-
 # Search
-
-
-@pytest.mark.requirement("T001", "R362", "C106")
-def test_each_hypothesis_finds_its_own_memory():
-    both = found("east", "north", "up", lines=["east", "north"], retrieval_top_k=2)
-    assert sorted(contents_of(both)) == ["east", "north"]
-    assert scores(both) == {"east": 1, "north": 1}  # an average would find neither so near
-
-
-@pytest.mark.requirement("T002", "R362", "C106")
-def test_a_memory_that_two_hypotheses_find_counts_once_with_its_best_score():
-    (once,) = found("east", lines=["half east", "east"])
-    assert (once.content, once.score) == ("east", pytest.approx(1, abs=1e-6))
-
-
-@pytest.mark.requirement("C106")
-def test_ties_go_to_the_newer_memory():
-    async def scenario(w):
-        for content in ("first", "second", "third"):
-            w.embedder.table[content] = AXES["east"]
-            w.clock.now += HOUR
-            await w.add(content)
-        w.clock.now += HOUR
-        await w.memory.update(w.ids["first"], importance=0.9)
-        assert await w.ask() == ["first", "third", "second"]
-
-    run(scenario)
 
 
 @pytest.mark.requirement("C106")
@@ -86,61 +41,7 @@ def test_ties_of_one_moment_go_to_the_smaller_id():
     assert [one.id for one in equal] == sorted(one.id for one in equal)
 
 
-@pytest.mark.requirement("C107")
-def test_each_hypothesis_has_its_own_candidates():
-    contents = "east", "north-east", "up"
-    own = found(*contents, lines=["east", "up"], candidates_per_hypothesis=1)
-    assert sorted(contents_of(own)) == ["east", "up"]
-
-
-# Hops
-
-
-@pytest.mark.requirement("T003", "R363")
-def test_a_memory_without_links_has_no_neighbours():
-    alone = found("east", "north", min_similarity=0.1, retrieval_hop_depth=3)
-    assert contents_of(alone) == ["east"]
-
-
-@pytest.mark.requirement("T004", "R363", "C117", "R330")
-@pytest.mark.parametrize(
-    ("kind", "score"),
-    [(("refines", 0.5), 0.45), (("refines",), 0.9), (("contradicts",), 0.9), (("related",), 0.7)],
-)
-def test_a_hop_reaches_the_end_of_a_link_with_its_share_of_the_score(kind, score):
-    first, second = found("east", "north", links=[("east", "north", *kind)], min_similarity=0.1)
-    assert (first.content, second.content) == ("east", "north")
-    assert (first.relation, first.via) == (None, None)
-    assert (second.relation, second.via) == (LinkType.parse(kind[0]), first.id)
-    assert second.score == pytest.approx(score, abs=1e-6)
-
-
-@pytest.mark.requirement("T005", "R363")
-def test_a_circle_of_links_ends():
-    links = [("east", "north"), ("north", "east")]
-    circle = found("east", "north", links=links, min_similarity=0.1, retrieval_hop_depth=2)
-    assert contents_of(circle) == ["east", "north"]
-
-
 # Versions
-
-
-@pytest.mark.requirement("C109", "R332", "C147")
-def test_only_the_newest_version_is_found_and_has_the_earlier_ones():
-    async def scenario(w):
-        for number in (1, 2, 3):
-            w.embedder.table[f"v{number}"] = AXES["east"]
-            before = w.ids.get(f"v{number - 1}")
-            w.clock.now += HOUR
-            await w.add(f"v{number}", supersedes=before)
-        (found,) = await w.engine.retrieve("t", WINDOW)
-        assert found.content == "v3"
-        assert [one.content for one in found.versions] == ["v1", "v2"]
-        assert found.contradicting == ()
-        text = format_injection([found])
-        assert text.index("v3") < text.rindex("v1") < text.rindex("v2")
-
-    run(scenario)
 
 
 @pytest.mark.requirement("C109")
@@ -155,44 +56,7 @@ def test_no_more_than_the_wanted_versions_are_read():
     run(scenario, max_versions=2)
 
 
-@pytest.mark.requirement("C135", "C109")
-def test_of_two_successors_the_newer_wins_and_shows_the_other():
-    async def scenario(w):
-        for content, before in (("old", None), ("elder", "old"), ("younger", "old")):
-            w.embedder.table[content] = AXES["east"]
-            w.clock.now += HOUR
-            await w.add(content, supersedes=w.ids.get(before))
-        found = {one.content: one for one in await w.engine.retrieve("t", WINDOW)}
-        assert "old" not in found
-        assert [one.content for one in found["younger"].contradicting] == ["elder"]
-        assert [one.content for one in found["younger"].versions] == ["old"]
-
-    run(scenario)
-
-
 # The cache of a turn
-
-
-@pytest.mark.requirement("T007", "R331", "R336", "R357", "R380", "R396")
-def test_a_sub_turn_gets_the_same_result_without_any_call():
-    async def scenario(w):
-        first = await w.engine.retrieve("t", WINDOW)
-        calls = len(w.model.calls), len(w.embedder.calls)
-        assert await w.engine.retrieve("t", ["user: something else"]) == first
-        assert (len(w.model.calls), len(w.embedder.calls)) == calls
-        assert calls[0] == 1
-
-    run(scenario, "east", "north")
-
-
-@pytest.mark.requirement("T008", "R357", "R358")
-def test_a_new_turn_takes_the_place_of_the_one_before():
-    async def scenario(w):
-        for turn, calls in (("turn-1", 1), ("turn-2", 2), ("turn-2", 2), ("turn-1", 3)):
-            assert await w.ask(turn) == ["east"]
-            assert len(w.model.calls) == calls
-
-    run(scenario, "east")
 
 
 @pytest.mark.requirement("C112")
@@ -216,30 +80,7 @@ def test_a_definite_nothing_is_cached():
     run(scenario, "north", min_similarity=0.9)
 
 
-@pytest.mark.requirement("R356", "C113", "R331")
-def test_concurrent_calls_of_one_turn_run_once():
-    async def scenario(w):
-        gate = w.model.gate = threading.Event()
-        tasks = [asyncio.create_task(w.ask("t")) for _ in range(200)]
-        await w.model.entered.wait()
-        gate.set()
-        assert await asyncio.gather(*tasks) == [["east"]] * 200
-        assert len(w.model.calls) == 1
-
-    run(scenario, "east")
-
-
 # Stages and their failures
-
-
-@pytest.mark.requirement("R361", "R330", "R360")
-def test_all_hypotheses_are_embedded_in_one_call():
-    async def scenario(w):
-        before = len(w.embedder.calls)
-        await w.ask()
-        assert w.embedder.calls[before:] == [["east", "north", "up"]]
-
-    run(scenario, "east", lines=["- east", "2. north", "up"])
 
 
 @pytest.mark.requirement("R360", "R365")
@@ -322,64 +163,11 @@ def test_an_empty_memory_gives_nothing_without_a_call_and_is_not_cached():
     run(scenario)
 
 
-@pytest.mark.requirement("T013", "R353", "R346")
-def test_the_index_gets_ready_in_the_background():
-    async def scenario(w):
-        w.engine.start()
-        await w.engine.ready(3)
-        assert await w.ask() == ["east"]
-
-    run(scenario, "east", "north", started=False, min_similarity=0.5)
-
-
 async def pending(w, *contents):
     """Store memories whose vectors are still to be made."""
     w.embedder.failure = ConnectionError("down")
     await w.memory.add_many([*contents], on_embed_error="pending")
     w.embedder.failure = None
-
-
-@pytest.mark.requirement("R400", "R354", "C114")
-def test_a_rebuild_is_not_waited_for():
-    async def scenario(w):
-        await pending(w, "north")
-        gate = w.embedder.gate = threading.Event()
-        w.embedder.entered.clear()
-        w.engine.trigger_rebuild()  # it would wait for the gate
-        await w.embedder.entered.wait()
-        assert not gate.is_set()
-        gate.set()
-        w.embedder.gate = None
-        w.model.lines = ["north"]
-        await w.until(lambda: is_found(w, "north"))
-
-    run(scenario, "east", min_similarity=0.5)
-
-
-async def is_found(w, content):
-    """Return whether a new turn finds a memory."""
-    return content in await w.ask(str(uuid4()))
-
-
-@pytest.mark.requirement("C114", "R354")
-def test_many_triggers_are_one_rebuild():
-    async def scenario(w):
-        await pending(w, "north")
-        gate = w.embedder.gate = threading.Event()
-        w.embedder.calls.clear()
-        for _ in range(500):
-            w.engine.trigger_rebuild()
-        before = threading.active_count()
-        for _ in range(500):
-            w.engine.trigger_rebuild()
-        assert threading.active_count() <= before + 1
-        gate.set()
-        w.embedder.gate = None
-        w.model.lines = ["north"]
-        await w.until(lambda: is_found(w, "north"))
-        assert sum("north" in call for call in w.embedder.calls if call != ["north"]) == 0
-
-    run(scenario, "east", min_similarity=0.5)
 
 
 @pytest.mark.requirement("C115", "R346", "C168")
@@ -393,44 +181,6 @@ def test_a_rebuild_embeds_only_what_has_no_vector():
         assert "up" not in w.embedder.texts
 
     run(scenario, "east", "up")
-
-
-@pytest.mark.requirement("R387", "R348", "R393", "C131", "R347")
-def test_a_failed_first_build_warns_once_and_the_next_one_recovers(caplog):
-    async def scenario(w):
-        await pending(w, "north")
-        w.embedder.failure = ConnectionError("down")
-        caplog.clear()
-        w.engine.start()
-        await w.until(lambda: logged(caplog, logging.WARNING))
-        for turn in "abc":
-            assert await w.ask(turn) == []
-        (warning,) = logged(caplog, logging.WARNING)
-        assert "north" not in warning
-        w.embedder.failure = None
-        w.engine.trigger_rebuild()
-        w.model.lines = ["north"]
-        await w.until(lambda: is_found(w, "north"))
-
-    run(scenario, started=False, timeout=0.5)
-
-
-@pytest.mark.requirement("R388", "R393", "R348")
-def test_a_failed_rebuild_keeps_what_there_was(caplog):
-    caplog.set_level(logging.DEBUG)
-
-    async def scenario(w):
-        await pending(w, "north")
-        w.embedder.failure = ConnectionError("down")
-        w.embedder.entered.clear()
-        caplog.clear()
-        w.engine.trigger_rebuild()
-        await w.embedder.entered.wait()
-        w.embedder.failure = None
-        assert await w.ask() == ["east"]
-        assert logged(caplog, logging.WARNING) == []
-
-    run(scenario, "east", min_similarity=0.5)
 
 
 @pytest.mark.requirement("C108", "R337", "R399")
@@ -484,20 +234,6 @@ def test_what_is_stored_is_found_by_the_next_turn():
 
 
 # The whole of it
-
-
-@pytest.mark.requirement("T011", "T012", "R379", "R332", "R371")
-@pytest.mark.parametrize("form", ["markdown", "tagged"])
-def test_the_text_of_a_found_memory_is_injected(form):
-    async def scenario(w):
-        window = ["user: hi", "assistant: hello", "user: which port?"]
-        text = format_injection(await w.engine.retrieve("t", window), form=form)
-        assert "east" in text
-        assert ("<long_term_memory" in text) == (form == "tagged")
-        ((prompt, _),) = w.model.calls
-        assert "\n---\n".join(window) in prompt
-
-    run(scenario, "east")
 
 
 @pytest.mark.requirement("T085", "R406", "R407", "R408", "C107")

@@ -25,32 +25,6 @@ def test_no_history_and_no_message_give_an_empty_window():
     assert build_conversation_window([], message=None) == []
 
 
-@pytest.mark.requirement("T044", "R378")
-def test_a_message_alone_is_the_window():
-    assert build_conversation_window([], message="hello there") == ["user: hello there"]
-
-
-@pytest.mark.requirement("T045", "T048", "R378", "C126")
-def test_only_user_and_assistant_texts_stay():
-    history = [
-        said("system", "be brief"),
-        said("user", "read the file"),
-        said("tool", "its bytes"),
-        said("function", "its lines"),
-        said("developer", "be kind"),
-        said("assistant", "it is empty"),
-    ]
-    window = build_conversation_window(history, message="and now?")
-    assert window == ["user: read the file", "assistant: it is empty", "user: and now?"]
-
-
-@pytest.mark.requirement("T046", "R377")
-@pytest.mark.parametrize("boundary", [1, 5, 10])
-def test_nothing_before_the_boundary_is_in_the_window(boundary):
-    window = build_conversation_window(talk(11), boundary)
-    assert window == build_conversation_window(talk(11))[boundary:]
-
-
 @pytest.mark.requirement("C127", "R377")
 def test_a_boundary_beside_the_history_is_moved_to_its_ends():
     whole = build_conversation_window(talk(3))
@@ -66,20 +40,6 @@ def test_a_boundary_beside_the_history_is_moved_to_its_ends():
 def test_messages_without_text_are_left_out(empty):
     history = [said("user", "a"), said("assistant", empty), said("user", "b")]
     assert build_conversation_window(history) == ["user: a", "user: b"]
-
-
-@pytest.mark.requirement("T049", "C126")
-def test_the_current_message_occurs_once():
-    history = [said("assistant", "yes?"), said("user", "which port?")]
-    window = build_conversation_window(history, message="which port?")
-    assert window == ["assistant: yes?", "user: which port?"]
-
-
-@pytest.mark.requirement("T049")
-def test_an_equal_message_of_before_stays_in_its_place():
-    history = [said("user", "yes"), said("assistant", "sure?"), said("user", "no")]
-    window = build_conversation_window(history, message="yes")
-    assert window == ["user: yes", "assistant: sure?", "user: no", "user: yes"]
 
 
 @pytest.mark.requirement("T047", "C126")
@@ -127,7 +87,7 @@ MESSAGES = st.lists(
 )
 
 
-@pytest.mark.requirement("R376", "R377", "R378", "C126", "C127")
+@pytest.mark.requirement("R376", "R377", "R378", "C126", "C127", "T044", "T045", "T046", "T048")
 @given(MESSAGES, st.integers(-3, 15), st.none() | st.text("ab", min_size=1, max_size=60))
 @example([("user", "a"), ("assistant", "a")], 0, "a")
 def test_a_window_is_the_end_of_all_lines(messages, boundary, message):

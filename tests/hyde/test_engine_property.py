@@ -175,7 +175,8 @@ def agree(found, twin, queries, user, options):
 
 
 @pytest.mark.requirement(
-    *("R330", "R362", "R363", "R364", "C106", "C107", "C109", "C116", "C117", "C219", "T085")
+    *("R330", "R362", "R363", "R364", "C106", "C107", "C109", "C116", "C117", "C219"),
+    *("T085", "T003", "T004", "T005", "T001", "T002"),
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_engine_agrees_with_its_twin(seed):

@@ -11,7 +11,6 @@ from mnemic.errors import HypothesisError, InvalidArgumentError, MnemicError
 from mnemic.hyde import (
     generate_hypotheses,
     hypothesis_prompt,
-    hypothesis_system_prompt,
     parse_hypotheses,
 )
 from mnemic.hyde.hypotheses import MAX_HYPOTHESIS_CHARACTERS
@@ -106,15 +105,6 @@ def test_a_megabyte_is_read_in_linear_time(answer):
 
     assert len(sentences) <= 10
     assert all(len(sentence) <= MAX_HYPOTHESIS_CHARACTERS for sentence in sentences)
-
-
-@pytest.mark.requirement("R365", "R367", "C125")
-@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
-def test_the_model_gets_both_prompts_and_its_answer_is_capped(kind):
-    model = kind(["1. Prefers tabs", "2. Uses uv", "3. Third"])
-
-    assert asyncio.run(generate_hypotheses(model, WINDOW, 2)) == ["Prefers tabs", "Uses uv"]
-    assert model.calls == [(hypothesis_prompt(WINDOW, 2), hypothesis_system_prompt(2))]
 
 
 @pytest.mark.parametrize("kind", [LineModel, PlainLineModel])

@@ -44,7 +44,7 @@ def engine_of(*texts, model=None, **options):
     )
 
 
-@pytest.mark.requirement("R379", "R371", "R332")
+@pytest.mark.requirement("R379", "R371", "R332", "T011", "T012")
 def test_a_turn_has_an_id_a_window_memories_and_their_block(door):
     engine = engine_of("alpha", "beta", retrieval_top_k=2)
 
@@ -60,7 +60,7 @@ def test_a_turn_has_an_id_a_window_memories_and_their_block(door):
     assert "alpha" not in printed
 
 
-@pytest.mark.requirement("R336", "R380", "R396")
+@pytest.mark.requirement("R336", "R380", "R396", "R331", "T007")
 def test_sub_turns_call_no_model(door):
     model = ListedModel("alpha")
     engine = engine_of("alpha", "beta", model=model)

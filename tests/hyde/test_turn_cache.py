@@ -226,6 +226,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.requirement("T008")
 @examples(150)
 @given(st.lists(STEPS, max_size=25))
 @example([("call", "a"), ("land", "a", True, 1), ("wait", 1)])

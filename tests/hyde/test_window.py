@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde import build_conversation_window
-from mnemic.hyde.window import SEPARATOR, clean, without_middle
+from mnemic.hyde.window import SEPARATOR, clean
 
 
 def user(content):
@@ -60,18 +60,6 @@ def test_the_current_message_is_kept_whatever_follows_it():
     assert "user: Which port?" in build_conversation_window(history[:2], max_characters=18)
 
 
-@pytest.mark.requirement("C126")
-@pytest.mark.parametrize(
-    "character", ["e\u0301", "👩\u200d👩\u200d👧", "👍🏽", "नि", "\u05e9\u05b8", "❤\ufe0f"]
-)
-def test_no_character_of_several_code_points_is_cut(character):
-    for length in range(10, 60):
-        cut = without_middle(character * 50, length)
-        pieces = cut.split(" … ")
-        assert len(cut) <= length
-        assert all(piece == character * (len(piece) // len(character)) for piece in pieces)
-
-
 class Counted(Sequence):
     """A conversation that counts the messages that are read."""
 
@@ -95,13 +83,6 @@ def test_of_a_long_conversation_only_the_newest_messages_are_read():
     assert len(window) in range(70, 80)
     assert messages.read == list(range(99_999, 99_999 - len(messages.read), -1))
     assert len(messages.read) <= len(window) + 1
-
-
-@pytest.mark.parametrize("most", [1, 5, 6, 7, 8, 50, 200])
-def test_the_cap_holds_for_the_joined_window(most):
-    messages = [user(f"{number} " * number) for number in range(40)]
-
-    assert len(SEPARATOR.join(build_conversation_window(messages, max_characters=most))) <= most
 
 
 @pytest.mark.parametrize(
