@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnemic._core import interleaved
 from mnemic.context.budget import enforce_budget
@@ -32,47 +30,6 @@ FIVE = [
     memory("d", 0.3, 9),
     memory("e", 0.2, 8),
 ]
-
-
-@pytest.mark.requirement("R293", "R323", "C033")
-def test_places_alternate_between_the_best_and_the_newest_of_all_candidates():
-    result = interleave(FIVE, 4)
-    assert names(result) == "adbe"
-    assert [one.provenance.position for one in result] == [0, 1, 2, 3]
-    assert FIVE[0].provenance.position is None
-
-
-@pytest.mark.requirement("R289", "C038")
-@pytest.mark.parametrize(
-    ("strategy", "ratio", "order"),
-    [
-        ("alternate", None, "adb"),
-        ("alternate", 0.5, "adb"),
-        ("score_first", None, "abc"),
-        ("score_first", 0.5, "abd"),
-        ("score_first", 0.34, "ade"),
-        ("score_first", 0, "dec"),
-        ("recency_first", None, "dec"),
-        ("recency_first", 0.5, "dea"),
-        ("recency_first", 0.0, "abc"),
-        ("recency_first", 1, "dec"),
-    ],
-)
-def test_the_first_list_has_its_share_of_the_places(strategy, ratio, order):
-    assert names(interleave(FIVE, 3, strategy=strategy, ratio=ratio)) == order
-
-
-def test_the_share_is_one_of_the_limit_even_where_there_are_fewer_memories():
-    assert names(interleave(FIVE, 10, strategy="score_first", ratio=0.3)) == "abcde"
-    assert names(interleave(FIVE, 10, strategy="score_first", ratio=0.1)) == "adecb"
-
-
-@pytest.mark.requirement("C039")
-def test_ties_of_score_go_to_the_newer_then_to_the_smaller_id_in_any_order_of_the_input():
-    tied = [memory("c", 0.5, 1), memory("b", 0.5, 2), memory("a", 0.5, 2), memory("d", 0.6, 0)]
-    for order in (tied, tied[::-1]):
-        assert names(interleave(order, 4, strategy="score_first")) == "dabc"
-        assert names(interleave(order, 4, strategy="recency_first")) == "abcd"
 
 
 def test_times_a_microsecond_apart_in_far_years_are_in_order():
@@ -118,20 +75,6 @@ def test_the_core_refuses_unequal_lists_and_unknown_strategies():
         interleaved([0.5, 0.4], [0], 2, "alternate", 0.5)
     with pytest.raises(InvalidArgumentError, match='found "newest"'):
         interleaved([0.5], [0], 2, "newest", 0.5)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12),
-    st.integers(0, 14),
-    st.sampled_from(["alternate", "score_first", "recency_first"]),
-    st.randoms(use_true_random=False),
-)
-def test_the_order_depends_on_the_memories_alone_and_repeats_none(values, limit, strategy, random):
-    memories = [memory(chr(97 + at), *value) for at, value in enumerate(values)]
-    result = interleave(memories, limit, strategy=strategy)
-    assert len(set(names(result))) == len(result) == min(limit, len(memories))
-    random.shuffle(memories)
-    assert interleave(memories, limit, strategy=strategy) == result
 
 
 def test_naive_times_are_taken_as_utc():

@@ -30,13 +30,6 @@ def test_without_memories_a_block_is_empty():
         assert format_for_system_prompt([], block) == ""
 
 
-@pytest.mark.requirement("R305")
-@pytest.mark.parametrize("kept", ["message", "fact", "summary"])
-def test_empty_groups_are_omitted(kept):
-    text = format_for_system_prompt([one for one in MIXED if one.type == kept])
-    assert text.count("###") == 1
-
-
 @pytest.mark.requirement("C054")
 def test_without_groups_the_order_stays():
     text = format_for_system_prompt(MIXED, PromptBlock(group_by_type=False))
@@ -76,29 +69,6 @@ def test_a_label_of_relevance_is_the_score():
     text = format_for_system_prompt(MIXED, PromptBlock(score_label="relevance"))
     assert "- Has a cat. (relevance: 0.60)\n" in text
     assert "confidence" not in text
-
-
-@pytest.mark.requirement("C054")
-def test_a_label_of_confidence_is_a_facts_own_or_else_its_score():
-    text = format_for_system_prompt(MIXED, PromptBlock(score_label="confidence"))
-    assert "- Lives in Oslo. (confidence: 0.90)\n- Has a cat. (confidence: 0.35)\n" in text
-
-
-@pytest.mark.parametrize(
-    ("named", "shown"),
-    [
-        ({"speaker": "Dr. Bot"}, "Dr. Bot: Rest!"),
-        ({"speaker": "Ana", "role": "user"}, "Ana: Rest!"),
-        ({"role": "assistant"}, "assistant: Rest!"),
-        ({}, "user: Rest!"),
-        ({"speaker": "Ana", "content": "ana: Rest!"}, "ana: Rest!"),
-        ({"speaker": "a\n# b"}, "a ♯ b: Rest!"),
-    ],
-)
-def test_a_message_is_by_its_speaker_or_else_by_its_role(named, shown):
-    said = memory("a", **{"content": "Rest!", "type": "message"} | named)
-    line = f"[2026-05-01T12:00:00Z] {shown}\n"
-    assert line in format_for_system_prompt([said])
 
 
 @pytest.mark.requirement("C055")

@@ -1,14 +1,9 @@
 """The prompt block is the documented one, and no text of a memory leaves its line."""
 
-import time
-from datetime import timedelta, timezone
-
 import pytest
 
-from mnemic._core import estimate_tokens
-from mnemic.context.budget import enforce_budget
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
-from tests.support.policy_twin import block, broken, copied, made
+from tests.support.policy_twin import block, broken, made
 
 MIXED = [
     made(1, "Likes tea", score=0.756),
@@ -42,21 +37,6 @@ def test_the_block_is_the_documented_one():
         "_Retrieved 6 memories_\n"
     )
     assert text == block(MIXED, "confidence")
-
-
-@pytest.mark.requirement("C053")
-def test_a_block_is_the_same_at_each_call_and_in_each_zone(monkeypatch):
-    text = format_for_system_prompt(MIXED)
-    east = timezone(timedelta(hours=9))
-    moved = [copied(memory, timestamp=memory.timestamp.astimezone(east)) for memory in MIXED]
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    try:
-        assert format_for_system_prompt(moved) == format_for_system_prompt(MIXED) == text
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-    assert "ms" not in text.splitlines()[-1]
 
 
 HOSTILE = [
@@ -110,14 +90,3 @@ def test_a_role_or_a_speaker_opens_nothing_either():
         )
         assert "<|" not in text
         assert "```" not in text
-
-
-@pytest.mark.requirement("C055")
-def test_the_preamble_stands_before_the_memories_where_wanted():
-    with_it = format_for_system_prompt(MIXED, PromptBlock(preamble=True))
-    assert "instruction" in with_it[: with_it.index("###")]
-    assert "instruction" not in format_for_system_prompt(MIXED)
-    form = PromptBlock(preamble=True)
-    for budget in (60, 90, 120):
-        text = format_for_system_prompt(enforce_budget(MIXED, budget, block=form), form)
-        assert estimate_tokens(text) <= budget

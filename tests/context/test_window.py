@@ -5,13 +5,10 @@ from functools import partial
 
 import pytest
 
-import mnemic
 from mnemic.context import (
     AddOutcome,
-    BuildContextOptions,
     CompactionStrategy,
     ContextItem,
-    ContextItemType,
     ContextWindow,
 )
 from mnemic.errors import InvalidArgumentError, UnknownIdError
@@ -207,14 +204,6 @@ def test_a_low_threshold_compacts_to_nothing():
     window.add(words(10), USER, id="a")
     window.add(words(5), USER, id="b")
     assert [item.id for item in window.items()] == ["b"]
-
-
-def test_the_names_are_at_the_package():
-    assert mnemic.compat.ContextWindow is ContextWindow
-    assert mnemic.compat.ContextItem is ContextItem
-    assert mnemic.compat.ContextItemType is ContextItemType
-    assert mnemic.compat.CompactionStrategy is CompactionStrategy
-    assert mnemic.compat.BuildContextOptions is BuildContextOptions
 
 
 def test_many_threads_never_lose_count():

@@ -5,12 +5,7 @@
 import pytest
 
 from mnemic._core import estimate_tokens
-from mnemic.errors import MnemicError, StoreError
-from mnemic.policy import Redaction, RetrievalConfig
-from mnemic.repository import Repository
-from mnemic.repository.find import Finder
-from mnemic.repository.freshness import Freshness
-from tests.support.clock import SECOND
+from mnemic.policy import Redaction
 from tests.support.policy_setups import PolicySetup, asked
 
 
@@ -54,13 +49,6 @@ def test_the_threshold_is_applied_and_named(door):
     assert contents(payload) == ["score 0.5100"]
     assert "score_threshold" in payload.metadata.applied_filters
     assert {dropped.step for dropped in payload.metadata.dropped} <= {"threshold"}
-
-
-@pytest.mark.requirement("C151", "C200", "C212", "R287")
-def test_among_few_memories_an_embedder_without_floors_leaves_none_out(door):
-    payload = door([told(0.31), told(0.29)]).ask(asked())
-    assert contents(payload) == ["score 0.3100", "score 0.2900"]
-    assert payload.metadata.config.min_score == "auto"
 
 
 @pytest.mark.requirement("C045", "R296", "R297")
@@ -123,25 +111,6 @@ def test_a_threshold_over_keywords_is_absolute(door):
     door(entries, search_type="keyword", min_score=0.3).run(scenario)
 
 
-@pytest.mark.requirement("C053", "R281")
-def test_the_same_request_gives_the_same_prompt(door):
-    entries = [
-        told(0.9 - at / 50, f"fact {at}", type=("fact", "conversation", "event")[at % 3])
-        for at in range(12)
-    ]
-
-    def scenario(setup):
-        first = yield asked()
-        setup.clock.now += 61 * SECOND
-        second = yield asked()
-        assert not second.metadata.from_cache
-        assert first.prompt == second.prompt
-        assert first.memories == second.memories
-        assert "ms_" not in first.prompt
-
-    door(entries).run(scenario)
-
-
 # The conditions
 
 
@@ -167,168 +136,3 @@ def test_a_request_that_does_not_meet_a_condition_runs_no_search(door, request_,
         assert len(setup.embedder.texts) == before
 
     door([told(0.9)]).run(scenario)
-
-
-# Errors
-
-
-@pytest.mark.requirement("C150", "R307", "T087")
-def test_a_failing_back_end_skips_and_the_memory_itself_raises(door):
-    def scenario(setup):
-        setup.embedder.failure = RuntimeError("down")
-        payload = yield asked()
-        assert payload.metadata.error.code == "ZEP_UNAVAILABLE"
-        assert payload.metadata.error.fallback == "skip"
-        assert payload.metadata.error.message == "Memory service temporarily unavailable"
-        assert payload.prompt == ""
-        with pytest.raises(MnemicError):
-            yield lambda memory: memory.search(
-                "tea", user_id="alice", search_type="semantic", on_embedder_failure="raise"
-            )
-
-    door([told(0.9)]).run(scenario)
-
-
-@pytest.fixture
-def break_the_store(monkeypatch):
-    """Return a function after whose call no read of the store succeeds."""
-
-    def fail(*_, **__):
-        raise StoreError("the disk is gone")
-
-    def broken_now():
-        monkeypatch.setattr(Repository, "find", fail)
-        monkeypatch.setattr(Finder, "has_memories", fail)
-        monkeypatch.setattr(Freshness, "position_and_revision", fail)
-
-    return broken_now
-
-
-@pytest.mark.requirement("T087", "C049", "R307")
-def test_a_failure_after_a_success_is_answered_from_the_cache_for_a_minute(door, break_the_store):
-    def scenario(setup):
-        first = yield asked()
-        break_the_store()
-        setup.clock.now += 60 * SECOND
-        second = yield asked()
-        assert second.metadata.from_cache
-        assert second.metadata.age == pytest.approx(60)
-        assert second.prompt == first.prompt
-        assert second.metadata.error.code == "ZEP_UNAVAILABLE"
-        other = yield asked("another question")
-        assert other.prompt == ""
-        setup.clock.now += SECOND
-        third = yield asked()
-        assert third.prompt == ""
-        assert not third.metadata.from_cache
-        assert third.metadata.error.code == "ZEP_UNAVAILABLE"
-
-    door([told(0.9)]).run(scenario)
-
-
-@pytest.mark.requirement("R282", "R309", "C049")
-def test_a_rate_limit_runs_no_search_and_gives_the_payload_of_the_identical_request(door):
-    class Limiter:
-        left = 1
-
-        def acquire(self, user):
-            self.left -= user == "alice"
-            return user == "bob" or self.left >= 0
-
-    def scenario(setup):
-        first = yield asked()
-        searched = len(setup.embedder.texts)
-        second = yield asked()
-        assert (second.metadata.error.code, second.metadata.error.fallback) == (
-            "RATE_LIMITED",
-            "cache",
-        )
-        assert second.metadata.error.message == "Memory retrieval rate limit exceeded"
-        assert not second.metadata.trigger.should_retrieve
-        assert second.metadata.from_cache
-        assert second.prompt == first.prompt
-        other = yield asked("another question")
-        assert other.prompt == ""
-        assert other.metadata.error.code == "RATE_LIMITED"
-        assert len(setup.embedder.texts) == searched
-        bob = yield asked(user="bob")
-        assert bob.metadata.error is None
-        assert contents(bob) == ["score 0.8000"]
-
-    door([told(0.9), told(0.8, user_id="bob")], limiter=Limiter()).run(scenario)
-
-
-@pytest.mark.requirement("T086", "R324", "C051")
-def test_a_slow_back_end_times_out_once(door):
-    def scenario(setup):
-        setup.embedder.delay = 1.0
-        before = len(setup.embedder.texts)
-        payload = yield asked()
-        assert payload.metadata.error.code == "TIMEOUT"
-        assert payload.metadata.error.fallback == "skip"
-        assert payload.prompt == ""
-        assert len(setup.embedder.texts) <= before + 1
-        setup.embedder.delay = 0.0
-
-    door([told(0.9)], timeout=0.05).run(scenario)
-
-
-# Cache
-
-
-@pytest.mark.requirement("R315", "C149")
-def test_identical_queries_are_answered_from_the_cache_for_sixty_seconds(door):
-    def scenario(setup):
-        first = yield asked()
-        searched = len(setup.embedder.texts)
-        setup.clock.now += 59 * SECOND
-        second = yield asked()
-        assert second.metadata.from_cache
-        assert second.metadata.age == pytest.approx(59)
-        assert (second.memories, second.prompt) == (first.memories, first.prompt)
-        assert len(setup.embedder.texts) == searched
-        setup.clock.now += 2 * SECOND
-        third = yield asked()
-        assert not third.metadata.from_cache
-        fourth = yield asked("what about  coffee")
-        assert not fourth.metadata.from_cache
-
-    assert RetrievalConfig().cache_ttl == 60
-    door([told(0.9)]).run(scenario)
-
-
-@pytest.mark.requirement("C058", "R319", "R320", "R316", "R317", "R318")
-def test_the_statistics_have_the_documented_denominators(door):
-    entries = [told(0.9, "tea"), told(0.8, "a"), told(0.9, "TEA!"), told(0.7, "b")]
-
-    def scenario(setup):
-        first = yield asked()
-        yield asked()
-        stats = yield lambda _: setup.policy.stats()
-        assert stats.dedup_ratio == pytest.approx(25)
-        assert stats.cache_hit_rate == pytest.approx(50)
-        assert stats.average_results == 3
-        assert stats.average_tokens == first.metadata.total_tokens
-        assert stats.average_latency_ms > 0
-
-    door(entries).run(scenario)
-
-
-# Bounds
-
-
-@pytest.mark.requirement("R312", "R313")
-def test_a_run_does_one_search_over_twice_the_memories_it_wants(door):
-    entries = [told(0.5 + at / 1000, "tea. " * 400) for at in range(300)]
-
-    def scenario(setup):
-        before = len(setup.embedder.texts)
-        payload = yield asked()
-        assert len(setup.embedder.texts) == before + 1
-        assert payload.metadata.total_results == 16
-        assert len(payload.metadata.dropped) == 16 - len(payload.memories)
-
-    door(entries).run(scenario)
-
-
-# Configuration

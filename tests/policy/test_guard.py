@@ -228,7 +228,7 @@ def test_the_breaker_opens_after_the_threshold_and_then_the_back_end_is_not_call
     assert breaker.state == "closed"
 
 
-@pytest.mark.requirement("T087")
+@pytest.mark.requirement("T087", "R324")
 def test_timeouts_open_the_breaker(memory, embedder, run):
     embedder.delay = 0.1
     policy = made(memory, breaker=CircuitBreaker(2, 30), timeout=0.02)

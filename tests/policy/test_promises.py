@@ -55,7 +55,7 @@ def prepared(memory, monkeypatch, config=LARGEST):
     return policy, calls
 
 
-@pytest.mark.requirement("R312")
+@pytest.mark.requirement("R312", "R313")
 def test_a_run_without_the_back_end_takes_far_less_than_200_ms_of_the_processor(
     memory, monkeypatch
 ):

@@ -64,7 +64,7 @@ def memories_of(draw, texts, size=12):
     ]
 
 
-@pytest.mark.requirement("C030", "C031", "C034")
+@pytest.mark.requirement("C030", "C031", "C034", "R291", "R321", "R325")
 @PROFILE
 @given(memories=memories_of(joined))
 def test_deduplication_keeps_those_of_the_twin(memories):
@@ -83,7 +83,7 @@ def test_deduplication_by_other_contents_keeps_those_of_the_twin(memories, data)
     assert ids(kept) == [each for each, _ in deduplicated(memories, contents)]
 
 
-@pytest.mark.requirement("C033", "C038", "C039", "R289")
+@pytest.mark.requirement("C033", "C038", "C039", "R289", "R293", "R323")
 @PROFILE
 @given(
     memories=memories_of(joined),
