@@ -33,29 +33,6 @@ def test_what_means_the_same_is_retrieved():
     serve(scenario, memory=words())
 
 
-@pytest.mark.requirement("R131", "R211", "C026")
-def test_results_are_ranked_by_weighted_relevance():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        await memory.add_many(
-            [
-                record(near("nearest", 0.9), days=365, importance=0.0),
-                record(near("important", 0.7), importance=1.0),
-            ]
-        )
-        result = await service.retrieve(QUERY)
-        assert found(result) == ["important", "nearest"]
-        assert [one.relevance_score for one in result] == pytest.approx(
-            [0.6 * 0.7 + 0.2 + 0.15, 0.6 * 0.9], abs=1e-6
-        )
-        similarity_only = MemoryQuery(
-            query="query", recency_weight=0, importance_weight=0, access_weight=0
-        )
-        assert found(await service.retrieve(similarity_only)) == ["nearest", "important"]
-
-    serve(scenario)
-
-
 @pytest.mark.requirement("R212")
 def test_memories_are_added_to_the_context_window():
     async def scenario(memory, service):
@@ -64,19 +41,6 @@ def test_memories_are_added_to_the_context_window():
         added = await service.retrieve_to_context(MemoryQuery.semantic("user preferences"), window)
         assert added == window.item_count == 2
         assert all(text in str(window.build()) for text in PREFERENCES[:2])
-
-    serve(scenario, memory=words())
-
-
-@pytest.mark.requirement("R213", "R191")
-def test_a_query_that_is_repeated_is_answered_from_the_cache():
-    async def scenario(memory, service):
-        await memory.add_many(PREFERENCES)
-        query = MemoryQuery.semantic("user preferences")
-        first, second = await service.retrieve(query), await service.retrieve(query)
-        assert (first.from_cache, second.from_cache) == (False, True)
-        assert first.results == second.results
-        assert len(first) == 2
 
     serve(scenario, memory=words())
 
@@ -131,48 +95,6 @@ def test_more_than_half_of_repeated_queries_hit_the_cache_while_accesses_are_cou
         assert stats.cache_hit_rate == pytest.approx(60)  # two of five rounds are not known yet
 
     serve(scenario, memory=words())
-
-
-@pytest.mark.requirement("R218")
-def test_the_user_preferences_are_ordered_by_relevance():
-    async def scenario(memory, service):
-        await memory.add_many(
-            [
-                *PREFERENCES,
-                "Preferences of a user, mostly",
-            ]
-        )
-        result = await service.retrieve(MemoryQuery(query="user preferences", min_relevance=0))
-        scores = [one.relevance_score for one in result]
-        assert len(result) == 3
-        assert scores == sorted(scores, reverse=True)
-        assert result[0].scores.similarity == max(one.scores.similarity for one in result)
-
-    serve(scenario, memory=words())
-
-
-@pytest.mark.requirement("R219")
-def test_scores_reflect_the_distribution_of_the_weights():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        await memory.add_many(
-            [record(near("similar", 0.9), days=292), record(near("recent", 0.6), days=0)]
-        )
-        weights = {"importance_weight": 0, "access_weight": 0, "min_relevance": 0}
-        query = MemoryQuery(query="query", similarity_weight=0.8, recency_weight=0.2, **weights)
-        by_similarity = await service.retrieve(query)
-        assert [(one.entry.content, one.relevance_score) for one in by_similarity] == [
-            ("similar", pytest.approx(0.8 * 0.9 + 0.2 * 0.2, abs=1e-6)),
-            ("recent", pytest.approx(0.8 * 0.6 + 0.2 * 1.0, abs=1e-6)),
-        ]
-        query = MemoryQuery(query="query", similarity_weight=0.2, recency_weight=0.8, **weights)
-        by_recency = await service.retrieve(query)
-        assert [(one.entry.content, one.relevance_score) for one in by_recency] == [
-            ("recent", pytest.approx(0.2 * 0.6 + 0.8 * 1.0, abs=1e-6)),
-            ("similar", pytest.approx(0.2 * 0.9 + 0.8 * 0.2, abs=1e-6)),
-        ]
-
-    serve(scenario)
 
 
 @pytest.mark.requirement("R220")

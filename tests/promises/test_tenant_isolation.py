@@ -10,7 +10,7 @@ import pytest
 
 from mnemic.compat import ContextWindow
 from mnemic.compat.long_term import AsyncLongTermMemory
-from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
+from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
@@ -86,30 +86,6 @@ def test_an_id_that_another_user_has_is_stored_as_if_nobody_had_it(opened):
     assert told[0] == told[1]
 
 
-def test_an_import_stores_ids_that_another_user_has(opened):
-    source = io.StringIO()
-    with opened() as memory:
-        first = memory.add("one", id=ONE, user_id="alice")
-        memory.add("two", id=TWO, user_id="alice", supersedes=first.id)
-        memory.add("three", id=UUID(int=3), user_id="alice")
-        memory.link(TWO, UUID(int=3), user_id="alice")
-        memory.export(source, user_id="alice")
-    results = []
-    for others in ((), ("bob", None)):
-        with opened() as memory:
-            for number in (1, 2, 3):
-                shared(memory, others, UUID(int=number), f"theirs {number}")
-            results.append(memory.import_(io.BytesIO(source.getvalue().encode())))
-            assert memory.get(TWO, user_id="alice").supersedes == ONE
-            assert len(memory.links(TWO, user_id="alice")) == 2
-            for user_id in others:
-                assert memory.links(TWO, user_id=user_id) == []
-                assert memory.get(ONE, user_id=user_id).content == "theirs 1"
-            again = memory.import_(io.BytesIO(source.getvalue().encode()))
-            assert (again.stored, again.skipped, again.links) == (0, 3, 0)
-    assert results[0] == results[1]
-
-
 def test_an_export_of_all_users_brings_each_users_links_back_to_their_own(opened, tmp_path):
     path = tmp_path / "all.jsonl"
     with opened() as memory:
@@ -156,46 +132,6 @@ def test_links_of_an_earlier_export_are_those_of_the_memories_they_lead_from(ope
         assert memory.import_(io.BytesIO(export)).links == 1
         assert len(memory.links(ONE, user_id="alice")) == 1
         assert memory.links(ONE, user_id="bob") == memory.links(ONE) == []
-
-
-def test_what_one_user_supersedes_links_and_forgets_is_theirs(opened):
-    with opened() as memory:
-        shared(memory, ("bob", "alice"))
-        memory.add("coffee", id=TWO, user_id="alice", supersedes=ONE)
-        assert memory.get(ONE, user_id="bob").content == "tea"
-        with pytest.raises(EntryNotFoundError):
-            memory.add("coffee", id=UUID(int=3), user_id="carol", supersedes=ONE)
-        memory.delete(TWO, user_id="alice")
-        memory.add("water", id=TWO, user_id="bob")
-        with pytest.raises(EntryNotFoundError):
-            memory.link(ONE, TWO, user_id="alice")
-
-
-@pytest.mark.parametrize("first", ["alice", "bob"])
-def test_a_kept_entry_is_never_another_users_of_the_same_id(opened, first):
-    with opened() as memory:
-        shared(memory, ("alice", "bob"))
-        order = [first, *({"alice", "bob"} - {first})]
-        for user_id in order * 2:
-            assert memory.get(ONE, user_id=user_id).tags == (user_id,)
-            (hit,) = memory.search("tea", user_id=user_id)
-            assert hit.entry.tags == (user_id,)
-        memory.update(ONE, content="coffee", user_id="alice")
-        assert memory.get(ONE, user_id="alice").content == "coffee"
-        assert memory.get(ONE, user_id="bob").content == "tea"
-
-
-def test_accesses_count_for_the_user_who_read(opened):
-    with opened() as memory:
-        shared(memory, ("alice", "bob"))
-        for _ in range(3):
-            memory.get(ONE, user_id="alice")
-        memory.touch([ONE], user_id="alice")
-        counts = {}
-        for user_id in ("alice", "bob"):
-            (hit,) = memory.search("tea", user_id=user_id, ranking={"access": 1})
-            counts[user_id] = hit.entry.access_count
-        assert counts == {"alice": 4, "bob": 0}
 
 
 def test_the_nearest_to_a_memory_are_found_by_its_own_vectors(opened):

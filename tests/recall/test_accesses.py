@@ -65,7 +65,7 @@ async def accesses(memory):
     return {each.content: each.access_count for each in found}
 
 
-@pytest.mark.requirement("C068", "R274")
+@pytest.mark.requirement("C068", "R274", "R279")
 @every_way
 @recalling()
 async def test_every_recall_is_one_access_and_shows_what_was_before(memory, retriever, way):

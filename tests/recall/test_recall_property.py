@@ -115,7 +115,10 @@ def agrees(result, expected, limit):
     limit=st.integers(1, 16),
     days=st.sampled_from(AGES),
 )
-@pytest.mark.requirement("C059", "C069", "C070", "R241", "R250")
+@pytest.mark.requirement(
+    *("C059", "C069", "C070", "R241", "R250", "R251", "R252", "R253", "R254", "R255"),
+    *("R256", "R257", "R268", "R269", "R270", "R271", "R275", "R276", "R277"),
+)
 def test_every_mode_agrees_with_the_twin(*, seed, count, whose, filters, limit, days):
     clock, stored = Clock(), memories(seed, count)
 
@@ -288,7 +291,7 @@ ASKED = st.fixed_dictionaries(
     asked=ASKED,
     limit=st.sampled_from([1, 2, 4, 100]),
 )
-@pytest.mark.requirement("C069", "C071", "C164", "R231")
+@pytest.mark.requirement("C069", "C071", "C164", "R231", "R280")
 def test_links_lead_where_all_paths_of_the_twin_lead(
     *, seed, count, linked, changes, whose, filters, asked, limit
 ):

@@ -177,7 +177,7 @@ def test_an_option_of_the_retriever_outside_its_range_is_refused(fields):
         MemoryRetrieverOptions(**fields)
 
 
-@pytest.mark.requirement("C138")
+@pytest.mark.requirement("C138", "R278")
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
