@@ -3,7 +3,6 @@ import threading
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-import numpy as np
 import pytest
 
 from mnemic.compat.long_term import AsyncLongTermMemory
@@ -42,33 +41,6 @@ def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():
         assert await memory.count(all_users=True) == 2
 
     run(scenario)
-
-
-@pytest.mark.requirement("R030", "R042", "R043", "R044", "R079", "R080", "C102")
-def test_results_are_ranked_from_one_and_the_threshold_is_inclusive():
-    vectors = {"query": (1, 0), "same": (1, 0), "near": (0.8, 0.6), "opposite": (-1, 0)}
-
-    class Fixed:
-        model, dimensions = "fixed", 2
-
-        def embed(self, texts):
-            return np.array([vectors[text] for text in texts], dtype=np.float32)
-
-    async def scenario(memory):
-        await memory.store_batch([entry(text) for text in ("opposite", "near", "same")])
-        found = await memory.search_semantic("query", min_similarity=0)
-        assert [(hit.entry.content, hit.rank) for hit in found] == [
-            ("same", 1),
-            ("near", 2),
-            ("opposite", 3),
-        ]
-        cosines = [hit.similarity for hit in found]
-        assert cosines == pytest.approx([1, 0.8, 0])  # a negative one counts as 0
-        floor = found[1].similarity
-        assert len(await memory.search_semantic("query", min_similarity=floor)) == 2
-        assert len(await memory.search_semantic("query", 1, 0)) == 1
-
-    run(scenario, embedder=Fixed())
 
 
 @pytest.mark.requirement("R024", "C102")
@@ -114,157 +86,6 @@ def test_a_batch_is_stored_whole_or_not_at_all_and_in_order():
         assert await memory.count() == 20
 
     run(scenario)
-
-
-@pytest.mark.requirement("R028", "R029", "C096")
-def test_retrieving_leaves_out_what_is_missing_or_forgotten_unless_asked():
-    async def scenario(memory):
-        there, gone = entry("there"), entry("gone")
-        await memory.store_batch([there, gone])
-        await memory.forget(gone.id)
-        ids = [there.id, gone.id, uuid4()]
-        assert await memory.retrieve_batch(ids) == {there.id: there}
-        assert await memory.retrieve(str(there.id)) == there
-        assert await memory.retrieve(gone.id) is None
-        everything = await memory.retrieve_batch(ids, include_forgotten=True)
-        assert set(everything) == {there.id, gone.id}
-        assert everything[gone.id].is_forgotten
-
-    run(scenario)
-
-
-@pytest.mark.requirement("C162")
-def test_users_are_scopes_and_only_a_word_takes_them_down():
-    async def scenario(memory):
-        hers, nobodys = entry("her secret", user_id="alice"), entry("a secret of nobody")
-        await memory.store_batch([hers, nobodys])
-        for user_id, seen in (("alice", hers), (None, nobodys)):
-            found = await memory.search_semantic("secret", min_similarity=0, user_id=user_id)
-            assert [hit.entry for hit in found] == [seen]
-        assert await memory.search_semantic("secret", min_similarity=0, user_id="bob") == []
-        found = await memory.search_semantic("secret", min_similarity=0, all_users=True)
-        assert {hit.entry.id for hit in found} == {hers.id, nobodys.id}
-        assert await memory.retrieve(hers.id) is None
-        assert await memory.retrieve(hers.id, user_id="bob") is None
-        assert await memory.retrieve(hers.id, all_users=True) == hers
-        assert not await memory.update(hers.id, MemoryEntryUpdate(importance=1.0))
-        assert not await memory.forget(hers.id, permanent=True, user_id="bob")
-        assert await memory.retrieve(hers.id, user_id="alice") == hers
-        assert await memory.count(all_users=True) == 2
-
-    run(scenario)
-
-
-@pytest.mark.requirement("R005", "R033", "R034", "R035", "R036", "R118", "C097")
-def test_forgetting_is_undone_within_ninety_days_and_not_later():
-    clock = Clock()
-
-    async def scenario(memory):
-        kept = entry()
-        await memory.store(kept)
-        assert not await memory.restore(kept.id), "it is not forgotten"
-        assert await memory.forget(kept.id)
-        forgotten_at = (await memory.retrieve(kept.id, include_forgotten=True)).forgotten_at
-        clock.now += timedelta(days=1)
-        assert await memory.forget(kept.id), "again, which changes nothing"
-        again = await memory.retrieve(kept.id, include_forgotten=True)
-        assert again.forgotten_at == forgotten_at == NOON
-        assert await memory.search_semantic("dark mode", min_similarity=0) == []
-        clock.now = NOON + RETENTION
-        assert await memory.restore(kept.id)
-        assert await memory.retrieve(kept.id) == kept
-        assert len(await memory.search_semantic("dark mode", min_similarity=0)) == 1
-        await memory.forget(kept.id)
-        clock.now += RETENTION + timedelta(microseconds=1)
-        assert not await memory.restore(kept.id)
-        assert not await memory.restore(uuid4())
-
-    run(scenario, clock=clock)
-
-
-@pytest.mark.requirement("R005")
-def test_purging_deletes_what_was_forgotten_too_long_ago_and_nothing_else():
-    clock = Clock()
-
-    async def scenario(memory):
-        living, recent, old = entry("living"), entry("recent"), entry("old", user_id="alice")
-        await memory.store_batch([living, recent, old])
-        await memory.forget(old.id, user_id="alice")
-        clock.now += timedelta(days=1)
-        await memory.forget(recent.id)
-        assert await memory.purge_expired(all_users=True) == 0
-        clock.now = NOON + RETENTION + timedelta(seconds=1)
-        assert await memory.purge_expired() == 0  # it is alice's
-        assert await memory.purge_expired(all_users=True) == 1
-        ids = [living.id, recent.id, old.id]
-        left = await memory.retrieve_batch(ids, all_users=True, include_forgotten=True)
-        assert set(left) == {living.id, recent.id}
-
-    run(scenario, clock=clock)
-
-
-@pytest.mark.requirement("R035", "C081")
-def test_what_is_deleted_for_good_is_gone_for_every_way_of_asking():
-    async def scenario(memory):
-        living, forgotten = entry("a living memory"), entry("a forgotten memory")
-        await memory.store_batch([living, forgotten])
-        await memory.forget(forgotten.id)
-        for one in (living, forgotten):
-            assert await memory.forget(one.id, permanent=True)
-            assert not await memory.forget(one.id, permanent=True)
-            assert await memory.retrieve(one.id, include_forgotten=True) is None
-            assert not await memory.restore(one.id)
-        assert await memory.search_semantic("memory", min_similarity=0) == []
-        assert (await memory.get_stats()).forgotten_entries == 0
-        await memory.store(living), "its id is free again"
-
-    run(scenario)
-
-
-@pytest.mark.requirement("R032", "R057", "R058", "R059", "R060", "R061", "C098")
-def test_an_update_changes_what_it_names_and_embeds_a_new_content():
-    clock = Clock()
-
-    async def scenario(memory):
-        before = entry("old words", tags=["a", "b"], metadata={"x": 1, "y": 2}, importance=0.2)
-        await memory.store(before)
-        clock.now += timedelta(hours=1)
-        update = MemoryEntryUpdate(
-            content="fresh text",
-            importance=0.9,
-            add_tags=["c", "b", "c"],
-            remove_tags=["a", "c", "z"],
-            type=MemoryType.PREFERENCE,
-            metadata={"y": 3, "z": None},
-        )
-        assert await memory.update(before.id, update)
-        after = await memory.retrieve(before.id)
-        assert (after.content, after.importance, after.type) == (
-            "fresh text",
-            0.9,
-            MemoryType.PREFERENCE,
-        )
-        assert (after.tags, after.metadata) == (("b", "c"), {"x": 1, "y": 3, "z": None})
-        assert (after.created_at, after.updated_at) == (NOON, clock.now)
-        assert await memory.search_semantic("old words", min_similarity=0.5) == []
-        assert len(await memory.search_semantic("fresh text", min_similarity=0.99)) == 1
-        assert not await memory.update(uuid4(), update)
-
-    run(scenario, clock=clock)
-
-
-def test_an_update_that_names_nothing_changes_nothing():
-    clock = Clock()
-
-    async def scenario(memory):
-        before = entry()
-        await memory.store(before)
-        clock.now += timedelta(hours=1)
-        assert await memory.update(before.id, MemoryEntryUpdate())
-        assert not await memory.update(uuid4(), MemoryEntryUpdate())
-        assert await memory.retrieve(before.id) == before
-
-    run(scenario, clock=clock)
 
 
 @pytest.mark.requirement("R110", "R111", "R112", "C100")

@@ -13,24 +13,16 @@ from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
     LinkAcrossUsersError,
-    StorageQuotaExceededError,
     StoreFileError,
 )
 from mnemic.memory import Memory
 from mnemic.model import (
     MemoryEntryUpdate,
-    MemoryFilter,
-    MemoryStatus,
 )
-from tests.support.clock import DAY, MICROSECOND, NOON, SECOND, Clock
+from tests.support.clock import DAY, NOON, SECOND, Clock
 from tests.support.earlier_links import links_between_users
 from tests.support.embedders import WordEmbedder
 from tests.support.long_term import RETENTION, entry, numbers_found, run
-
-
-def numbers(entries):
-    return [one.id.int for one in entries]
-
 
 # Where it is
 
@@ -54,59 +46,7 @@ def test_urls_name_the_same_files_as_paths(tmp_path, monkeypatch):
         asyncio.run(is_stored("mysql://host/memories", 6))
 
 
-# How much
-
-
-def test_the_quota_may_be_filled_to_its_last_byte_and_no_further():
-    async def scenario(memory, _clock):
-        await memory.store_batch([entry(1, "tea at noon"), entry(2, "café")])
-        refused = [
-            memory.store(entry(3, "ferry")),
-            memory.store_batch([entry(3, "te"), entry(4, "te"), entry(5, "a")]),
-            memory.update(UUID(int=2), MemoryEntryUpdate(content="café au la")),
-        ]
-        for write in refused:
-            with pytest.raises(StorageQuotaExceededError) as caught:
-                await write
-            assert (caught.value.current_usage, caught.value.limit) == (16, 20)
-        assert await memory.update(UUID(int=2), MemoryEntryUpdate(content="café, t"))
-        await memory.forget(UUID(int=1))
-        with pytest.raises(StorageQuotaExceededError):
-            await memory.store(entry(3, "te"))
-        assert await memory.store(entry(3, "t")) == UUID(int=3)
-        assert (await memory.get_stats()).storage_percent_used == 100
-
-    run(scenario, quota=20)
-
-
 # Expiry
-
-
-def test_an_entry_expires_at_its_moment_and_not_before(tmp_path):
-    async def scenario(memory, clock):
-        await memory.store_batch([entry(1, "tea", expires_at=NOON + SECOND), entry(2, "ferry tea")])
-        clock.now = NOON + SECOND - MICROSECOND
-        assert await memory.count() == 2
-        assert await numbers_found(memory) == [1, 2]
-        clock.now = NOON + SECOND
-        assert await memory.count() == 1
-        assert [hit.entry.id.int for hit in await memory.search_semantic("tea", 1, 0)] == [2]
-        assert numbers(await memory.search_by_filter({})) == [2]
-        assert numbers(await memory.get_recent()) == [2]
-        assert await memory.retrieve(UUID(int=1)) is None
-        assert await memory.retrieve_batch([UUID(int=1)]) == {}
-        assert not await memory.update(UUID(int=1), MemoryEntryUpdate(importance=1.0))
-        assert not await memory.restore(UUID(int=1))
-        shown = await memory.retrieve(UUID(int=1), include_forgotten=True)
-        assert (shown.expires_at, shown.forgotten_at) == (NOON + SECOND, None)
-        every = await memory.search_by_filter(MemoryFilter(include_forgotten=True))
-        assert sorted(numbers(every)) == [1, 2]
-        stats = await memory.get_stats()
-        counts = (stats.active_entries, stats.forgotten_entries, stats.expired_entries)
-        assert counts == (1, 0, 1)
-        assert stats.storage_bytes_used == len("tea" + "ferry tea")
-
-    run(scenario, tmp_path / "memory.db")
 
 
 def test_a_clock_that_goes_back_brings_an_expired_entry_back():
@@ -117,47 +57,6 @@ def test_a_clock_that_goes_back_brings_an_expired_entry_back():
         clock.now = NOON
         assert await numbers_found(memory) == [1]
         assert await memory.count() == 1
-
-    run(scenario)
-
-
-def test_another_memory_on_the_file_sees_expiry_without_any_write(tmp_path):
-    async def scenario(memory, clock):
-        options = {"agent_id": "aide", "embedder": WordEmbedder(), "clock": clock}
-        async with AsyncLongTermMemory(tmp_path / "memory.db", **options) as second:
-            await memory.store(entry(1, expires_at=NOON + SECOND))
-            assert await numbers_found(second) == [1]
-            clock.now += SECOND
-            assert await numbers_found(second) == await numbers_found(memory) == []
-            assert await second.count() == 0
-
-    run(scenario, tmp_path / "memory.db")
-
-
-def test_a_forgotten_entry_that_expired_meanwhile_is_not_restored():
-    async def scenario(memory, clock):
-        await memory.store(entry(1, expires_at=NOON + DAY))
-        await memory.forget(UUID(int=1))
-        assert await memory.restore(UUID(int=1))
-        await memory.forget(UUID(int=1))
-        clock.now += DAY
-        assert not await memory.restore(UUID(int=1))
-        stats = await memory.get_stats()
-        assert (stats.forgotten_entries, stats.expired_entries) == (1, 0)
-
-    run(scenario)
-
-
-def test_purging_takes_what_expired_more_than_ninety_days_ago():
-    async def scenario(memory, clock):
-        await memory.store_batch([entry(1, expires_at=NOON), entry(2, expires_at=NOON + DAY)])
-        await memory.store(entry(3))
-        clock.now = NOON + RETENTION
-        assert await memory.purge_expired() == 0
-        clock.now += MICROSECOND
-        assert await memory.purge_expired() == 1
-        kept = await memory.search_by_filter(MemoryFilter(include_forgotten=True))
-        assert sorted(numbers(kept)) == [2, 3]
 
     run(scenario)
 
@@ -180,25 +79,6 @@ def test_linking_again_replaces_the_strength_and_keeps_the_time():
         assert await memory.unlink(UUID(int=2), UUID(int=1)) == 0
         assert await memory.unlink(UUID(int=1), UUID(int=2), "refines") == 1
         assert await memory.unlink(UUID(int=1), UUID(int=2)) == 1
-
-    run(scenario)
-
-
-def test_a_link_hides_with_its_other_end_and_comes_back_with_it():
-    async def scenario(memory, clock):
-        lasting = entry(3, expires_at=NOON + SECOND)
-        await memory.store_batch([entry(1), entry(2), lasting, entry(4)])
-        for number in (2, 3, 4):
-            await memory.link(UUID(int=1), UUID(int=number))
-        await memory.forget(UUID(int=2))
-        await memory.store(entry(5, supersedes=UUID(int=4)))
-        clock.now += SECOND
-        assert [link.to_id.int for link in await memory.links(UUID(int=1))] == [4]
-        await memory.restore(UUID(int=2))
-        assert [link.to_id.int for link in await memory.links(UUID(int=1))] == [2, 4]
-        await memory.forget(UUID(int=2), permanent=True)
-        await memory.store(entry(2))
-        assert [link.to_id.int for link in await memory.links(UUID(int=1))] == [4]
 
     run(scenario)
 
@@ -247,27 +127,6 @@ def test_a_link_that_makes_no_sense_is_refused(arguments, error):
 # Accesses
 
 
-def test_reading_by_id_counts_and_looking_around_does_not():
-    async def scenario(memory, clock):
-        await memory.store_batch([entry(1), entry(2), entry(3, status=MemoryStatus.ARCHIVED)])
-        clock.now += DAY
-        await memory.retrieve(UUID(int=1))
-        await memory.retrieve_batch([UUID(int=1), UUID(int=2), UUID(int=9)])
-        await memory.touch([UUID(int=1), UUID(int=9)])
-        await memory.retrieve(UUID(int=3), include_forgotten=True)
-        await memory.search_semantic("tea", 10, 0)
-        await memory.get_recent()
-        await memory.get_stats()
-        found = await memory.search_by_filter({"status": {"exists": True}})
-        counts = {one.id.int: (one.access_count, one.last_accessed_at) for one in found}
-        assert counts == {1: (3, clock.now), 2: (1, clock.now), 3: (0, None)}
-        assert numbers(await memory.get_recent(2)) == [1, 2]
-        assert numbers(await memory.search_by_filter({"access_count": {"gte": 3}})) == [1]
-        assert {one.updated_at for one in found} == {NOON}
-
-    run(scenario)
-
-
 def test_an_access_never_goes_back_in_time_and_is_kept_on_closing(tmp_path):
     async def first(memory, clock):
         await memory.store(entry(1, last_accessed_at=NOON + DAY, access_count=5))
@@ -286,21 +145,6 @@ def test_an_access_never_goes_back_in_time_and_is_kept_on_closing(tmp_path):
     run(second, tmp_path / "memory.db", track_access=False)
 
 
-def test_accesses_stop_at_the_scopes():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1, user_id="alice"))
-        await memory.touch([UUID(int=1)])
-        await memory.touch([UUID(int=1)], user_id="bob")
-        assert await memory.retrieve(UUID(int=1)) is None
-        [kept] = await memory.search_by_filter({}, all_users=True)
-        assert kept.access_count == 0
-        await memory.touch([UUID(int=1)], all_users=True)
-        [kept] = await memory.search_by_filter({}, user_id="alice")
-        assert kept.access_count == 1
-
-    run(scenario)
-
-
 def test_accesses_of_a_deleted_entry_do_not_pass_to_a_new_one_of_its_id():
     async def scenario(memory, _clock):
         await memory.store(entry(1))
@@ -314,38 +158,6 @@ def test_accesses_of_a_deleted_entry_do_not_pass_to_a_new_one_of_its_id():
 
 
 # Lists
-
-
-def test_pages_follow_on_whatever_happens_between_them():
-    async def scenario(memory, _clock):
-        times = [NOON, NOON, NOON, NOON - DAY, NOON - 2 * DAY]
-        await memory.store_batch(
-            [entry(number, created_at=time) for number, time in enumerate(times, start=1)]
-        )
-        first = await memory.list(limit=2)
-        assert (numbers(first), len(first), type(first.entries)) == ([1, 2], 2, tuple)
-        await memory.store(entry(6, created_at=NOON + DAY))
-        await memory.forget(UUID(int=2), permanent=True)
-        await memory.forget(UUID(int=4))
-        second = await memory.list(limit=2, cursor=first.cursor)
-        assert numbers(second) == [3, 5]
-        assert second.cursor is None
-        whole = await memory.list(include_forgotten=True)
-        assert numbers(whole) == [6, 1, 3, 4, 5]
-
-    run(scenario)
-
-
-def test_a_list_takes_the_tests_of_a_filter_and_not_its_limit_or_order():
-    async def scenario(memory, _clock):
-        await memory.store_batch([entry(n, importance=n / 10, tags=["t"]) for n in range(1, 6)])
-        asked = MemoryFilter(tags=["t"], min_importance=0.2, limit=1, offset=2)
-        assert numbers(await memory.list(filters=asked)) == [2, 3, 4, 5]
-        page = await memory.list(limit=1, filters={"importance": {"lt": 0.3}})
-        assert numbers(page) == [1]
-        assert numbers(await memory.list(cursor=page.cursor, filters={"tags": {"any": []}})) == []
-
-    run(scenario)
 
 
 def test_an_empty_list_has_no_next_page():

@@ -599,6 +599,24 @@ class LongTermMachineInPostgres(LongTermMachine):
 EXAMPLES = {LongTermMachine: 50, LongTermMachineInPostgres: 4}
 
 
+@pytest.mark.requirement(
+    "C081",
+    "C096",
+    "R028",
+    "R029",
+    "R032",
+    "R033",
+    "R042",
+    "R043",
+    "R044",
+    "R057",
+    "R058",
+    "R060",
+    "R061",
+    "R079",
+    "R080",
+    "R118",
+)
 @pytest.mark.timeout(0 if IS_TORTURE else 300)
 @pytest.mark.parametrize("machine", EXAMPLES, ids=lambda machine: machine.kind)
 def test_any_operations_through_several_doors_give_what_the_twin_gives(machine):

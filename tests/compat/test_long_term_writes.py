@@ -7,7 +7,6 @@ import pytest
 from mnemic.errors import (
     DuplicateEntryError,
     EmbeddingError,
-    EntryNotFoundError,
     InvalidArgumentError,
     InvalidEntryError,
 )
@@ -16,9 +15,9 @@ from mnemic.model import (
     MemoryStatus,
 )
 from mnemic.observability.events import MemoryStoredEvent
-from tests.support.clock import DAY, MICROSECOND, NOON, SECOND
+from tests.support.clock import DAY, NOON, SECOND
 from tests.support.embedders import WordEmbedder
-from tests.support.long_term import RETENTION, entry, numbers_found, run
+from tests.support.long_term import entry, numbers_found, run
 
 
 class Picky(WordEmbedder):
@@ -70,34 +69,6 @@ def test_a_used_key_with_another_content_is_refused_and_nothing_of_the_batch_is_
     run(scenario)
 
 
-def test_a_key_belongs_to_one_user_and_goes_with_its_entry():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1, user_id="alice"), idempotency_key="k")
-        assert await memory.store(entry(2, user_id="bob"), idempotency_key="k") == UUID(int=2)
-        assert await memory.store(entry(3), idempotency_key="k") == UUID(int=3)
-        await memory.forget(UUID(int=3), permanent=True)
-        assert await memory.store(entry(4, "ferry"), idempotency_key="k") == UUID(int=4)
-        again = await memory.store(entry(5, user_id="alice"), idempotency_key="k")
-        assert again == UUID(int=1)
-
-    run(scenario)
-
-
-def test_purging_and_deleting_all_let_go_of_keys_too():
-    async def scenario(memory, clock):
-        await memory.store(entry(1), idempotency_key="k")
-        await memory.store(entry(2, user_id="alice"), idempotency_key="k")
-        await memory.forget(UUID(int=1))
-        clock.now += RETENTION + MICROSECOND
-        assert await memory.purge_expired() == 1
-        assert await memory.delete_all(user_id="alice", permanent=True) == 1
-        assert await memory.store(entry(3, "ferry"), idempotency_key="k") == UUID(int=3)
-        alices = entry(4, "ferry", user_id="alice")
-        assert await memory.store(alices, idempotency_key="k") == UUID(int=4)
-
-    run(scenario)
-
-
 @pytest.mark.parametrize("key", ["", "a\0b", "a\nb", 7])
 def test_a_key_is_a_name(key):
     async def scenario(memory, _clock):
@@ -140,64 +111,6 @@ def test_a_duplicate_says_the_same_to_the_same_user_in_any_project(fields, is_du
         stats = await memory.get_stats(all_users=True)
         stored = stats.active_entries + stats.archived_entries
         assert stored == (1 if is_duplicate else 2)
-
-    run(scenario)
-
-
-def test_forgotten_expired_and_changed_entries_are_no_duplicates():
-    async def scenario(memory, clock):
-        lasting = entry(3, "green", expires_at=NOON + SECOND)
-        await memory.store_batch([entry(1), entry(2, "ferry"), lasting])
-        await memory.forget(UUID(int=1))
-        await memory.update(UUID(int=2), MemoryEntryUpdate(content="boat"))
-        clock.now += SECOND
-        batch = [entry(11), entry(12, "ferry"), entry(13, "green"), entry(14, "boat")]
-        ids = await memory.store_batch(batch, on_duplicate="skip")
-        assert [one.int for one in ids] == [11, 12, 13, 2]
-
-    run(scenario)
-
-
-def test_the_oldest_duplicate_answers_and_a_batch_sees_its_earlier_entries():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1))
-        await memory.store(entry(2, created_at=NOON - DAY))
-        batch = [entry(3, "Tea at noon!"), entry(4, "ferry"), entry(5, "Ferry")]
-        ids = await memory.store_batch(batch, on_duplicate="skip")
-        assert [one.int for one in ids] == [2, 4, 4]
-        assert await memory.count() == 3
-
-    run(scenario)
-
-
-def test_storing_the_same_entry_again_with_skip_is_harmless():
-    async def scenario(memory, _clock):
-        for _ in range(2):
-            assert await memory.store(entry(1), on_duplicate="skip") == UUID(int=1)
-        assert await memory.count() == 1
-
-    run(scenario)
-
-
-def test_merging_adds_to_the_old_entry_and_stores_no_new_one():
-    async def scenario(memory, clock):
-        await memory.store(
-            entry(1, tags=["b", "a"], metadata={"x": 1, "y": 1}, importance=0.4, role="user")
-        )
-        clock.now += DAY
-        new = entry(2, tags=["c", "a", "c"], metadata={"y": 2, "z": 3}, importance=0.9, role="bot")
-        assert await memory.store(new, on_duplicate="merge") == UUID(int=1)
-        merged = await memory.retrieve(UUID(int=1))
-        assert merged.tags == ("b", "a", "c")
-        assert merged.metadata == {"x": 1, "y": 2, "z": 3}
-        assert (merged.importance, merged.role) == (0.9, "user")
-        assert (merged.created_at, merged.updated_at) == (NOON, NOON + DAY)
-        clock.now += DAY
-        lesser = entry(3, tags=["a"], metadata={"y": 2}, importance=0.1)
-        assert await memory.store(lesser, on_duplicate="merge") == UUID(int=1)
-        kept = await memory.retrieve(UUID(int=1))
-        assert (kept.updated_at, kept.importance) == (NOON + DAY, 0.9)
-        assert await memory.count() == 1
 
     run(scenario)
 
@@ -265,43 +178,6 @@ def test_a_successor_marks_its_predecessor_and_links_to_it():
         await memory.forget(UUID(int=2), permanent=True)
         assert await memory.retrieve(UUID(int=1)) is None
         assert await memory.links(UUID(int=1)) == []
-
-    run(scenario)
-
-
-def test_a_predecessor_keeps_a_later_change_time():
-    async def scenario(memory, clock):
-        await memory.store(entry(1))
-        clock.now += DAY
-        await memory.update(UUID(int=1), MemoryEntryUpdate(importance=1.0))
-        await memory.store(entry(2, supersedes=UUID(int=1)))
-        old = await memory.retrieve(UUID(int=1), include_forgotten=True)
-        assert old.updated_at == NOON + DAY
-
-    run(scenario)
-
-
-def test_a_forgotten_predecessor_is_restored_as_superseded():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1))
-        await memory.forget(UUID(int=1))
-        await memory.store(entry(2, "ferry", supersedes=UUID(int=1)))
-        assert await memory.restore(UUID(int=1))
-        assert await memory.retrieve(UUID(int=1)) is None
-        assert await memory.count() == 1
-
-    run(scenario)
-
-
-def test_a_predecessor_is_of_the_same_user_and_nothing_is_stored_without_it():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1, user_id="alice"))
-        for predecessor in (1, 9):
-            new = entry(2, user_id="bob", supersedes=UUID(int=predecessor))
-            with pytest.raises(EntryNotFoundError):
-                await memory.store_batch([entry(3, user_id="bob"), new])
-        assert await memory.count(all_users=True) == 1
-        assert await memory.retrieve(UUID(int=1), user_id="alice") is not None
 
     run(scenario)
 
