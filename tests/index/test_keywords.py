@@ -136,52 +136,6 @@ def test_hiragana_are_light_beside_kanji():
     assert matches(made, "これは", fields=KeywordFields(stop_words=0.25)) == [0]
 
 
-def test_the_exponent_of_a_query_without_spaces_is_its_own():
-    made = index(["红茶 tea", "red tea cup"])
-    squared = KeywordFields(exponent=2.0, unspaced_exponent=1.0)
-    plain = KeywordFields()
-    assert keywords(made, "红茶", squared) == keywords(made, "红茶", plain)
-    twice = keywords(made, "cup", squared)[1]
-    assert twice == pytest.approx(keywords(made, "cup", plain)[1] ** 2)
-    mixed, once = keywords(made, "红茶 cup", squared)[0], keywords(made, "红茶 cup", plain)[0]
-    assert once**2 < mixed < once
-
-
-# Length
-
-TURNS = ["red boat", "tea", "the lamp of the boat", "a boat a boat a boat and a red lamp", "noon"]
-
-
-@pytest.mark.parametrize("text", ["boat", "red lamp"])
-def test_without_a_b_length_counts_by_the_share_of_words_that_recur(text):
-    words = [turn.split() for turn in TURNS]
-    recurring = 1 - sum(len(set(turn)) for turn in words) / sum(map(len, words))
-    found = keywords(index(TURNS), text, KeywordFields(b=None))
-    expected = keywords(index(TURNS), text, KeywordFields(b=0.3 + recurring))
-    assert dict(found) == pytest.approx(dict(expected), abs=1e-7)
-    assert found != keywords(index(TURNS), text, KeywordFields(b=0.4))
-
-
-def test_without_a_b_length_counts_fully_at_most():
-    made = index(["tea " * 9 + "boat", "boat"])
-    fields = [KeywordFields(b=None), KeywordFields(b=1.0)]
-    assert keywords(made, "boat", fields[0]) == keywords(made, "boat", fields[1])
-
-
-@pytest.mark.requirement("C157")
-def test_words_that_recur_in_memories_of_others_change_no_score():
-    fields, scope = KeywordFields(b=None), Scope("a", "ana")
-    made = MemoryIndex(None)
-    put(made, dict(enumerate(TURNS)), user="ana")
-    alone = keywords(made, "red boat", fields, scope)
-    put(made, {10: "tea " * 50, 11: "boat " * 9}, user="bo")
-    assert keywords(made, "red boat", fields, scope) == alone
-    everybody = keywords(made, "red boat", fields, Scope("a", all_users=True))
-    assert everybody[3] != alone[3]
-    put(made, {}, removed=[10, 11])
-    assert keywords(made, "red boat", fields, Scope("a", all_users=True)) == alone
-
-
 # Languages
 
 
@@ -229,78 +183,12 @@ def test_scripts_without_spaces_are_looked_up_by_pairs_of_characters(
     assert matches(index(contents, language=language), text) == rows
 
 
-def test_stop_words_weigh_as_much_as_asked_for_and_fully_alone():
-    made = index(["the lake", "a boat", "the the"], language="english")
-    light = KeywordFields(stop_words=0.25)
-    assert keywords(made, "the boat", light)[0] < keywords(made, "the boat")[0]
-    assert keywords(made, "the boat", KeywordFields(stop_words=0.0))[0] == 0
-    assert keywords(made, "the", light) == keywords(made, "the")
-
-
 def test_words_that_many_memories_have_are_passed_over_beside_others_only():
     made = index(["boat"] * 101 + ["boat lake"] + ["tea"] * 200)
     rare = KeywordFields(max_df=0.2)
     assert matches(made, "boat lake", fields=rare) == [101]
     assert len(keywords(made, "boat")) == 100  # as many as are asked for
     assert keywords(made, "boat", rare) == keywords(made, "boat")
-
-
-# What scores do not depend on
-
-
-@pytest.mark.requirement("C182")
-@pytest.mark.parametrize("fields", [WORDS, ALL_FIELDS])
-def test_scores_do_not_depend_on_what_came_when_or_was_there_before(fields):
-    random = np.random.default_rng(3)
-    contents = {
-        row: " ".join(f"w{int(30 * x * x)}" for x in random.random(1 + row % 9))
-        for row in range(300)
-    }
-    texts = ["w0 w1 w7", "w3 w3 w20 w29", "w1"]
-    plain = index(contents)
-    wanted_scores = [keywords(plain, text, fields) for text in texts]
-    for seed in range(3):
-        order = np.random.default_rng(seed).permutation(400)
-        made = index({int(row): f"w{row % 31} w1 v{row}" for row in order})
-        for row in order:
-            if row in contents:
-                put(made, {int(row): contents[int(row)]})
-        put(made, {}, removed=range(300, 400))
-        assert [keywords(made, text, fields) for text in texts] == wanted_scores
-
-
-@pytest.mark.requirement("C182")
-def test_what_is_gone_leaves_the_statistics():
-    made = index(["boat on the lake", "boat", "tea"])
-    put(made, {}, removed=[1])
-    assert keywords(made, "boat tea") == keywords(
-        index({0: "boat on the lake", 2: "tea"}), "boat tea"
-    )
-
-
-def test_a_word_that_no_row_has_any_more_finds_nothing():
-    made = index(["boat", "tea"])
-    put(made, {0: "lake"})
-    assert matches(made, "boat") == []
-    assert matches(made, "lake") == [0]
-
-
-# Earlier turns
-
-
-def test_a_word_counts_less_in_the_two_turns_after_it_and_in_no_other():
-    made = MemoryIndex(None, language=None)
-    turns = ["the boat", "well well", "oh dear", "fine now", "good bye"]
-    for row, content in enumerate(turns):
-        put(made, {row: content}, session="s", created_at=row)
-    put(made, {9: "so what"}, session="t", created_at=1)
-    found = keywords(made, "boat", KeywordFields(previous=0.8, second=0.5))
-    own = keywords(made, "boat")
-    assert matches(made, "boat") == [0]
-    assert found[0] == own[0]
-    assert found[1] == pytest.approx(0.8 * own[0])
-    assert found[2] == pytest.approx(0.5 * own[0])
-    assert list(found) == [0, 1, 2]
 
 
 # Nothing to look for
@@ -314,10 +202,3 @@ def test_a_text_without_known_words_finds_nothing(text, fields):
 
 def test_an_index_without_rows_finds_nothing():
     assert keywords(index([]), "boat") == {}
-
-
-def test_keywords_of_one_user_are_not_found_by_another():
-    made = MemoryIndex(None, language=None)
-    put(made, {0: "boat"}, user="alice")
-    put(made, {1: "boat"}, user="bo")
-    assert list(keywords(made, "boat", scope=Scope("a", "alice"))) == [0]

@@ -37,34 +37,6 @@ def importances(of):
 # What is ranked
 
 
-@pytest.mark.parametrize(
-    ("scope", "rows"),
-    [
-        (Scope("a"), [1]),
-        (Scope("a", "alice"), [2, 3, 4]),
-        (Scope("a", "bob"), [5]),
-        (Scope("a", "carol"), []),
-        (Scope("a", "alice", "p"), [3, 4]),
-        (Scope("a", "alice", None, "s"), [4]),
-        (Scope("a", "bob", "p", "s"), []),
-        (Scope("a", None, "p"), []),
-        (Scope("a", all_users=True), [1, 2, 3, 4, 5]),
-        (Scope("a", None, "p", all_users=True), [3, 4]),
-    ],
-)
-def test_only_the_rows_of_the_scope_are_ranked(scope, rows):
-    made = index(
-        record(1),
-        record(2, "alice"),
-        record(3, "alice", "p"),
-        record(4, "alice", "p", "s"),
-        record(5, "bob"),
-    )
-    assert rows_found(made, scope) == rows
-    assert rows_found(made, scope, 1) == rows[:1]
-    assert rank(made, wanted(scope, with_total=True)).total == len(rows)
-
-
 def test_an_answer_names_row_id_score_and_components():
     (ranked,) = rank(index(record(7), vectors={7: (3, 4)}), wanted(AGENT)).ranked
     assert (ranked.row, UUID(bytes=ranked.id)) == (7, UUID(int=7))
@@ -85,12 +57,6 @@ def test_every_ranking_is_applied_however_many_take_turns():
         )
 
 
-def test_rows_that_are_excluded_are_not_ranked():
-    made = index(record(1), record(2), record(3))
-    excluded = [UUID(int=1).bytes, UUID(int=3).bytes, UUID(int=9).bytes]
-    assert rows_found(made, AGENT, exclude=excluded) == [2]
-
-
 def test_a_search_leaves_out_what_has_expired_at_its_own_time():
     made = index(record(1, expires_at=100), record(2, expires_at=50), record(3))
     assert len(made) == 3
@@ -99,63 +65,7 @@ def test_a_search_leaves_out_what_has_expired_at_its_own_time():
     assert len(made) == 3
 
 
-def test_a_row_that_no_longer_expires_is_found_again():
-    made = index(record(1, expires_at=50))
-    assert rows_found(made, AGENT) == []
-    assert made.apply(batch([record(1, expires_at=NOW + 1)], since=1, seq=2))
-    assert rows_found(made, AGENT) == [1]
-
-
-def test_rows_without_a_vector_are_found_by_their_words_alone():
-    made = index(
-        *(record(1, content="the cat"), record(2, content="the dog"), record(3, content="a cat")),
-        vectors={1: (0, 1), 2: (1, 0)},
-    )
-    assert similarities(made) == {2: 1.0, 1: 0.0}
-    assert sorted(rows_found(made, AGENT, text="cats", **BY_WORDS)) == [1, 3]
-    assert sorted(rows_found(made, AGENT, text="cats", ranking=EVERYTHING)) == [1, 2, 3]
-
-
-def test_a_floor_lets_no_row_without_a_vector_through():
-    made = index(record(1), record(2), record(3), vectors={1: (1, 0), 3: (1, 2)})
-    assert rows_found(made, AGENT, min_similarity=0.9) == [1]
-    assert rows_found(made, AGENT, min_similarity=0.4) == [1, 3]
-
-
-def test_ties_over_the_cut_go_to_the_newest_and_then_to_the_smallest_id():
-    rows = [record(row, created_at=time) for row, time in enumerate((5, 9, 1, 9, 7), start=1)]
-    made = index(*rows, vectors=dict.fromkeys(range(1, 6), (1.0, 0.0)))
-    order = [2, 4, 5, 1, 3]
-    for limit in range(7):
-        assert rows_found(made, AGENT, limit) == order[:limit]
-
-
-def test_ties_go_to_the_smallest_id_whatever_the_order_of_rows():
-    ids = [9, 3, 7, 1, 8]
-    records = [(row, "a", UUID(int=ids[row]).bytes, *record(row)[3:]) for row in range(5)]
-    made = index(*records, vectors=dict.fromkeys(range(5), (1.0, 0.0)))
-    order = sorted(range(5), key=ids.__getitem__)
-    for limit in range(6):
-        assert rows_found(made, AGENT, limit) == order[:limit]
-
-
 # What follows
-
-
-def test_a_scope_that_was_searched_before_sees_what_came_and_went():
-    made = index(record(1, "alice"), record(2, "bob"), record(3, "alice"))
-    alice = Scope("a", "alice")
-    assert rows_found(made, alice) == [1, 3]
-    assert made.apply(batch([record(4, "alice")], since=1, seq=3, removed=[1]))
-    assert rows_found(made, alice) == [3, 4]
-    assert len(made) == 3
-
-
-def test_a_row_that_changes_its_user_changes_sides():
-    made = index(record(1, "alice"), record(2, "bob"))
-    assert made.apply(batch([record(1, "bob")], since=1, seq=2))
-    assert rows_found(made, Scope("a", "alice")) == []
-    assert rows_found(made, Scope("a", "bob")) == [1, 2]
 
 
 def test_a_batch_from_before_is_refused_and_changes_nothing():
@@ -222,15 +132,6 @@ def test_a_whole_batch_replaces_everything():
     assert NativeIndex(2).seq is None
 
 
-def test_several_changes_of_one_row_between_two_searches_end_as_the_last_one():
-    made = index(record(1, importance=0.1))
-    for seq, importance in enumerate((0.2, 0.9, 0.4), start=2):
-        changed = record(1, importance=importance)
-        assert made.apply(batch([changed], since=seq - 1, seq=seq))
-    assert importances(made) == {1: 0.4}
-    assert len(made) == 1
-
-
 # Vectors and contents
 
 
@@ -246,45 +147,6 @@ def test_a_row_whose_other_facts_change_keeps_its_vector(is_searched_between):
     assert importances(made) == {1: 1.0}
     assert similarities(made) == {1: 0.0}
     assert made.unembedded() == []
-
-
-@pytest.mark.parametrize("is_searched_between", [False, True])
-def test_a_row_whose_content_changes_loses_its_vector_until_a_new_one_comes(is_searched_between):
-    made = index(record(1, content="a cat"), record(2), vectors={1: (1, 0), 2: (0, 1)})
-
-    def shown():
-        return similarities(made) if is_searched_between else None
-
-    assert shown() in (None, {1: 1.0, 2: 0.0})
-    changed = record(1, content="a dog")
-    assert made.apply(batch([changed], since=1, seq=2, vectors={}))
-    assert shown() in (None, {2: 0.0})
-    if is_searched_between:
-        assert rows_found(made, AGENT, text="cat", **BY_WORDS) == []
-        assert rows_found(made, AGENT, text="dog", **BY_WORDS) == [1]
-        assert made.unembedded() == [1]
-    assert made.apply(batch([changed], since=2, seq=3, vectors={1: (0, 1)}))
-    assert similarities(made) == {1: 0.0, 2: 0.0}
-    assert rows_found(made, AGENT, text="dog", **BY_WORDS) == [1]
-    assert (made.unembedded(), len(made)) == ([], 2)
-
-
-def test_a_content_that_changes_and_brings_its_vector_has_that_one_alone():
-    made = index(record(1), vectors={1: (1, 0)})
-    assert similarities(made) == {1: 1.0}
-    changed = record(1, content="else")
-    assert made.apply(batch([changed], since=1, seq=2, vectors={1: (0, 1)}))
-    assert similarities(made) == {1: 0.0}
-
-
-def test_a_content_that_changes_there_and_back_between_two_searches_is_as_it_was():
-    made = index(record(1, content="a cat"), vectors={1: (1, 0)})
-    assert made.apply(batch([record(1, content="a dog")], since=1, seq=2, vectors={}))
-    assert made.apply(
-        batch([record(1, content="a cat")], since=2, seq=3, vectors={1: (1, 0)}),
-    )
-    assert similarities(made) == {1: 1.0}
-    assert rows_found(made, AGENT, text="dog", **BY_WORDS) == []
 
 
 @pytest.mark.parametrize("is_searched_between", [False, True])

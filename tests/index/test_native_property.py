@@ -1,5 +1,6 @@
 """An index that follows changes answers as one that is loaded with what they lead to."""
 
+import pytest
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +108,7 @@ def answers(index):
     return [rank(index, one) for one in asked], index.unembedded(), len(index)
 
 
+@pytest.mark.requirement("C182")
 @examples(100)
 @given(st.lists(st.lists(changes, min_size=1, max_size=4), max_size=25), st.randoms())
 def test_following_changes_leads_to_the_answers_of_loading_what_they_lead_to(steps, order):

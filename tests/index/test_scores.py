@@ -13,7 +13,6 @@ from mnemic.model import (
     HYBRID,
     KEYWORD,
     SEMANTIC,
-    KeywordFields,
     MemoryType,
     Ranking,
     Recency,
@@ -135,84 +134,7 @@ def test_the_scores_of_recall_count_the_similarity_once():
         assert hit.components["salience"] == pytest.approx(salience_of(hit.row), abs=1e-9)
 
 
-@pytest.mark.requirement("C060", "C106")
-def test_one_score_decides_the_cut_and_the_order():
-    for ranking in PRESETS.values():
-        found = ranked(ranking)
-        keys = [(-hit.score, -FACTS[hit.row]["created_at"], hit.id) for hit in found]
-        assert keys == sorted(keys)
-        assert len({hit.row for hit in found}) == len(found)
-        for limit in (1, 2, 10, 64, 199):
-            assert ranked(ranking, limit=limit) == found[:limit]
-
-
-@pytest.mark.requirement("C060")
-def test_salience_is_the_same_whatever_is_asked():
-    by_query = [
-        {hit.row: hit.components["salience"] for hit in ranked(RECALL, text=text, query=query)}
-        for text, query in [("ferry", (1, 0)), ("tea", (0, -1)), (None, None)]
-    ]
-    assert by_query[0] == by_query[1] == by_query[2]
-    assert len(by_query[0]) == len(FACTS)
-
-
-# Without a query
-
-
-@pytest.mark.requirement("C009")
-@pytest.mark.parametrize("ranking", [WEIGHTED_RELEVANCE, RECALL])
-def test_without_a_query_the_weights_that_remain_make_the_score(ranking):
-    found = ranked(ranking, text=None, query=None)
-    assert len(found) == len(FACTS)
-    for hit in found:
-        row = hit.row
-        expected = (
-            salience_of(row)
-            if ranking is RECALL
-            else (0.2 * recency_of(row) + 0.15 * FACTS[row]["importance"] + 0.05 * access_of(row))
-            / 0.4
-        )
-        assert hit.score == pytest.approx(expected, abs=1e-9)
-        assert hit.components.keys().isdisjoint({"similarity", "keyword", "relevance"})
-
-
-@pytest.mark.requirement("C009")
-def test_without_a_query_a_floor_of_the_score_holds_only_where_it_is_given():
-    nothing = {"text": None, "query": None}
-    everything = ranked(WEIGHTED_RELEVANCE, **nothing)
-    high = ranked(WEIGHTED_RELEVANCE, min_score=0.5, **nothing)
-    assert 0 < len(high) < len(everything) == len(FACTS)
-    assert high == [hit for hit in everything if hit.score >= 0.5]
-
-
 # Curves of age
-
-
-@pytest.mark.requirement("C016", "C140")
-@pytest.mark.parametrize(
-    ("recency", "expected"),
-    [
-        (Recency(), recency_of),
-        (Recency(RecencyCurve.CREATED_LINEAR, 100), lambda row: max(0, 1 - age(row) / 100)),
-        (Recency(RecencyCurve.CREATED_HALF_LIFE, 7), lambda row: 2 ** (-age(row) / 7)),
-        (Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7), halved_since_access),
-    ],
-)
-def test_age_counts_by_the_named_curve_from_zero_to_one(recency, expected):
-    weights = Weights(relevance=0.0, recency=1.0)
-    for hit in ranked(Ranking(weights=weights, recency=recency)):
-        assert hit.score == pytest.approx(expected(hit.row), abs=1e-9)
-        assert 0 <= hit.score <= 1
-
-
-@pytest.mark.requirement("C140")
-def test_the_newest_are_ranked_evenly_and_equal_times_alike():
-    found = ranked(NEWEST, text=None, query=None)
-    times = sorted((FACTS[row]["created_at"] for row in FACTS), reverse=True)
-    places = {row: times.index(FACTS[row]["created_at"]) for row in FACTS}
-    for hit in found:
-        assert hit.score == pytest.approx(1 - places[hit.row] / (len(FACTS) - 1), abs=1e-9)
-    assert len({hit.score for hit in found}) == len(set(times))
 
 
 @pytest.mark.requirement("C016")
@@ -233,50 +155,6 @@ def test_the_default_curve_is_the_line_over_a_year():
     assert NEWEST.recency.curve is RecencyCurve.NEWEST_RANK
 
 
-# Access
-
-
-@pytest.mark.requirement("C017")
-@pytest.mark.parametrize(
-    ("count", "score"),
-    [(0, 0), (9, 1 / 3), (99, 2 / 3), (999, 1), (1000, 1), (10**9, 1), (2**63 - 1, 1)],
-)
-def test_accesses_count_by_their_logarithm_up_to_one(count, score):
-    made = index_of({1: {"access_count": count}}, {1: (1, 0)})
-    (hit,) = ranked(Ranking(weights=Weights(relevance=0, access=1)), index=made)
-    assert hit.score == pytest.approx(score, abs=1e-12)
-    assert hit.score <= 1
-
-
-# Salience
-
-
-@pytest.mark.requirement("C065", "C066")
-def test_salience_is_that_of_the_moment_of_asking_and_decays_once():
-    clock = Clock()
-    ranking = Ranking(weights=Weights(relevance=0, salience=1), salience=Salience(1.0, 0.0, 0.0))
-    with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
-        for user in ("alice", "bob", "carol"):
-            memory.add("tea", user_id=user)
-        seen = []
-        for _ in range(5):
-            for _ in range(3):  # asking does not wear a memory out
-                found = memory.search("tea", all_users=True, ranking=ranking)
-            seen.append({hit.score for hit in found})
-            clock.now += 7 * DAY
-        assert seen == [{1.0}, {0.5}, {0.25}, {0.125}, {0.0625}]
-
-
-@pytest.mark.requirement("C065")
-def test_a_floor_of_salience_is_tested_at_the_moment_of_asking():
-    made = index_of({1: {"created_at": 0, "importance": 0.0}}, {1: (1, 0)})
-    ranking = Ranking(weights=Weights(relevance=0, salience=1), salience=Salience(1.0, 0.0, 0.0))
-    for days, count in [(0, 1), (7, 1), (7.01, 0), (100, 0)]:
-        options = {"now": int(days * DAYS), "min_score": 0.5, "with_total": True}
-        answer = rank(made, wanted(AGENT, ranking=ranking, **options))
-        assert (len(answer.ranked), answer.total) == (count, count)
-
-
 # Ranges
 
 
@@ -291,28 +169,6 @@ def test_scores_of_matches_without_negative_cosines_are_from_zero_to_one(name):
             for hit in ranked(PRESETS[name], text=text, index=made):
                 least = -PRESETS[name].session.question  # a question that matches nothing at all
                 assert least <= hit.score <= 1 + 1e-6
-
-
-@pytest.mark.requirement("C057", "C157")
-@pytest.mark.parametrize("text", ["ferry", "ferry ferry tea", "the the", "quay 日本 noon"])
-def test_keyword_matches_are_from_zero_to_one_and_do_not_depend_on_the_others(text):
-    ranking = Ranking(
-        similarity=0.0, keywords=KeywordFields(words=0.6, char_ngrams=0.3, bigrams=0.1)
-    )
-    for hit in ranked(ranking, text=text, query=None):
-        assert 0 < hit.components["keyword"] <= 1
-
-
-@pytest.mark.requirement("C157")
-def test_the_scale_of_keywords_is_absolute():
-    """Divided by the sum of idf·(k1 + 1), a match of one word is its saturation."""
-    ranking = Ranking(similarity=0.0)
-    made = index_of({row: {"content": "tea " * row} for row in (1, 3, 9)}, {})
-    by_row = {hit.row: hit.score for hit in ranked(ranking, text="tea", query=None, index=made)}
-    mean = (1 + 3 + 9) / 3
-    for row, score in by_row.items():
-        assert score == pytest.approx(row / (row + 0.9 * (0.6 + 0.4 * row / mean)), abs=1e-5)
-    assert sorted(by_row) == [1, 3, 9]
 
 
 # Wrong weights and vectors
@@ -341,14 +197,6 @@ def test_every_weight_is_a_number_from_zero_to_one(name, given):
 def test_a_query_of_another_dimension_is_refused(ranking, query):
     with pytest.raises(DimensionMismatchError):
         ranked(ranking, query=query)
-
-
-@pytest.mark.requirement("C073", "C156")
-def test_a_negative_cosine_is_told_as_nothing():
-    components = {hit.row: hit.components["similarity"] for hit in ranked(HYBRID)}
-    for row, similarity in components.items():
-        assert similarity == pytest.approx(max(0.0, float(UNITS[row][0])), abs=1e-6)
-    assert min(components.values()) == 0
 
 
 @pytest.mark.requirement("C138")
