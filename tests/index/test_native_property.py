@@ -1,7 +1,7 @@
 """An index that follows changes answers as one that is loaded with what they lead to."""
 
-import pytest
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
