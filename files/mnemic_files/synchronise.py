@@ -99,7 +99,7 @@ class Synchroniser:
         states = {} if before is None else dict(before)
         listed = await self._listed() if before is None else {}
         new = [one for one in (*scan.sources, *scan.unusable) if one not in states]
-        stored = await self._repository.stored(self._of_user, new)
+        stored = await self._repository.reader.stored(self._of_user, new)
         taken = self._taken(scan.sources, stored)
         sources = {one: of for one, of in scan.sources.items() if one not in taken}
         plan = planned(sources, frozenset(stored.keys() & scan.unusable))
@@ -162,7 +162,7 @@ class Synchroniser:
 
     async def _removable(self, gone: Iterable[UUID], scan: Scan) -> list[MemoryEntry]:
         """Return the memories to delete: those of files in directories that are there."""
-        stored = await self._repository.stored(self._of_user, list(dict.fromkeys(gone)))
+        stored = await self._repository.reader.stored(self._of_user, list(dict.fromkeys(gone)))
         return [
             entry
             for entry in stored.values()
@@ -224,7 +224,7 @@ class _Decisions:
         wanted = self.plan.wanted
         named = {one for each in ids for one in (each, wanted[each].supersedes) if one is not None}
         missing = [one for one in named if one not in self.stored]
-        self.stored |= await self._repository.stored(self._of_user, missing)
+        self.stored |= await self._repository.reader.stored(self._of_user, missing)
 
     async def _decide(self, identity: UUID) -> set[UUID]:
         """Decide on one memory; return others that must be looked at because of it."""
@@ -308,7 +308,7 @@ class _Storing:
         options.report(0, len(records))
         for begin in range(0, len(records), _BATCH):
             batch = records[begin : begin + _BATCH]
-            await self._repository.add(
+            await self._repository.adder.add(
                 [NewEntry.of_record(checked_record(record, self._scope)) for record in batch],
                 on_conflict="replace",
                 on_embed_error=options.on_embed_error,

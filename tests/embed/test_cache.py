@@ -123,7 +123,7 @@ def test_it_has_the_attributes_of_the_embedder():
         assert getattr(cached, name) == getattr(adapted, name), name
     outer, inner = ValidatedEmbedder(cached), ValidatedEmbedder(embedder)
     assert (outer.score_floors, outer.model) == (inner.score_floors, inner.model)
-    assert outer.max_share("вода") == inner.max_share("вода")
+    assert outer.coverage.max_share("вода") == inner.coverage.max_share("вода")
 
 
 @pytest.mark.parametrize("texts", ["red", [b"red"], [None], ["\ud800"]])

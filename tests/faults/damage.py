@@ -43,7 +43,7 @@ def answers(memory, ids):
     """Ask everything there is to ask."""
     repository = memory._repository
     scope = memory._scope.narrowed(USER, None, None)
-    found = run_sync(repository.get(scope, ids, include_deleted=True))
+    found = run_sync(repository.reader.get(scope, ids, include_deleted=True))
     hits = memory.search("fact1 höhe", user_id=USER, limit=100)
     return {
         "entries": found,

@@ -134,11 +134,11 @@ def no_direction(_memory, embedder, _model):
 
 
 def broken_search(memory, _embedder, _model):
-    memory.repository.find = raising(errors.StoreError("gone"))
+    memory.repository.finder.find = raising(errors.StoreError("gone"))
 
 
 def hanging_search(memory, _embedder, _model):
-    memory.repository.find = lambda *_, **__: time.sleep(0.5)
+    memory.repository.finder.find = lambda *_, **__: time.sleep(0.5)
 
 
 BEFORE_THE_SEARCH = [

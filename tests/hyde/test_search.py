@@ -177,10 +177,10 @@ def test_other_users_memories_and_links_change_nothing():
                     turn.add("d", id=uid(4), user_id=user, supersedes=old.id)
             scope = Scope("default", "alice")
             answers.append(turn.turn(AXES["a"], AXES["d"], scope=scope, follow_incoming=True))
-            bob = turn.repository.finder.row_of(Scope("default", "bob"), uid(1))
+            bob = turn.repository.reader.locate(Scope("default", "bob"), uid(1))
             if bob is not None:  # another user's row leads nowhere
                 hops = Hops(3, (1.0,) * 6, follow_incoming=True)
-                found = turn.repository.finder.neighbours(scope, [(bob, 1.0)], hops)
+                found = turn.repository.finder.neighbours(scope, [(bob.row, 1.0)], hops)
                 assert found == ([], {})
     assert answers[0] == answers[1]
     assert contents(answers[0]) == ["a", "c"]

@@ -34,13 +34,13 @@ def test_a_boosted_ranking_is_that_of_all_memories_by_their_boosted_scores(embed
 def test_a_boost_ranks_no_further_than_it_must(memory, monkeypatch):
     for number in range(60):
         memory.add(f"harbour {'and so on ' * number}", user_id="alice", session_id="today")
-    asked, find = [], memory.repository.find
+    asked, find = [], memory.repository.finder.find
 
     def counted(scope, search, *needs):
         asked.append(search.limit)
         return find(scope, search, *needs)
 
-    monkeypatch.setattr(memory.repository, "find", counted)
+    monkeypatch.setattr(memory.repository.finder, "find", counted)
     config = BY_KEYWORDS.overridden(session_boost=2.0)
     RetrievalPolicy(memory, config).run(request("harbour"))
     assert asked == [16], "all are of the session"

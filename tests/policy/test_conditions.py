@@ -54,7 +54,7 @@ def test_a_policy_judges_a_request_without_a_search(door, monkeypatch):
     with Memory(":memory:", embedder=None) as memory:
         policy = RetrievalPolicy(memory)
         call = DOORS[door]
-        monkeypatch.setattr(memory.repository, "find", lambda *_, **__: never())
+        monkeypatch.setattr(memory.repository.finder, "find", lambda *_, **__: never())
         assert call(policy, "trigger", request()).reason == "no_memories"
         added = memory.add("The harbour freezes.", user_id="alice")
         assert call(policy, "trigger", request()).reason == "met"

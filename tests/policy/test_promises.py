@@ -39,7 +39,7 @@ def prepared(memory, monkeypatch, config=LARGEST):
     """Return a policy whose back end answers at once, with what it has found before."""
     policy, repository = RetrievalPolicy(memory, config), memory.repository
     found, calls = {}, []
-    find, has_memories = repository.find, repository.finder.has_memories
+    find, has_memories = repository.finder.find, repository.finder.has_memories
 
     def once(scope, search, *needs):
         calls.append(search.limit)
@@ -48,7 +48,7 @@ def prepared(memory, monkeypatch, config=LARGEST):
         return found[search.limit]
 
     assert has_memories(memory.scope.narrowed("alice"))
-    monkeypatch.setattr(repository, "find", once)
+    monkeypatch.setattr(repository.finder, "find", once)
     monkeypatch.setattr(repository.finder, "has_memories", lambda *_: True)
     assert len(policy.run(request("harbour1 boat1")).memories) > 1
     calls.clear()

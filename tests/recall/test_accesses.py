@@ -113,8 +113,8 @@ async def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(
 
     monkeypatch.setattr(store, "touch", noting)
     found = await EVERY_WAY[way](retriever)
-    row_of = partial(memory.repository.finder.row_of, Scope(memory.scope.agent_id, "u"))
-    assert recorded == [[row_of(each.memory.id) for each in found]]
+    locate = partial(memory.repository.reader.locate, Scope(memory.scope.agent_id, "u"))
+    assert recorded == [[locate(each.memory.id).row for each in found]]
 
 
 @pytest.mark.requirement("C067", "R249")

@@ -176,7 +176,7 @@ def test_what_is_no_error_of_the_callers_keeps_its_frames(tmp_path, monkeypatch)
         def fail(*_, **__):
             raise StoreError("the store broke")
 
-        monkeypatch.setattr(memory.repository, "find", fail)
+        monkeypatch.setattr(memory.repository.finder, "find", fail)
         error = raised_by(lambda: memory.search("x"), StoreError)
     assert len(frames_of_mnemic(error)) > 2
     assert traceback.extract_tb(error.__traceback__)[-1].name == "fail"

@@ -69,7 +69,7 @@ def test_nothing_is_read_after_a_ranking_that_was_too_slow(memory, monkeypatch, 
     states = (State.ACTIVE, State.INACTIVE) if is_archived else (State.ACTIVE,)
     deadline = time.monotonic() + 60
     search = Search(text="tea", limit=5, ranking=KEYWORD, states=states, deadline=deadline)
-    assert repository.find(memory.scope, search).hits
+    assert repository.finder.find(memory.scope, search).hits
     index = repository._indexes.of(states[-1]).index
     rank = index.rank
 
@@ -81,7 +81,7 @@ def test_nothing_is_read_after_a_ranking_that_was_too_slow(memory, monkeypatch, 
 
     monkeypatch.setattr(index, "rank", slow)
     with pytest.raises(DeadlineExceededError):
-        repository.find(memory.scope, search)
+        repository.finder.find(memory.scope, search)
     assert reads == []
 
 
@@ -104,7 +104,7 @@ def test_the_store_reads_changes_and_memories_until_the_deadline_alone(tmp_path,
         replace_operation(monkeypatch, store, EntriesByRow, recorded("entries"))
         deadline = time.monotonic() + 60
         search = Search(text="tea", limit=5, ranking=KEYWORD, deadline=deadline)
-        assert len(memory.repository.find(memory.scope, search).hits) == 1
+        assert len(memory.repository.finder.find(memory.scope, search).hits) == 1
     assert deadlines == {"rows_since": deadline, "entries": deadline}
 
 

@@ -20,7 +20,7 @@ from mnemic.errors import (
     SealBrokenError,
     WrongKeyError,
 )
-from mnemic.repository import key_rotation
+from mnemic.repository import maintenance
 from mnemic.store.futures import succeeded
 from mnemic.store.operations import Reseal
 from tests.support.doors import opened
@@ -107,7 +107,7 @@ def test_a_second_rotation_to_the_same_key_changes_nothing(path):
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_a_rotation_that_is_stopped_goes_on_with_both_keys(path, monkeypatch, steps):
     filled(path)
-    monkeypatch.setattr(key_rotation, "RESEALED_AT_ONCE", 3)
+    monkeypatch.setattr(maintenance, "RESEALED_AT_ONCE", 3)
     with sealing(path) as memory:
         store, done = memory.repository._store, []
 
@@ -165,7 +165,7 @@ def test_another_opening_with_the_old_key_alone_is_told_so_and_seals_nothing_und
 
 def test_writers_in_threads_lose_nothing_to_a_rotation(path, monkeypatch):
     filled(path)
-    monkeypatch.setattr(key_rotation, "RESEALED_AT_ONCE", 2)
+    monkeypatch.setattr(maintenance, "RESEALED_AT_ONCE", 2)
     failures, stored = [], []
     with sealing(path) as memory, sealing(path, previous=[OTHER_KEY, THIRD_KEY]) as other:
 
@@ -199,10 +199,10 @@ def test_writers_in_threads_lose_nothing_to_a_rotation(path, monkeypatch):
 KILLED = """
 import sys
 from mnemic import Encryption, Memory
-from mnemic.repository import key_rotation
+from mnemic.repository import maintenance
 from tests.support.keys import KEY, OTHER_KEY
 
-key_rotation.RESEALED_AT_ONCE = 3
+maintenance.RESEALED_AT_ONCE = 3
 keys = [KEY, OTHER_KEY]
 with Memory(sys.argv[1], embedder=None, encryption=Encryption(KEY)) as memory:
     for turn in range(1, 10_000):

@@ -9,6 +9,7 @@ from mnemic import Memory, MemoryEntry
 from mnemic.errors import DeadlineExceededError, EntryNotFoundError
 from mnemic.model import LinkType, Scope
 from mnemic.model.hops import Hops
+from mnemic.repository.lineage import LineageReader
 from mnemic.store.operations import EntriesById, Successors
 from tests.support.clock import DAY, NOON, SECOND
 from tests.support.operations import replace_operation
@@ -31,14 +32,14 @@ class Chains:
         return self.memory.add({"content": content, "supersedes": before, **fields})
 
     def lineage(self, entry, most=3, scope=OWN):
-        (found,) = self.repository.lineages(scope, [entry], most)
+        (found,) = LineageReader(self.repository.shared).lineages(scope, [entry], most)
         assert found.head is entry
         return [[each.content for each in part] for part in found[1:]]
 
     def leads_to(self, start, scope=OWN, **changed):
         """Return the contents that links lead to from a memory, best first."""
         finder = self.repository.finder
-        row = finder.row_of(scope, start.id)
+        row = self.repository.reader.locate(scope, start.id).row
         found = finder.neighbours(scope, [(row, 1.0)], HOPS._replace(**changed))
         return [found.entries[hit.row].content for hit in found.hits]
 
@@ -63,7 +64,10 @@ def test_versions_are_shown_oldest_first_and_the_latest_of_them(chains):
 def test_nothing_is_read_where_no_memory_supersedes_another(chains, monkeypatch):
     entries = [chains.add("tea"), chains.add("quay")]
     monkeypatch.setattr(chains.repository._store, "read", None)
-    assert [len(each.versions) for each in chains.repository.lineages(OWN, entries, 3)] == [0, 0]
+    assert [
+        len(each.versions)
+        for each in LineageReader(chains.repository.shared).lineages(OWN, entries, 3)
+    ] == [0, 0]
 
 
 @pytest.mark.requirement("C109")
@@ -81,7 +85,7 @@ def test_chains_are_read_together_one_read_for_each_step(chains, monkeypatch):
         return whole(wanted, **named)
 
     replace_operation(monkeypatch, store, (EntriesById, Successors), counted)
-    found = chains.repository.lineages(OWN, heads, 3)
+    found = LineageReader(chains.repository.shared).lineages(OWN, heads, 3)
     assert [[each.content for each in one.versions] for one in found] == [
         ["a0", "a1"],
         ["b0", "b1"],
@@ -198,7 +202,7 @@ def test_ids_of_several_users_are_versions_of_their_own_for_all_users(chains):
         first = chains.add(f"first of {user}", id=UUID(int=1), user_id=user)
         heads.append(chains.add(f"second of {user}", first, user_id=user))
     everyone = Scope("default", all_users=True)
-    found = chains.repository.lineages(everyone, heads, 3)
+    found = LineageReader(chains.repository.shared).lineages(everyone, heads, 3)
     shown = [[entry.content for entry in lineage.versions] for lineage in found]
     assert shown == [["first of alice"], ["first of bob"]]
 
@@ -208,7 +212,7 @@ def test_a_deadline_that_has_passed_is_raised(chains):
     second = chains.add("second", first)
     past = time.monotonic() - 1
     with pytest.raises(DeadlineExceededError):
-        chains.repository.lineages(OWN, [second], 3, past)
+        LineageReader(chains.repository.shared).lineages(OWN, [second], 3, past)
     with pytest.raises(DeadlineExceededError):
         chains.repository.finder.neighbours(OWN, [(1, 1.0)], HOPS, deadline=past)
 

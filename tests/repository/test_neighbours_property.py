@@ -9,6 +9,7 @@ from mnemic import Memory
 from mnemic.errors import MnemicError
 from mnemic.model import LinkType, Scope
 from mnemic.model.hops import Hops
+from mnemic.repository.lineage import LineageReader
 from tests.support.clock import NOON, SECOND
 from tests.support.neighbour_twin import Net
 
@@ -144,7 +145,9 @@ def test_versions_are_those_of_the_twin(tmp_path, seed):
             ):
                 most = world.random.randint(0, 3)
                 entries = [entry for entry in net.entries.values() if scope.has(entry)]
-                lineages = world.memory._repository.lineages(scope, entries, most)
+                lineages = LineageReader(world.memory._repository.shared).lineages(
+                    scope, entries, most
+                )
                 assert [lineage.head for lineage in lineages] == entries
                 for lineage in lineages:
                     versions = net.versions(scope, lineage.head)[:most]

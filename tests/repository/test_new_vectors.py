@@ -24,7 +24,7 @@ from mnemic.errors import (
 )
 from mnemic.index import ExactSource
 from mnemic.memory import ScopedMemory
-from mnemic.model import MemoryQuery
+from mnemic.model import MemoryQuery, Scope
 from mnemic.repository import Repository, Settings
 from tests.support.clock import NOON
 from tests.support.doors import opened
@@ -467,7 +467,7 @@ def test_searches_find_the_first_vectors_while_others_write_them(tmp_path):
 def test_a_candidate_source_takes_vectors_from_the_first_one_on():
     options = {"embedder": None, "make_source": ExactSource, "exact_limit": 2}
     repository = Repository(Settings.of(":memory:", "aide", **options))
-    memory = ScopedMemory(repository, repository.agent)
+    memory = ScopedMemory(repository, Scope(repository.agent_id))
     try:
         memory.search("nothing")
         vectors = np.eye(400)

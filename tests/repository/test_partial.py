@@ -76,9 +76,9 @@ def test_entries_that_were_read_are_returned(memory, monkeypatch):
     memory.add_many([f"tea number {number}" for number in range(2 * READ_AT_ONCE)])
     passing = Passing(monkeypatch, 1)
     search = search_of(passing)
-    whole = memory.repository.find(memory.scope, search)
+    whole = memory.repository.finder.find(memory.scope, search)
     passing.watch(memory.repository._indexes.active.index)
-    found = memory.repository.find(memory.scope, search)
+    found = memory.repository.finder.find(memory.scope, search)
     assert found.marks.partial
     assert found.hits == whole.hits[:READ_AT_ONCE]
     assert list(found.entries) == [hit.row for hit in found.hits]
@@ -88,7 +88,7 @@ def test_entries_that_were_read_are_returned(memory, monkeypatch):
 def test_few_entries_are_read_after_the_deadline_and_miss_nothing(memory, monkeypatch):
     passing = Passing(monkeypatch, 1)
     passing.watch(memory.repository._indexes.active.index)
-    found = memory.repository.find(memory.scope, search_of(passing))
+    found = memory.repository.finder.find(memory.scope, search_of(passing))
     assert ([hit.row for hit in found.hits], found.marks.partial) == ([1], False)
 
 
@@ -100,11 +100,15 @@ def test_states_that_were_ranked_are_returned(memory, monkeypatch, rankings, row
     memory.update(memory.add("tea at four").id, status="archived")
     memory.delete(memory.add("tea at six").id)
     passing = Passing(monkeypatch, rankings)
-    whole = memory.repository.find(memory.scope, search_of(passing, states=STATES, with_total=True))
+    whole = memory.repository.finder.find(
+        memory.scope, search_of(passing, states=STATES, with_total=True)
+    )
     assert (len(whole.hits), whole.total) == (3, 3)
     for state in STATES:
         passing.watch(memory.repository._indexes.of(state).index)
-    found = memory.repository.find(memory.scope, search_of(passing, states=STATES, with_total=True))
+    found = memory.repository.finder.find(
+        memory.scope, search_of(passing, states=STATES, with_total=True)
+    )
     assert sorted(hit.row for hit in found.hits) == rows
     assert found.marks.partial == (rankings < 3)
     assert found.total == (3 if rankings == 3 else None)
@@ -115,10 +119,10 @@ def test_matches_are_not_divided_by_the_best_of_some_states(memory, monkeypatch)
     memory.update(memory.add("tea at four").id, status="archived")
     passing = Passing(monkeypatch, 1)
     search = search_of(passing, states=STATES[:2], is_relative=True)
-    assert len(memory.repository.find(memory.scope, search).hits) == 2
+    assert len(memory.repository.finder.find(memory.scope, search).hits) == 2
     for state in STATES[:2]:
         passing.watch(memory.repository._indexes.of(state).index)
-    found = memory.repository.find(memory.scope, search)
+    found = memory.repository.finder.find(memory.scope, search)
     assert (found.hits, found.marks.partial) == ([], True)
 
 

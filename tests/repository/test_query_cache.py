@@ -5,22 +5,12 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import EmbeddingError, InvalidArgumentError
-from mnemic.model import Scope
-from mnemic.repository.query_cache import QueryCache, key_of
 from tests.support.embedders import WordEmbedder
 
 
 @pytest.fixture
 def embedder():
     return WordEmbedder()
-
-
-def vector(number):
-    return np.full((1, 4), number, np.float32)
-
-
-def key(text):
-    return key_of(Scope("a", "u"), text)
 
 
 def test_a_query_asked_again_is_not_embedded_again(embedder):
@@ -77,28 +67,41 @@ def test_contents_of_memories_which_may_be_sensitive_are_not_kept(embedder):
         memory.add("Lives in Bergen", sensitive=True, check="contradictions")
         memory.contradictions("Lives in Rome")
         memory.similar(memory.add("Lives in Paris", sensitive=True).id)
-        assert len(memory.repository.finder.vectors._query_cache) == 0
+        assert len(memory.repository.finder.vectors._kept) == 0
         memory.search("Rome")
-        assert len(memory.repository.finder.vectors._query_cache) == 1
+        assert len(memory.repository.finder.vectors._kept) == 1
 
 
-def test_bytes_are_bounded_and_counted():
-    cache = QueryCache(100, max_bytes=10_000)
-    for at in range(50):
-        cache.put(key(f"query {at}" * 10), np.zeros((3, 100), np.float32))
-        assert cache.used_bytes <= 10_000
-    assert 0 < len(cache) < 10
-    cache.put(key("x" * 10_000), vector(1))
-    assert cache.get(key("x" * 10_000)) is None
-    cache.drop([key(f"query {at}" * 10) for at in range(50)])
-    assert (len(cache), cache.used_bytes) == (0, 0)
+def test_bytes_are_bounded_and_counted(embedder, monkeypatch):
+    monkeypatch.setattr("mnemic.repository.query_vectors.MAX_BYTES", 10_000)
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("red sofa")
+        kept = memory.repository.finder.vectors._kept
+        for at in range(50):
+            memory.search(f"query {at} " * 10)
+            assert kept.used_bytes <= 10_000
+        assert 0 < len(kept) < 15
+        memory.search("x" * 9_000)
+        assert not any(query[2].startswith("x") for query, _ in kept.items())
+        kept.drop([query for query, _ in kept.items()])
+        assert (len(kept), kept.used_bytes) == (0, 0)
 
 
-def test_kept_vectors_are_copies_that_nobody_changes():
-    cache, given = QueryCache(), vector(1)
-    cache.put(key("a"), given)
-    given[0, 0] = 9
-    kept = cache.get(key("a"))
-    assert kept[0, 0] == 1
-    with pytest.raises(ValueError, match="read-only"):
-        kept[0, 0] = 2
+def test_kept_vectors_are_copies_that_nobody_changes(embedder):
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("red sofa")
+        finder = memory.repository.finder
+        fresh, given = finder.vectors._fresh, []
+
+        def noted(*arguments):
+            given[:] = fresh(*arguments)
+            return given
+
+        finder.vectors._fresh = noted
+        memory.search("red")
+        ((_, kept),) = finder.vectors._kept.items()
+        before = kept.copy()
+        given[0][:] = 9
+        assert np.array_equal(kept, before)
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0, 0] = 2

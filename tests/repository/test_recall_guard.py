@@ -103,7 +103,7 @@ def service_retrieve(memory):
 
 def retrieve_twice(memory):
     memory.retrieve(MemoryQuery.semantic(NUTS))
-    memory.repository._guard._windows.clear()
+    memory.repository.finder._guard._windows.clear()
     assert memory.retrieve(MemoryQuery.semantic(NUTS)).from_cache
 
 
@@ -214,7 +214,7 @@ def test_sessions_and_projects_of_a_user_are_no_scopes(refusing):
 
 def test_returned_memories_are_forgotten_after_a_time(refusing):
     moment = [0.0]
-    refusing.repository._guard._clock = lambda: moment[0]
+    refusing.repository.finder._guard._clock = lambda: moment[0]
     returned(refusing)
     moment[0] += recall_guard.SECONDS
     with pytest.raises(RecalledTextError):
@@ -225,7 +225,7 @@ def test_returned_memories_are_forgotten_after_a_time(refusing):
 
 def test_being_returned_again_renews_the_time(refusing):
     moment = [0.0]
-    refusing.repository._guard._clock = lambda: moment[0]
+    refusing.repository.finder._guard._clock = lambda: moment[0]
     returned(refusing)
     moment[0] += recall_guard.SECONDS
     refusing.search(OSLO)
@@ -260,7 +260,7 @@ def test_nothing_of_a_text_is_kept(refusing):
     returned(refusing)
     with pytest.raises(RecalledTextError):
         refusing.add(OSLO)
-    (window,) = refusing.repository._guard._windows.values()
+    (window,) = refusing.repository.finder._guard._windows.values()
     kept = repr((window.results, window.digests, vars(window.texts)))
     assert window.digests
     assert "oslo" not in kept.lower()

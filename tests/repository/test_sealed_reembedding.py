@@ -5,6 +5,7 @@ import pytest
 
 from mnemic import Encryption, Memory, as_embedder
 from mnemic.errors import KeyUnavailableError
+from mnemic.model import Scope
 from mnemic.store.operations import AddShadowVectors, CountToEmbed, EntriesByRow, RowsToEmbed
 from tests.support.keys import KEY, OTHER_KEY
 from tests.support.places import STORES, Places
@@ -61,7 +62,7 @@ def test_a_key_is_changed_between_the_filling_of_vectors_and_their_change(place)
         rows = store.read(RowsToEmbed("default", ("new", 24), 0, 10))
         found = store.read(
             EntriesByRow(
-                memory.repository.agent.__class__("default", all_users=True),
+                Scope("default", all_users=True),
                 rows,
                 now=memory.repository.now(),
             )

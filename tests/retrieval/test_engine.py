@@ -20,16 +20,16 @@ async def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(
         ]
     )
     repository = memory.repository
-    find = repository.find
+    find = repository.finder.find
 
     def once(*given):
         answer = find(*given)
         monkeypatch.undo()
-        row = repository.finder.row_of(memory.scope, old.id)
+        row = repository.reader.locate(memory.scope, old.id).row
         repository.shared.accesses.record([row])  # as another thread may
         return answer
 
-    monkeypatch.setattr(repository, "find", once)
+    monkeypatch.setattr(repository.finder, "find", once)
     by_access = MemoryQuery(filters={}, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
     result = await service.retrieve(by_access)
     assert found(result) == ["old", "read", "new"]

@@ -497,13 +497,13 @@ async def prepare(world):
     """See to it that the plain and the sensitive memory are there, whatever was done to them."""
     repository = world.memory.repository
     world.embedder.fails = False
-    everyone = repository.agent
+    everyone = mnemic.model.Scope(repository.agent_id)
     for name, content, marked in (("plain", CONTENT, TAIL), ("hidden", HIDDEN, HIDDEN_WORD)):
         known = getattr(world, name)
-        if known is not None and await repository.locate(everyone, known) is not None:
+        if known is not None and repository.reader.locate(everyone, known) is not None:
             continue
         entry = world.entry(content=content, sensitive=name == "hidden", **fields(marked))
-        await repository.add([mnemic.model.new_entry.NewEntry(entry)])
+        await repository.adder.add([mnemic.model.new_entry.NewEntry(entry)])
         setattr(world, name, entry.id)
     await repository.linker.link(everyone, world.plain, world.hidden, "contradicts", 0.9)
 

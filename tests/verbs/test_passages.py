@@ -11,7 +11,7 @@ from mnemic import Memory
 from mnemic._core import passage
 from mnemic.embed import as_embedder
 from mnemic.embed.chunking import Chunker
-from mnemic.repository import Repository
+from mnemic.repository.searching import Searcher
 from tests.support.places import SEARCHED, Places
 from tests.support.sealing import encryption
 
@@ -109,7 +109,7 @@ def test_short_memories_and_searches_without_a_query_have_no_passage():
 
 def test_a_context_looks_for_the_passages_of_what_it_cites_alone(monkeypatch):
     searched = []
-    monkeypatch.setattr(Repository, "_passage", lambda *_: searched.append(1))
+    monkeypatch.setattr(Searcher, "_passage", lambda *_: searched.append(1))
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many([f"Cup {at}. " + "It has tea. " * 120 for at in range(20)])
         context = memory.context("tea")
@@ -229,7 +229,7 @@ def test_a_kept_result_has_the_passages_of_its_query(monkeypatch):
         first, second = (memory.retrieve(QUERY) for _ in range(2))
         assert (first.from_cache, second.from_cache) == (False, True)
         assert second[0].passage == first[0].passage is not None
-        monkeypatch.setattr(Repository, "_passage", None)  # a call would fail
+        monkeypatch.setattr(Searcher, "_passage", None)  # a call would fail
         assert [hit.passage for hit in memory.recall("", mode="important")] == [None]
 
 
@@ -247,6 +247,6 @@ def test_contents_and_the_query_for_each_of_them_count_in_what_is_read_for_passa
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many([LONG, LONG.replace("plank", "stone")])
         for most, wanted in [(bound, 1), (2 * bound, 2), (bound - 1, 0)]:
-            monkeypatch.setattr("mnemic.repository.repository.MOST_READ", most)
+            monkeypatch.setattr("mnemic.repository.searching.MOST_READ", most)
             passages = [hit.passage for hit in memory.search(QUERY)]
             assert [one is not None for one in passages] == [True] * wanted + [False] * (2 - wanted)

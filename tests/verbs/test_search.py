@@ -78,7 +78,7 @@ def test_a_total_counts_what_the_floors_let_through_whatever_the_limit():
 
 def total(memory, **given):
     search = Search(**{"text": "red", "limit": 1, "ranking": HYBRID, "with_total": True, **given})
-    return memory.repository.find(memory.scope, search).total
+    return memory.repository.finder.find(memory.scope, search).total
 
 
 # Similarity

@@ -65,7 +65,7 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             all_users: The memories of all users; goes with no `user_id`.
             include_forgotten: Also deleted ones that can be restored, and expired ones.
         """
-        return await self._repository.get(
+        return await self._repository.reader.get(
             self._scope.narrowed(user_id, all_users=all_users),
             required_uuids("entry_ids", entry_ids),
             include_deleted=include_forgotten,
@@ -135,7 +135,9 @@ class AsyncLongTermBulkVerbs(ScopedBase):
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
         with naive_times_in(self.time_zone):
-            await self._repository.touch(scope, required_uuids("entry_ids", entry_ids), expires_at)
+            await self._repository.updater.touch(
+                scope, required_uuids("entry_ids", entry_ids), expires_at
+            )
 
     async def delete_many(
         self,
@@ -269,7 +271,7 @@ class AsyncLongTermMemory(
             EmbeddingModelMismatchError: If it has a vector of another model.
             StoreError: If the store cannot be written; nothing is stored then.
         """
-        stored = await self._repository.add(
+        stored = await self._repository.adder.add(
             [self._new_entry(entry, self._scope, self._repository.now(), idempotency_key)],
             on_conflict=on_conflict,
             on_duplicate=on_duplicate,
@@ -304,7 +306,7 @@ class AsyncLongTermMemory(
                 checked.append(self._new_entry(entry, self._scope, now, key))
             except InvalidArgumentError as error:
                 raise InvalidEntryError(f"memory {at} of the list: {error}") from error
-        stored = await self._repository.add(
+        stored = await self._repository.adder.add(
             checked,
             on_conflict=on_conflict,
             on_duplicate=on_duplicate,
@@ -330,7 +332,7 @@ class AsyncLongTermMemory(
             all_users: Whether to include all users.
             include_forgotten: Whether to return deleted, expired, archived and superseded ones too.
         """
-        found = await self._repository.get(
+        found = await self._repository.reader.get(
             self._scope.narrowed(user_id, all_users=all_users),
             required_uuids("entry_id", [entry_id]),
             include_deleted=include_forgotten,
@@ -378,7 +380,7 @@ class AsyncLongTermMemory(
             min_similarity=float(min_similarity or 0) or None,  # 0 excludes nothing
             uses_similarity_floor=min_similarity is None,
         )
-        found = await self._repository.search(scope, search, with_passages=False)
+        found = await self._repository.searcher.search(scope, search, with_passages=False)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)
             for rank, hit in enumerate(found, start=1)
@@ -589,7 +591,7 @@ class AsyncLongTermMemory(
         Two figures are of the whole agent: the storage limit, and, with a limit, the bytes used.
         Figures of the embedder are returned with `all_users` alone.
         """
-        return await self._repository.statistics.stats(
+        return await self._repository.reader.stats(
             self._scope.narrowed(user_id, all_users=all_users)
         )
 

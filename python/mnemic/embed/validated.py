@@ -291,10 +291,6 @@ class ValidatedEmbedder:
             return [False] * len(texts)
         return [len(chunks) > 1 for chunks in self._split(texts)]
 
-    def max_share(self, text: str) -> float:
-        """Return the largest share of similarity in a match of a text: 1 in a covered language."""
-        return 1.0 if self.coverage is None else self.coverage.max_share(text)
-
     def close(self) -> None:
         """Cancel running calls of a coroutine embedder, and end its event loop. May be repeated."""
         self.calls.loop.close()

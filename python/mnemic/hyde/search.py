@@ -22,6 +22,7 @@ from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository import Expansion, Repository, SearchOutcome, Service
 from mnemic.repository.found import LinkedHits
+from mnemic.repository.lineage import LineageReader
 
 _IS_SUPERSEDED = Test(Field("status"), Op.EQ, int(MemoryStatus.SUPERSEDED))
 
@@ -157,7 +158,7 @@ class TurnSearch(Service):
         found = self.repository.finder.neighbours(
             self._scope, starts, self._hops, filters=self._filters, deadline=deadline
         )
-        self.repository.note_returned(found.entries)
+        self.repository.finder.note_returned(found.entries)
         return together(candidates, _neighbours(candidates, found.hits, found.entries))
 
     def with_versions(
@@ -173,7 +174,7 @@ class TurnSearch(Service):
             DeadlineExceededError: If the deadline passes.
         """
         entries = [each.entry for each in memories]
-        lineages = self.repository.lineages(
+        lineages = LineageReader(self.repository.shared).lineages(
             self._scope, entries, self.config.max_versions, deadline
         )
         return [
@@ -259,7 +260,9 @@ class TurnSearch(Service):
         hops = self._hops._replace(depth=0, limit=search.limit)
         with suppress(DeadlineExceededError, StoreUnavailableError):
             while True:
-                versions = repository.find(scope, wanted, *self._by_meaning, is_returned=False)
+                versions = repository.finder.find(
+                    scope, wanted, *self._by_meaning, is_returned=False
+                )
                 starts = [(hit.row, hit.shown_score) for hit in versions.hits]
                 heads = repository.finder.neighbours(
                     scope, starts, hops, filters=filters, deadline=search.deadline
@@ -267,7 +270,7 @@ class TurnSearch(Service):
                 if len(heads.hits) == search.limit or len(starts) < wanted.limit:
                     break
                 wanted = msgspec.structs.replace(wanted, limit=4 * wanted.limit)
-            repository.note_returned(heads.entries)
+            repository.finder.note_returned(heads.entries)
             return [Candidate(hit.row, hit.score, heads.entries[hit.row]) for hit in heads.hits]
         return []
 

@@ -405,14 +405,6 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         """Whether keywords may have a share."""
         return isinstance(self.similarity, AdaptiveShare) or self.similarity < 1
 
-    @property
-    def uses_accesses(self) -> bool:
-        """Whether scores depend on when or how often memories were read."""
-        weights = self.weights
-        if weights.recency > 0 and self.recency.curve is RecencyCurve.ACCESSED_HALF_LIFE:
-            return True
-        return weights.access > 0 or weights.salience > 0
-
 
 _PARTS = {
     "keywords": KeywordFields,

@@ -7,7 +7,7 @@ import msgspec
 
 from mnemic.arrays import Float32Array
 from mnemic.model.filter import Expression, references
-from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking
+from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking, RecencyCurve
 from mnemic.model.redacted import Redacted
 from mnemic.model.rows import State
 from mnemic.records import Record
@@ -220,28 +220,26 @@ class Search(Redacted, frozen=True, kw_only=True):
     @property
     def uses_accesses(self) -> bool:
         """Whether the result depends on accesses."""
-        filters = self.filters
-        filters_by_them = filters is not None and references(
-            filters, "access_count", "last_accessed_at"
-        )
+        filters, ranking, weights = self.filters, self.ranking, self.ranking.weights
+        if filters is not None and references(filters, "access_count", "last_accessed_at"):
+            return True
+        by_last_access = ranking.recency.curve is RecencyCurve.ACCESSED_HALF_LIFE
+        scores_by_them = weights.access > 0 or weights.salience > 0
         orders_by_them = self.order is not None or self.min_salience is not None
-        return filters_by_them or orders_by_them or self.ranking.uses_accesses
+        return orders_by_them or scores_by_them or (by_last_access and weights.recency > 0)
 
     @property
     def uses_meaning(self) -> bool:
         """Whether the search compares vectors."""
-        return self._compares_query or self._compares_context
+        has_query = self.text is not None or self.vectors is not None
+        return (has_query and self.ranking.has_similarity) or self.compares_context
 
     @property
     def needs_embedder(self) -> bool:
         """Whether the search embeds texts."""
-        return (self._compares_query and self.vectors is None) or self._compares_context
+        return self.compares_context or (self.vectors is None and self.uses_meaning)
 
     @property
-    def _compares_query(self) -> bool:
-        has_query = self.text is not None or self.vectors is not None
-        return has_query and self.ranking.has_similarity
-
-    @property
-    def _compares_context(self) -> bool:
+    def compares_context(self) -> bool:
+        """Whether the search compares memories with a context."""
         return self.context is not None and self.ranking.weights.context > 0

@@ -104,7 +104,7 @@ class Guard(Retriever):
         self._limiter = limiter
         self._breaker = breaker
         self._cache = PayloadCache(timedelta(seconds=config.cache_ttl))
-        repository.watch(self._cache.drop_users)
+        repository.shared.store.watch(self._cache.drop_users)
         breaker.watch(telemetry.circuit_changes.append)
 
     @property

@@ -200,7 +200,7 @@ class RecallEngine(Service):
         found = await self._found(scope, search)
         now, reason = self.repository.now(), reasons.REASONS[mode]
         chunks = {hit.row: hit.chunk for hit in found.hits}
-        passages = await self.repository.passages(chunks, found.entries, search.text)
+        passages = await self.repository.searcher.passages(chunks, found.entries, search.text)
         memories = [
             ScoredMemory(entry, *reason(self._explained(hit, entry, now)), passages.get(hit.row))
             for hit, entry in found.memories
@@ -255,9 +255,9 @@ class RecallEngine(Service):
         follow = Follow(kinds, direction, depth, options.max_results, limit.deadline)
 
         def find() -> LinkedOutcome | None:
-            finder, with_inactive = self.repository.finder, uses_store(options)
-            row = finder.row_of(scope, entry_id, include_inactive=with_inactive)
-            return None if row is None else self._linked(scope, row, follow, options)
+            locate, with_inactive = self.repository.reader.locate, uses_store(options)
+            located = locate(scope, entry_id, include_inactive=with_inactive)
+            return None if located is None else self._linked(scope, located.row, follow, options)
 
         if uses_store(options):
             await self._write_accesses()  # the traversal reads the store alone
@@ -274,7 +274,7 @@ class RecallEngine(Service):
             for hit in found.hits
         ]
         self._count(found.entries, [hit.row for hit in found.hits])
-        self.repository.note_returned(found.entries)
+        self.repository.finder.note_returned(found.entries)
         marks = found.marks._replace(stale_since=self.repository.freshness.stale_since)
         return self._completed(_result(memories, found.total, started, marks), "Linked", "")
 
@@ -456,15 +456,15 @@ class RecallEngine(Service):
         repository = self.repository
         await repository.shared.accesses.write()
         now = repository.now()
-        located = await repository.locate(scope, entry_id)
+        located = repository.reader.locate(scope, entry_id)
         if located is None:
             raise not_found(entry_id, scope)
         row, entry = located
         relevance = None
         if query is not None and query.strip():
-            repository.check_embedder()
+            repository.shared.models.check_embedder()
             relevance = await run_blocking(
-                lambda: repository.finder.similarity(row, query), repository
+                lambda: repository.finder.vectors.similarity(row, query), repository
             )
         return salience_of(
             entry,
@@ -491,7 +491,7 @@ class RecallEngine(Service):
     async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of used memories."""
         self.begin()
-        await self.repository.touch(scope, ids)
+        await self.repository.updater.touch(scope, ids)
 
     def _completed(
         self,

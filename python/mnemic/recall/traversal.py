@@ -37,7 +37,7 @@ class Traversal:
         statuses: Collection[MemoryStatus],
         allows: Allows,
     ) -> None:
-        self._finder = repository.finder
+        self._reader = repository.reader
         self._scope = scope
         self._follow = follow
         self._statuses = statuses
@@ -62,10 +62,10 @@ class Traversal:
 
     def _hop(self, first: int, edge: dict[int, _Path], found: dict[int, _Path]) -> dict[int, _Path]:
         better: dict[int, _Path] = {}
-        finder, (kinds, direction, _, _, deadline) = self._finder, self._follow
+        reader, (kinds, direction, _, _, deadline) = self._reader, self._follow
         for row, path in sorted(edge.items()):
             check_deadline(deadline)
-            for linked in finder.links(self._scope, row, direction, kinds):
+            for linked in reader.links(self._scope, row, direction, kinds):
                 link, end = linked.link, linked.other_end(row)
                 strength = path.strength * link.strength
                 known = better.get(end) or found.get(end)
@@ -79,7 +79,7 @@ class Traversal:
         self._entries |= {row: entry for row, entry in present.items() if self._allows(entry)}
 
     def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
-        present = self._finder.present(self._scope, rows)
+        present = self._reader.present(self._scope, rows)
         return {row: entry for row, entry in present.items() if entry.status in self._statuses}
 
     def _sort_key(self, hit: LinkedRow) -> tuple[float, int, float, bytes, str]:

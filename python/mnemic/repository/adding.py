@@ -2,14 +2,22 @@
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import msgspec
 
 from mnemic.errors import MnemicError
-from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, OnEmbedError
-from mnemic.model.new_entry import NewEntry
-from mnemic.observability.table import EMPTIED, NOT_STORED, WRITTEN
+from mnemic.model import (
+    AddedMemories,
+    CheckedEntry,
+    MemoryEntry,
+    OnConflict,
+    OnDuplicate,
+    OnEmbedError,
+    validation,
+)
+from mnemic.model.new_entry import ON_EMBED_ERROR, NewEntry
+from mnemic.observability.table import EMPTIED, NOT_STORED, REPEATED, WRITTEN
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.erasure import Erasure
@@ -17,6 +25,13 @@ from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.parts import Part, Shared
 from mnemic.store.operations import Add, EntriesByRow
 from mnemic.store.values import Selection, WriteResult
+from mnemic.threads.sync_bridge import arrived
+
+if TYPE_CHECKING:
+    from mnemic.repository.recall_guard import RecallGuard
+
+_ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
+_ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 
 
 class AdditionResult(NamedTuple):
@@ -39,15 +54,70 @@ class Adder(Part):
     Args:
         shared: What it shares with the others.
         vectors: Gives them their vectors.
+        guard: Finds memories that were returned lately in new ones; None for none.
     """
 
-    def __init__(self, shared: Shared, vectors: NewVectors) -> None:
+    def __init__(
+        self, shared: Shared, vectors: NewVectors, guard: "RecallGuard | None" = None
+    ) -> None:
         super().__init__(shared)
         self._vectors = vectors
+        self._guard = guard
         self._slow_embedding = shared.settings.slow_embedding
-        self._time_zone = shared.settings.time_zone
+        self._time_zone = shared.time_zone
 
     async def add(
+        self,
+        entries: Sequence[NewEntry],
+        *,
+        on_conflict: OnConflict = "raise",
+        on_duplicate: OnDuplicate = "keep",
+        on_embed_error: OnEmbedError = "raise",
+        may_repeat: bool = False,
+        instead_of: Selection | None = None,
+        report: Report = silent,
+    ) -> AddedMemories:
+        """Store checked entries, all or none.
+
+        Args:
+            entries: The entries.
+            on_conflict: Treatment of an id that is stored already.
+            on_duplicate: Treatment of a text that is stored already.
+            on_embed_error: Treatment of a failing embedder.
+            may_repeat: Whether they may repeat memories that were returned lately.
+            instead_of: Memories that they take the place of.
+            report: Gets the number of entries that have their vectors so far.
+
+        Returns:
+            The entries with their embeddings, or the existing ones, in the given order.
+        """
+        self._limits.require_storing()
+        validation.word("on_conflict", on_conflict, _ON_CONFLICT)
+        validation.word("on_duplicate", on_duplicate, _ON_DUPLICATE)
+        validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)
+        if not entries:
+            return AddedMemories()
+        repeats = {}
+        if self._guard is not None and not may_repeat:
+            repeats = await self._guard.repeated(entries, on_duplicate)
+        added = await self.store(
+            entries,
+            on_duplicate,
+            on_embed_error,
+            on_conflict=on_conflict,
+            instead_of=instead_of,
+            report=report,
+        )
+        report(len(entries), len(entries))
+        stored = self._entries_of(added)
+        for place, memory_id in repeats.items():
+            if added.stored.is_new[place] or place in added.stored.replaced:
+                entry = CheckedEntry.of(stored[place], repeats=memory_id)
+                stored[place] = entry
+                await self._telemetry.emit(REPEATED, entry_id=entry.id, repeats=memory_id)
+        return AddedMemories(stored, added.stored.evicted)
+
+    async def store(
         self,
         entries: Sequence[NewEntry],
         on_duplicate: OnDuplicate,
@@ -58,73 +128,57 @@ class Adder(Part):
         instead_of: Selection | None = None,
         report: Report = silent,
     ) -> AdditionResult:
-        """Store checked entries, all or none.
-
-        Args:
-            entries: Of one agent.
-            on_conflict: What becomes of an entry whose id is stored already.
-            on_duplicate: What becomes of an entry whose text is stored already.
-            on_embed_error: Whether entries are stored without vectors where the embedder fails.
-            is_import: Whether ids that are stored already are passed over.
-            instead_of: Entries that they take the place of.
-            report: Gets the number of entries that have their vectors so far.
-        """
+        """Store entries as `add` does; ids that an import finds stored already are passed over."""
         started = time.perf_counter()
-        milliseconds = 0.0
-        erasure = Erasure(self._store, _is_sealed_now, _has_removed)
+        quotas, milliseconds = self._limits.quotas, 0.0
+        erasure: Erasure[WriteResult] | None = None
 
         async def write() -> tuple[Sequence[NewEntry], WriteResult]:
-            nonlocal milliseconds
+            nonlocal milliseconds, erasure
             started = time.perf_counter()
             embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
             milliseconds = milliseconds_since(started)
-            return embedded, await erasure.arrived(
-                self._store.write(
-                    Add(
-                        self._agent_id,
-                        embedded,
-                        self._now(),
-                        self._limits.quotas,
-                        on_conflict,
-                        on_duplicate,
-                        is_import=is_import,
-                        time_zone=self._time_zone,
-                        instead_of=instead_of,
-                    )
-                )
+            wanted = Add(
+                self._agent_id,
+                embedded,
+                self._now(),
+                quotas,
+                on_conflict,
+                on_duplicate,
+                is_import=is_import,
+                time_zone=self._time_zone,
+                instead_of=instead_of,
             )
+            written = self._store.write(wanted)
+            erasure = Erasure(self._store, written, _is_sealed_now, _has_removed)
+            return embedded, await arrived(written)
 
         try:
             entries = [new._replace(entry=self._store.marked(new.entry)) for new in entries]
             if on_duplicate == "keep" and on_conflict == "raise":
-                await self._limits.check_capacity(entries)
+                self._limits.check_capacity(entries, quotas)
             embedded, stored = await self._models.written(write)
         except MnemicError as error:
             self._telemetry.record(NOT_STORED, error=str(error))
             raise
-        await self._indexes.active.apply(stored.batch)
-        self._indexes.active.note_stored(
-            is_pending=any(new.entry.embedding is None for new in embedded)
-        )
+        await self._active.apply(stored.batch)
+        self._active.note_stored(is_pending=any(new.entry.embedding is None for new in embedded))
         self._telemetry.record(WRITTEN, latency_ms=milliseconds_since(started))
         pairs = zip(embedded, stored.is_new, strict=True)
-        fresh = [new.returned for new, is_new in pairs if is_new]
+        added = AdditionResult(embedded, stored, [new.returned for new, is_new in pairs if is_new])
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
-        await self._telemetry.stored(fresh, bare, milliseconds, self._slow_embedding)
-        for replaced in stored.replaced.values():
-            changed = [(replaced.entry.id, replaced.entry.type)]
-            await self._telemetry.updated(changed, content_changed=replaced.content_changed)
-        await erasure.finish()
-        if stored.changed:
-            await self._publish_changed(stored.changed)
+        await self._telemetry.stored(added.fresh, bare, milliseconds, self._slow_embedding)
+        await self._publish_changed(stored)
+        if erasure is not None:
+            await erasure.finish()
         if instead_of is not None and stored.removed:
             scope = instead_of.scope
             await self._telemetry.deleted(EMPTIED, stored.removed, permanent=True, scope=scope)
         await self._limits.report_evicted(stored.evicted)
         await self._limits.warn()
-        return AdditionResult(embedded, stored, fresh)
+        return added
 
-    async def entries_of(self, added: AdditionResult) -> list[MemoryEntry]:
+    def _entries_of(self, added: AdditionResult) -> list[MemoryEntry]:
         """Return each entry as it is stored now: as given, or as it was stored before."""
         if len(added.fresh) == len(added.given):
             return added.fresh
@@ -146,10 +200,14 @@ class Adder(Part):
             own[at] = added.given[at]._replace(entry=replaced.entry).returned
         return own
 
-    async def _publish_changed(self, rows: Sequence[int]) -> None:
-        """Publish memories that changed because others were stored."""
-        changed = [(entry.id, entry.type) for entry in self._present(rows).values()]
-        await self._telemetry.updated(changed, content_changed=False)
+    async def _publish_changed(self, stored: WriteResult) -> None:
+        """Publish memories that were replaced, or changed because others were stored."""
+        for replaced in stored.replaced.values():
+            changed = [(replaced.entry.id, replaced.entry.type)]
+            await self._telemetry.updated(changed, content_changed=replaced.content_changed)
+        if stored.changed:
+            changed = [(entry.id, entry.type) for entry in self._present(stored.changed).values()]
+            await self._telemetry.updated(changed, content_changed=False)
 
     def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         return self._store.read(

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.index import NativeIndex, SourceChoice
 from mnemic.model.rows import RowBatch, State
@@ -62,16 +61,6 @@ class IndexModel(NamedTuple):
     known: Model | None
     missing: MissingVectors | None = None
     snapshots: IndexSnapshots | None = None
-
-    @property
-    def embedder(self) -> ValidatedEmbedder | None:
-        """The embedder of the vectors; None where all are given."""
-        return self.vectors.embedder
-
-    @property
-    def lacks_dimension(self) -> bool:
-        """Whether there is an embedder whose vectors the index cannot hold yet."""
-        return self.known is None and self.embedder is not None
 
 
 class AgentIndex:
@@ -133,7 +122,8 @@ class AgentIndex:
         """Return an empty index for the vectors of a model."""
         choose, dim = self.settings.choose_source, None if model.known is None else model.known[1]
         make_source = None if dim is None or choose is None else choose()
-        coverage = None if model.embedder is None else model.embedder.coverage
+        embedder = model.vectors.embedder
+        coverage = None if embedder is None else embedder.coverage
         return NativeIndex(dim, make_source, coverage, self.settings.language, self._repair)
 
     def snapshots_of(self, vectors: VectorModel, known: Model | None) -> IndexSnapshots | None:

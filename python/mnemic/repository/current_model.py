@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import EmbeddingModelMismatchError
+from mnemic.errors import EmbedderRequiredError, EmbeddingModelMismatchError
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.threads.locks import Lock
@@ -51,6 +51,11 @@ class CurrentModel:
         """Whether the agent has no vectors of the memory's embedder yet, but those of another."""
         return self.now.embedder is not self.embedder
 
+    def check_embedder(self) -> None:
+        """Raise EmbedderRequiredError if there is no embedder."""
+        if self.embedder is None:
+            raise no_embedder()
+
     def adopt(self, model: VectorModel) -> None:
         """Make new vectors by another embedder from now on."""
         if self.embedder is not None and self.embedder is not model.embedder:
@@ -89,3 +94,11 @@ class CurrentModel:
     @property
     def _embedders(self) -> list[ValidatedEmbedder]:
         return [*self._retired, *([] if self.embedder is None else [self.embedder])]
+
+
+def no_embedder() -> EmbedderRequiredError:
+    """Return the error of what needs an embedder."""
+    return EmbedderRequiredError(
+        "this memory was opened with embedder=None, and searching by meaning needs one; "
+        "open it with an embedder, give the query's vector, or search by keywords"
+    )

@@ -43,7 +43,7 @@ class Deleter(Part):
             ids = MarkedIds(deleted)
         else:
             ids = await arrived(self._store.write(SoftDelete(scope, criteria, self._now())))
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         return ids
 
     async def delete_all(
@@ -75,7 +75,7 @@ class Deleter(Part):
         now = self._now()
         oldest = earliest_kept(now, self._retention)
         restored = await arrived(self._store.write(Restore(scope, entry_id, oldest, now)))
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         return restored
 
     async def purge(
@@ -94,7 +94,7 @@ class Deleter(Part):
         until = now if flag("expired", expired) else None
         oldest = earliest_kept(now, kept)
         ids = await arrived(self._store.write(Purge(scope, oldest, until)))
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         await self._telemetry.deleted(PURGED, ids, permanent=True)
         hint = None if ids else await self._user_hints.of("purge", scope)
         return await self._result(len(ids), permanent=True, hint=hint)
@@ -103,7 +103,7 @@ class Deleter(Part):
         """Destroy the agent's keys, and delete all its memories permanently."""
         self._limits.require_storing()
         ids = await arrived(self._store.write(ForgetAgent(self._everyone.agent_id)))
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         await self._telemetry.deleted(EMPTIED, ids, permanent=True, scope=self._everyone)
         return await self._result(len(ids), permanent=True)
 

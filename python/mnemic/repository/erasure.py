@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from mnemic.errors import MnemicError
 from mnemic.store import Store
@@ -12,37 +12,33 @@ from mnemic.threads.sync_bridge import arrived
 Result = TypeVar("Result")
 
 
-class Erasure:
+class Erasure(Generic[Result]):
     """The erasure after one write, which begins as soon as it is durable.
 
     It begins whatever becomes of the caller then: one that is cancelled does not leave plain bytes.
 
     Args:
         store: Erases them.
-        is_due: Returns for the result of the write whether it left such bytes.
+        written: The result of the write.
+        is_due: Returns for the result whether the write left such bytes.
         is_due_soon: The same of bytes that nobody waits for; None is none.
     """
 
     def __init__(
         self,
         store: Store,
-        is_due: Callable[[Any], bool],
-        is_due_soon: Callable[[Any], bool] | None = None,
+        written: Future[Result],
+        is_due: Callable[[Result], bool],
+        is_due_soon: Callable[[Result], bool] | None = None,
     ) -> None:
         self._store = store
+        self._written = written
         self._is_due = is_due
         self._is_due_soon = is_due_soon
-        self._was_due = False
         self._erased: Future[bool | None] | None = None
-
-    async def arrived(self, written: Future[Result]) -> Result:
-        """Wait for the write; return its result."""
         written.add_done_callback(self._begin)
-        result = await arrived(written)
-        self._was_due = self._is_due(result)
-        return result
 
-    def _begin(self, written: Future[Any]) -> None:
+    def _begin(self, written: Future[Result]) -> None:
         if written.cancelled() or written.exception() is not None:
             return
         result = written.result()
@@ -53,6 +49,6 @@ class Erasure:
                 self._store.erase(soon=True)
 
     async def finish(self) -> None:
-        """Wait for the erasure, if there is one."""
-        if self._was_due:  # a waiting thread may go on before the callback has run
+        """Wait for the erasure after a write that has succeeded, if there is one."""
+        if self._is_due(self._written.result()):  # the callback may not have run yet
             await arrived(self._erased or self._store.erase())

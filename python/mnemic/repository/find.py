@@ -4,11 +4,10 @@ Every search, retrieval, recall, context and check for contradictions goes throu
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from functools import reduce
-from typing import NamedTuple
-from uuid import UUID
+from functools import partial, reduce
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -24,23 +23,25 @@ from mnemic.index import (
     RankedRow,
     RankInputs,
 )
+from mnemic.licensing import SEARCHING_BY_MEANING, STORING, Need
 from mnemic.model import Expression, LinkType, MemoryEntry, Scope, Weights
 from mnemic.model.deadline import check_deadline
 from mnemic.model.filter import All
 from mnemic.model.hops import Hops
-from mnemic.model.link import Direction
 from mnemic.model.marks import UNMARKED, Marks
 from mnemic.model.ranking import SEMANTIC
 from mnemic.model.rows import Access, State
 from mnemic.model.search import CosineScale, Search
-from mnemic.model.time_zones import LOCAL, offset_changes
+from mnemic.model.time_zones import offset_changes
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.accesses import show_accesses
-from mnemic.repository.database_search import DatabaseSearch, Selection, is_by_vectors
+from mnemic.repository.current_model import no_embedder
+from mnemic.repository.database_search import DatabaseSearch, is_by_vectors
 from mnemic.repository.found import (
     NOT_IN_TIME,
     NOTHING,
     Expansion,
+    Find,
     Follow,
     LinkedHits,
     LinkedOutcome,
@@ -49,11 +50,15 @@ from mnemic.repository.found import (
 )
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.proposals import rank
-from mnemic.repository.query_vectors import QueryVectors
+from mnemic.repository.query_vectors import AnnouncedSearch, QueryVectors
 from mnemic.repository.reasons import why_of
 from mnemic.store import LogPosition
-from mnemic.store.operations import EntriesById, EntriesByRow, Links
-from mnemic.store.values import LinkedRows
+from mnemic.store.operations import EntriesByRow
+from mnemic.store.values import SelectedRows
+from mnemic.threads.sync_bridge import run_blocking
+
+if TYPE_CHECKING:
+    from mnemic.repository.recall_guard import RecallGuard
 
 
 def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
@@ -92,17 +97,19 @@ class _Moment(NamedTuple):
     Attributes:
         now: Memories that expired before are left out.
         position: Where the store stood when the index was refreshed.
+        searched: The index that ranks the memories.
         deadline: When to give up, in seconds of `time.monotonic()`; None is never.
         takes_partial: Whether entries that are read at the deadline are returned in place of an
             error.
-        selection: The memories that the database selected; None for all of the index.
+        selected: The memories that the database selected; None for all of the agent.
     """
 
     now: datetime
     position: LogPosition
+    searched: NativeIndex
     deadline: float | None = None
     takes_partial: bool = False
-    selection: Selection | None = None
+    selected: SelectedRows | None = None
 
 
 class Finder(Part):
@@ -111,36 +118,71 @@ class Finder(Part):
     Args:
         shared: What it shares with the others.
         vectors: Embeds queries; an attribute, which a change of the model replaces.
+        guard: Notes the memories that the program gets; None for none.
     """
 
-    def __init__(self, shared: Shared, vectors: QueryVectors) -> None:
+    def __init__(self, shared: Shared, vectors: QueryVectors, guard: "RecallGuard | None") -> None:
         super().__init__(shared)
+        settings = shared.settings
         self.vectors = vectors
-        self._database = DatabaseSearch(shared)
-        self._exact_limit = shared.settings.exact_limit
-        self._time_zone = shared.settings.time_zone or LOCAL
+        self._guard = guard
+        is_in_database = self._store.searches_vectors and settings.search_in != "memory"
+        self._database = DatabaseSearch(shared) if is_in_database else None
+        self._exact_limit = settings.exact_limit
+        self._time_zone = shared.time_zone
+
+    def found(
+        self, scope: Scope, search: Search, find: Find | None = None
+    ) -> Awaitable[SearchOutcome]:
+        """Return the best memories of a scope, without blocking an event loop.
+
+        Args:
+            scope: The scope.
+            search: The request, which those that are awaited together know of each other.
+            find: Finds the memories; `find` for the verbs of a memory, unless given.
+        """
+        # One piece of work: each change to another thread takes as long as a short search.
+        return run_blocking(
+            partial(self.find, scope, search, SEARCHING_BY_MEANING)
+            if find is None
+            else partial(find, scope, search),
+            self._store,
+            announced=AnnouncedSearch(self.vectors, scope, search),
+        )
 
     def find(
-        self, scope: Scope, search: Search, expansion: Expansion | None = None
+        self,
+        scope: Scope,
+        search: Search,
+        *needs: Need,
+        expansion: Expansion | None = None,
+        is_returned: bool = True,
     ) -> SearchOutcome:
-        """Return the best memories of a scope, best first, without events or metrics.
+        """Return the best memories of a scope, best first; runs in the caller's thread.
+
+        The only way to a ranking: license, index, vectors, ranking, memories. It publishes no event
+        and counts no access.
 
         Args:
             scope: Only its memories are ranked.
             search: The query, the filters and the ranking.
+            needs: Licensed features, where the search compares vectors.
             expansion: Neighbours to find with them, for a search of active memories alone; they
                 match the search's filters. An error of following links is in the result.
+            is_returned: Whether the program gets the memories.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes, and it takes no partial answer.
+            EmbedderRequiredError: If it compares vectors, and there is no embedder.
             EmbeddingError: If the embedder fails, and the search does not fall back to keywords.
+            LicenseRestrictionError: If the license policy does not allow it.
             StoreError: If the store cannot be read.
         """
-        if search.is_near_best:  # the best hit is needed on every page
-            whole = msgspec.structs.replace(
-                search, limit=search.limit + search.offset, offset=0, is_near_best=False
-            )
-            return self.find(scope, whole, expansion).near_best(search.offset)
+        self._limits.require(STORING, *(needs if search.uses_meaning else ()))
+        if self._models.embedder is None and search.needs_embedder:
+            raise no_embedder()
+        if not (search.limit or search.with_total):
+            return SearchOutcome([], {}, None)
         begun = time.monotonic()
         try:
             found = self._find(scope, search, expansion)
@@ -149,12 +191,26 @@ class Finder(Part):
                 raise
             found = NOT_IN_TIME
         stale_since = self._store.stale_since(self._agent_id, begun)
-        return found if stale_since is None else found.marked(stale_since=stale_since)
+        if stale_since is not None:
+            found = found.marked(stale_since=stale_since)
+        if search.is_near_best:
+            found = found.near_best(search.offset)
+        if is_returned:
+            self.note_returned(found.entries)
+        return found
+
+    def note_returned(self, entries: Mapping[int, MemoryEntry]) -> None:
+        """Note memories that are returned to the program, for the guard against recall loops."""
+        if self._guard is not None:
+            self._guard.note(entries)
 
     def _find(
         self, scope: Scope, search: Search, expansion: Expansion | None = None
     ) -> SearchOutcome:
         """Find by the vectors of one model: again, if the model changes meanwhile."""
+        if search.is_near_best:  # the best hit is needed on every page
+            limit = search.limit + search.offset
+            search = msgspec.structs.replace(search, limit=limit, offset=0, is_near_best=False)
         while True:
             generation = self._indexes.generation
             try:
@@ -171,10 +227,10 @@ class Finder(Part):
     ) -> SearchOutcome:
         search = self.vectors.with_floor(self.vectors.covered(search))
         try:
-            found = None
-            if self._database.serves(scope, search):
-                with self._database.timed():
-                    found = self._find_in_database(scope, search, expansion)
+            found, database = None, self._database
+            if database is not None and database.serves(scope, search):
+                with database.timed():
+                    found = self._find_in_database(database, scope, search, expansion)
             return self._find_in_memory(scope, search, expansion) if found is None else found
         except EmbeddingError as error:
             fallback = search.fallback
@@ -185,7 +241,11 @@ class Finder(Part):
             return found.marked(degraded=True, degraded_reason=str(error))
 
     def _find_in_database(
-        self, scope: Scope, search: Search, expansion: Expansion | None
+        self,
+        database: DatabaseSearch,
+        scope: Scope,
+        search: Search,
+        expansion: Expansion | None,
     ) -> SearchOutcome | None:
         """Return the best of the memories that the database selects; None if it cannot."""
         check_deadline(search.deadline)
@@ -197,15 +257,16 @@ class Finder(Part):
             vectors, context = self.vectors.of(scope, search, microseconds)
             if vectors is None:
                 return None
-            selection = self._database.nearest(scope, search, vectors, microseconds)
+            selection = database.nearest(scope, search, vectors, microseconds)
         if selection is None:
-            selection = self._database.load_user(scope, search)
+            selection = database.load_user(scope, search)
             if selection is None:
                 return None
             vectors, context = self.vectors.of(scope, search, microseconds, selection.ranked)
             search = self.vectors.with_learned_scale(search, scope, microseconds, selection.ranked)
         check_deadline(search.deadline)
-        moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
+        limits = search.deadline, search.takes_partial
+        moment = _Moment(now, position, selection.ranked, *limits, selection.rows)
         zone = offset_changes(search.time_zone or self._time_zone)
         inputs = RankInputs(scope, microseconds, vectors, context, time_zone=zone)
         found = _on_scale(
@@ -216,20 +277,22 @@ class Finder(Part):
     def _find_in_memory(
         self, scope: Scope, search: Search, expansion: Expansion | None
     ) -> SearchOutcome:
-        position = self._refresh(search)
+        position = self._refreshed(search)
         now = self._now()
-        vectors, context = self.vectors.of(scope, search, to_microseconds(now))
+        index = self._active.index
+        vectors, context = self.vectors.of(scope, search, to_microseconds(now), index)
         if vectors is not None and self._active.waits_for_embedder:
             # The embedder has just answered: memories that it failed on are found at once, and so
             # are those that waited for the length of its vectors.
-            position = self._refresh(search)
+            position = self._refreshed(search)
+            index = self._active.index
         check_deadline(search.deadline)
         if vectors is None and search.text is None and search.vectors is not None:
             return NOTHING  # no memory has a vector
-        moment = _Moment(now, position, search.deadline, search.takes_partial)
+        moment = _Moment(now, position, index, search.deadline, search.takes_partial)
         zone = offset_changes(search.time_zone or self._time_zone)
         inputs = RankInputs(scope, to_microseconds(now), vectors, context, time_zone=zone)
-        search = self.vectors.with_learned_scale(search, scope, inputs.now, self._active.index)
+        search = self.vectors.with_learned_scale(search, scope, inputs.now, index)
         if search.states == (State.ACTIVE,):
             return _on_scale(
                 search, lambda search: self._find_active(search, inputs, moment, expansion)
@@ -259,7 +322,7 @@ class Finder(Part):
         """
         check_deadline(follow.deadline)
         position = self._active.catch_up(with_accesses=with_accesses)
-        moment = _Moment(self._now(), position, follow.deadline)
+        moment = _Moment(self._now(), position, self._active.index, follow.deadline)
         kinds = LinkType if follow.kinds is None else set(follow.kinds)
         search = LinkSearch(
             scope=scope,
@@ -272,7 +335,7 @@ class Finder(Part):
             filters=filters,
             deadline=follow.deadline,
         )
-        hits, total = self._active.index.linked(search)
+        hits, total = moment.searched.linked(search)
         entries, _ = self._entries(scope, hits, moment)
         return LinkedOutcome([hit for hit in hits if hit.row in entries], entries, total)
 
@@ -303,19 +366,18 @@ class Finder(Part):
         """
         if not starts or not hops.limit:
             return NeighbourOutcome([], {})
-        check_deadline(deadline)
         position = self._active.catch_up(deadline=deadline)
-        now = self._now()
+        moment = _Moment(self._now(), position, self._active.index, deadline)
         search = NeighbourSearch(
             scope=scope,
-            now=to_microseconds(now),
+            now=to_microseconds(moment.now),
             starts=starts,
             hops=hops,
             filters=filters,
             deadline=deadline,
         )
-        hits = self._active.index.neighbours(search)
-        entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
+        hits = moment.searched.neighbours(search)
+        entries, _ = self._entries(scope, hits, moment)
         return NeighbourOutcome([hit for hit in hits if hit.row in entries], entries)
 
     def _linked(
@@ -343,51 +405,12 @@ class Finder(Part):
         except Exception as error:  # noqa: BLE001 - the search has its result
             return LinkedHits([], error)
 
-    def row_of(self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False) -> int | None:
-        """Return the row of an active memory of a scope, or of a present one if requested."""
-        now = self._now()
-        wanted = EntriesById(scope, [entry_id], now, include_deleted=include_inactive)
-        found = self._store.read(wanted)
-        return next((row for row, entry in found.values() if entry.is_present(now)), None)
-
-    def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
-        """Return the present memories of these rows in a scope, whatever their status."""
-        now = self._now()
-        found = self._store.read(EntriesByRow(scope, rows, now=now, include_deleted=True))
-        return {row: entry for row, entry in found.items() if entry.is_present(now)}
-
-    def links(
-        self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
-    ) -> list[LinkedRows]:
-        """Return a memory's links among present memories, the oldest first."""
-        return self._store.read(Links(scope, self._now(), row, direction, kinds))
-
-    def entries(
-        self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime
-    ) -> dict[int, MemoryEntry]:
-        """Return the active memories of these rows in a scope.
-
-        Accesses that are not written yet are not shown.
-        """
-        return self._cache.get_rows(scope, rows, now, position)
-
-    def related(
-        self, scope: Scope, query: str, texts: list[tuple[str, float]], limit: int
-    ) -> list[tuple[str, float]]:
-        """Return words of texts that belong to a query, best first."""
-        return self._active.index.related(query, texts, scope, limit)
-
     def key_phrases(self, scope: Scope, text: str, limit: int) -> list[tuple[str, float]]:
         """Return phrases of a text that the user's memories hold, best first."""
         self._active.catch_up()
         return self._active.index.key_phrases(text, scope, limit)
 
-    def similarity(self, row: int, text: str) -> float | None:
-        """Return the cosine of a memory with a text; None where it lacks a vector."""
-        return self.vectors.similarity(row, text)
-
-    def _refresh(self, search: Search) -> LogPosition:
-        check_deadline(search.deadline)
+    def _refreshed(self, search: Search) -> LogPosition:
         return self._active.catch_up(with_accesses=search.uses_accesses, deadline=search.deadline)
 
     def _find_active(
@@ -397,8 +420,7 @@ class Finder(Part):
         moment: _Moment,
         expansion: Expansion | None = None,
     ) -> SearchOutcome:
-        index = self._active.index if moment.selection is None else moment.selection.ranked
-        limit = search.limit
+        index, limit = moment.searched, search.limit
         while True:
             asked = inputs._replace(limit=limit)
             if index.has_source:
@@ -438,7 +460,6 @@ class Finder(Part):
         Raises:
             DeadlineExceededError: If the deadline passes while changes are read.
         """
-        check_deadline(deadline)
         self._active.catch_up(deadline=deadline)
         return self.active_count(scope) > 0
 
@@ -469,7 +490,9 @@ class Finder(Part):
                 break
             # A memory that changed its state between two rankings would be in neither.
             try:
-                moment = moment._replace(position=self._refresh(search))
+                moment = moment._replace(
+                    position=self._refreshed(search), searched=self._active.index
+                )
             except DeadlineExceededError:
                 if not moment.takes_partial:
                     raise
@@ -515,8 +538,8 @@ class Finder(Part):
         """Return the entries of hits, and whether the deadline passed before all were read."""
 
         def read(rows: list[int], deadline: float | None) -> dict[int, MemoryEntry]:
-            if moment.selection is not None:
-                return moment.selection.rows.entries(scope, rows, moment.now)
+            if moment.selected is not None:
+                return moment.selected.entries(scope, rows, moment.now)
             return self._cache.get_rows(scope, rows, moment.now, moment.position, deadline=deadline)
 
         entries, is_cut = _in_time([hit.row for hit in hits], moment, read)

@@ -7,6 +7,7 @@ from functools import partial
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import BusyThreadError, MnemicError, StoreError
 from mnemic.index import NativeIndex, choice
+from mnemic.model.deadline import check_deadline
 from mnemic.model.rows import RowBatch, State
 from mnemic.reporting.logs import logger
 from mnemic.repository import index_snapshots
@@ -83,7 +84,7 @@ class IndexSync:
     @property
     def index(self) -> NativeIndex:
         """The synchronised index; one that is not in memory is loaded first."""
-        if not self.own.is_loaded:
+        if self.own.native.seq is None:
             self.apply_changes()
         return self.own.native
 
@@ -103,14 +104,14 @@ class IndexSync:
 
         Those whose texts it failed on do, and those that wait for the length of its vectors.
         """
-        model = self.own.model
-        return model.lacks_dimension or (model.missing is not None and bool(model.missing.retries))
+        known, missing = self.own.model.known, self.own.model.missing
+        return known is None or (missing is not None and bool(missing.retries))
 
     def note_stored(self, *, is_pending: bool) -> None:
         """Note a write, with vectors or without; see `MissingVectors.note_stored`."""
         model = self.own.model
         if model.missing is not None:
-            model.missing.note_stored(is_pending=is_pending, is_unknown=model.lacks_dimension)
+            model.missing.note_stored(is_pending=is_pending, is_unknown=model.known is None)
 
     def load(self) -> None:
         """Load the index without embedding; a search repeats it or raises if that fails."""
@@ -158,7 +159,11 @@ class IndexSync:
 
         Returns:
             The store's position before.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
         """
+        check_deadline(deadline)
         own = self.own
         store, agent_id = own.store, own.agent_id
         if own.settings.pool is not None:
@@ -168,7 +173,8 @@ class IndexSync:
         if store.stale_since(agent_id) is not None and own.is_loaded:
             self.accesses.push()  # the store cannot be read for anything newer
             return position
-        if own.lacks_model:
+        # With an embedder a model stays that of an index once it is known.
+        if own.model.known is None or own.model.vectors.embedder is None:
             self.change.learn()
         if position.seq != own.native.seq:
             self.apply_changes(deadline)
@@ -245,7 +251,8 @@ class IndexSync:
         if own.model.missing is not None:
             own.model.missing.retries.clear()
         self.catch_up(max_seconds=None)
-        given = None if own.model.embedder is not None else self.change.missing_of(embedder)
+        has_own = own.model.vectors.embedder is not None
+        given = None if has_own else self.change.missing_of(embedder)
         if given is not None and own.native.summary().size:
             own.model.vectors.learn(embedder.learned_dimensions())
             self.change.learn()

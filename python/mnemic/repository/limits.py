@@ -76,19 +76,21 @@ class Limits:
 
     def require_storing(self) -> None:
         """Raise LicenseRestrictionError if the policy does not include long-term memory."""
-        self.require(STORING)
+        if self.license is not None:
+            self.license.require(STORING)
 
-    async def check_capacity(self, entries: Sequence[NewEntry]) -> None:
+    def check_capacity(self, entries: Sequence[NewEntry], quotas: Quotas) -> None:
         """Raise StorageQuotaExceededError if entries cannot fit; the write itself checks again.
 
         Entries with an idempotency key may be stored already, and are left to the write; so is
         everything where less important entries go for new ones.
         """
-        quota = self.quota
-        if self.entry_limits.evicts:
+        quota, limits = quotas.agent, quotas.entry_limits
+        if limits.evicts:
             return
-        self._check_number(entries)
-        if quota is None and self.user_quota is None:
+        if not (limits.entries is limits.user_entries is None):
+            self._check_number(entries)
+        if quota is None and quotas.user is None:
             return
         sizes = Counter[str | None]()
         for new in entries:
@@ -103,8 +105,6 @@ class Limits:
 
     def _check_number(self, entries: Sequence[NewEntry]) -> None:
         of_user, of_all = self.entry_limits.user_entries, self.entry_limits.entries
-        if of_user is of_all is None:
-            return
         numbers = Counter(new.entry.user_id for new in entries if new.key is None)
         for user_id, number in numbers.items():
             limit = limit_of(of_user, user_id)

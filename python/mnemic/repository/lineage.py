@@ -45,6 +45,7 @@ class LineageReader(Part):
             StoreUnavailableError: If versions are to be read, and the store's server is
                 unreachable.
         """
+        self._limits.require_storing()
         now = self._now()
         lineages = [Lineage(entry) for entry in entries]
         heads = {

@@ -26,7 +26,7 @@ class Linker(Part):
         self._limits.require_storing()
         link = MemoryLink(from_id, to_id, _own_type(kind), strength, self._now())
         written = await arrived(self._store.write(Link(scope, link, link.created_at)))
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         return written
 
     async def link_all(self, scope: Scope, links: Sequence[MemoryLink]) -> int:
@@ -39,7 +39,7 @@ class Linker(Part):
             return 0
         new = [StoredLink(link, scope.user_id) for link in links]
         written = await arrived(self._store.write(AddLinks(scope, new)))
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         return written
 
     async def unlink(
@@ -49,7 +49,7 @@ class Linker(Part):
         self._limits.require_storing()
         own_type = None if kind is None else _own_type(kind)
         deleted = await arrived(self._store.write(Unlink(scope, from_id, to_id, own_type)))
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         return deleted
 
     async def links(

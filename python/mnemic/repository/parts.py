@@ -22,6 +22,7 @@ class Shared(NamedTuple):
         store: Where the memories are.
         agent_id: Whose memories.
         settings: The options of the memory; its embedder is that of `models`.
+        time_zone: The name of its time zone, for calls that name none.
         indexes: Rank the memories, and follow the store.
         models: Model of the vectors; its embedder embeds texts.
         cache: Holds memories read lately.
@@ -34,6 +35,7 @@ class Shared(NamedTuple):
     store: Store
     agent_id: str
     settings: Settings
+    time_zone: str
     indexes: IndexSet
     models: CurrentModel
     cache: EntryCache

@@ -15,13 +15,20 @@ from mnemic.index import NativeIndex, RankInputs
 from mnemic.model import SEMANTIC, AdaptiveShare, Scope
 from mnemic.model.search import DefaultFloors, EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
-from mnemic.repository.query_cache import QueryCache, key_of
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.operations import VectorsOfRow
 from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import LoopTurn, current_turn
+from mnemic.threads.single_flight import Bounds, SingleFlightCache
 
 Vectors: TypeAlias = list[Float32Array]
+Query: TypeAlias = tuple[str | None, bool, str]
+"""User, whether all users, and text of a query."""
+
+MAX_BYTES = 16 * 2**20
+"""Maximum bytes of kept texts and vectors: 1,024 queries of 3,072 dimensions are 12 MB."""
+
+_OVERHEAD = 512  # bytes of a kept query beside its text and its numbers
 
 
 def _limited(similarity: float | AdaptiveShare, share: float) -> float | AdaptiveShare:
@@ -123,9 +130,11 @@ class QueryVectors(Part):
         embedder = model.embedder
         self._is_waiting = shared.models.is_waiting
         self._embedder = embedder
+        self._coverage = None if embedder is None else embedder.coverage
         self._embed = None if embedder is None else LimitedEmbedding(embedder)
         self._model = model
-        self._query_cache = QueryCache(shared.settings.query_cache)
+        bounds = Bounds(shared.settings.query_cache, MAX_BYTES, MAX_BYTES)
+        self._kept = SingleFlightCache[Query, Float32Array](bounds, _bytes_of)
 
     def covered(self, search: Search) -> Search:
         """Return a search as its ranking and the embedder's languages want it.
@@ -134,23 +143,18 @@ class QueryVectors(Part):
         language of the query; if that is none, it becomes a search by keywords. Other texts of the
         same meaning that are covered less are left out.
         """
-        embedder, text = self._embedder, search.text
-        if embedder is None or text is None or not search.needs_coverage:
+        coverage, text = self._coverage, search.text
+        if coverage is None or text is None or not search.needs_coverage:
             return search
-        share = embedder.max_share(text)
+        share = coverage.max_share(text)
         if share == 0:
             return search.by_keywords
-        also = tuple(each for each in search.also if embedder.max_share(each) >= share)
+        also = tuple(each for each in search.also if coverage.max_share(each) >= share)
         if share == 1 and also == search.also:
             return search
         limited = _limited(search.ranking.similarity, share)
         ranking = msgspec.structs.replace(search.ranking, similarity=limited)
         return msgspec.structs.replace(search, ranking=ranking, also=also)
-
-    def announced(self, scope: Scope, search: Search) -> AnnouncedSearch | None:
-        """Return the description of a search for those beside it; None if it embeds nothing."""
-        has_text = self._embedder is not None and search.text is not None
-        return AnnouncedSearch(self, scope, search) if has_text else None
 
     def with_floor(self, search: Search) -> Search:
         """Return a search with the floors that it needs, as far as the embedder has its own."""
@@ -221,11 +225,11 @@ class QueryVectors(Part):
                 "the memories are being embedded again, and can be found by keywords until that is "
                 "complete; memory.reembed() waits for it"
             )
-        given = self._given(search)
+        given = None if search.vectors is None else self._given(search, search.vectors)
         if given is not None and search.has_hypotheses:
             given = self._with_hypotheses(given, scope, search, now, index)
         embedder = self._embedder
-        if embedder is None or not search.needs_embedder:
+        if embedder is None or (search.vectors is not None and not search.compares_context):
             return given, None
         if given is not None:  # beside a context
             search = msgspec.structs.replace(search, also=())
@@ -240,22 +244,22 @@ class QueryVectors(Part):
         *embedded, context = self._embedded([*texts, search.context], scope, search, now)
         return _combined(embedded if texts else [stored], search), context
 
-    def _given(self, search: Search) -> Float32Array | None:
+    def _given(self, search: Search, vectors: Float32Array) -> Float32Array | None:
         """Return the search's own vectors, shape (m, dim); None if there is nothing to compare.
 
         Raises:
             DimensionMismatchError: If they have another dimension than those of the memories.
             EmbeddingModelMismatchError: If these come from another model.
         """
-        vectors, model = search.vectors, search.vectors_model
-        if vectors is not None and model not in {None, self._model.name}:
+        model = search.vectors_model
+        if model not in {None, self._model.name}:
             raise EmbeddingModelMismatchError(
                 f"the query's vectors are of {model!r}, and those of the memories of "
                 f"{self._model.name!r} now; recreate what embeds the queries"
             )
-        is_comparable = vectors is not None and self._model.check_query(vectors)
+        is_comparable = self._model.check_query(vectors)
         # The index learns the dimension when it takes the first vectors in.
-        if vectors is None or not is_comparable or self._indexes.active.model is None:
+        if not is_comparable or self._active.model is None:
             return None
         return np.atleast_2d(vectors)
 
@@ -268,7 +272,7 @@ class QueryVectors(Part):
         index: NativeIndex | None,
     ) -> Float32Array:
         """Return one vector for that of a question and those of hypotheses behind it."""
-        index = self._indexes.active.index if index is None else index
+        index = self._active.index if index is None else index
         by_question = Search(
             text=search.text,
             limit=FIRST_HITS,
@@ -307,28 +311,21 @@ class QueryVectors(Part):
         return float(np.where(has_direction, cosines, 0.0).max())
 
     def _embedded(self, texts: list[str], scope: Scope, search: Search, now: int) -> Vectors:
-        """Return the vectors of texts; those that are not kept come from one call."""
-        if len(texts) == 1:
-            return [self._embedded_one(texts[0], scope, search, now)]
-        kept = {text: self._query_cache.get(key_of(scope, text)) for text in texts}
-        missing = [text for text, vectors in kept.items() if vectors is None]
-        fresh = self._fresh(missing, search, now) if missing else []
-        embedded = {text: vectors for text, vectors in kept.items() if vectors is not None}
-        for text, vectors in zip(missing, fresh, strict=True):
-            embedded[text] = vectors
-            if search.keeps_vectors:
-                self._query_cache.put(key_of(scope, text), vectors)
-        return [embedded[text] for text in texts]
+        """Return the vectors of texts; those that are not kept come from one call.
 
-    def _embedded_one(self, text: str, scope: Scope, search: Search, now: int) -> Float32Array:
-        """Return the vectors of the only text of a search."""
-        key = key_of(scope, text)
-        vectors = self._query_cache.get(key)
-        if vectors is None:
-            (vectors,) = self._fresh([text], search, now)
+        No user's answers depend on the queries of another: what is kept is kept for each.
+        """
+        user = scope.user_id, scope.all_users
+        embedded = {text: self._kept.get((*user, text)) for text in texts}
+        missing = [text for text, vectors in embedded.items() if vectors is None]
+        fresh = self._fresh(missing, search, now) if missing else []
+        for text, new in zip(missing, fresh, strict=True):
+            embedded[text] = new
             if search.keeps_vectors:
-                self._query_cache.put(key, vectors)
-        return vectors
+                kept = new.copy()
+                kept.flags.writeable = False
+                self._kept.put((*user, text), kept)
+        return [vectors for text in texts if (vectors := embedded[text]) is not None]
 
     def _fresh(self, texts: list[str], search: Search, now: int) -> Vectors:
         """Return new vectors of texts, by one call for all searches of one turn of an event loop.
@@ -354,9 +351,8 @@ class QueryVectors(Part):
                 texts = self._texts(scope, search, now)
                 has_context = search.ranking.weights.context > 0
                 texts += [search.context] if search.context is not None and has_context else []
-                found += [
-                    text for text in texts if self._query_cache.get(key_of(scope, text)) is None
-                ]
+                user = scope.user_id, scope.all_users
+                found += [text for text in texts if self._kept.get((*user, text)) is None]
         return found
 
     def _stored(self, row: int, embedder: ValidatedEmbedder) -> Float32Array | None:
@@ -370,7 +366,7 @@ class QueryVectors(Part):
         if text is None or not search.ranking.has_similarity:
             return []
         if search.ranking.strip_speaker_names:
-            index = self._indexes.active.index if index is None else index
+            index = self._active.index if index is None else index
             if index.summary().has_speakers:
                 text = index.in_first_person(text, scope, now, search.deadline)
         return [text, *search.also]
@@ -423,3 +419,7 @@ def _combined(parts: Sequence[Float32Array | None], search: Search) -> Float32Ar
     query, others = given[0].mean(axis=0), np.concatenate(given[1:]).mean(axis=0)
     blended: Float32Array = (1 - search.blend) * query + search.blend * others
     return blended[None]
+
+
+def _bytes_of(query: Query, vectors: Float32Array) -> int:
+    return 4 * (len(query[0] or "") + len(query[2])) + vectors.nbytes + _OVERHEAD

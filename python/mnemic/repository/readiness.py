@@ -115,4 +115,4 @@ class Readiness(Part):
     def _known(self, scope: Scope, ids: list[UUID]) -> list[MemoryEntry]:
         among = Test(Field("id"), Op.IN, tuple(ids))
         search = Search(text=None, limit=len(ids), ranking=MOST_IMPORTANT, filters=among)
-        return [*self._finder.find(scope, search).entries.values()]
+        return [*self._finder.find(scope, search, is_returned=False).entries.values()]

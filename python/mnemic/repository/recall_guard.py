@@ -14,9 +14,8 @@ from mnemic.context.prompt_block import BY_ANOTHER, HEADER, HEADINGS, PREAMBLE
 from mnemic.errors import RecalledTextError
 from mnemic.model import MemoryEntry, MemoryStatus, OnDuplicate, Scope
 from mnemic.model.new_entry import NewEntry
-from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
-from mnemic.store.operations import StoredEntries
+from mnemic.store.operations import EntriesByRow, StoredEntries
 from mnemic.store.row_codec import fingerprints
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
@@ -210,15 +209,11 @@ class RecallGuard(Part):
 
     Args:
         shared: What it shares with the others.
-        finder: Reads them.
         clock: Returns seconds that never go back.
     """
 
-    def __init__(
-        self, shared: Shared, finder: Finder, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, shared: Shared, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(shared)
-        self._finder = finder
         self._refuses = shared.settings.on_recalled == "refuse"
         self._clock = clock
         self._lock = Lock()
@@ -296,7 +291,7 @@ class RecallGuard(Part):
         self, user_id: str | None, versions: Mapping[int, int]
     ) -> dict[int, tuple[int, TextDigest | None]]:
         """Return versions and digests of memories; None for one that is gone."""
-        entries = self._finder.present(Scope(self._agent_id, user_id), list(versions))
+        entries = self._present(Scope(self._agent_id, user_id), list(versions))
         return {
             row: (version, digest_of(entries[row].content) if row in entries else None)
             for row, version in versions.items()
@@ -310,8 +305,7 @@ class RecallGuard(Part):
         None if there is none, and if the new memory may repeat one of them.
         """
         scope = Scope(self._agent_id, new.entry.user_id)
-        found = self._finder.present(scope, rows)
-        present = {row: found[row] for row in rows if row in found}
+        present = self._present(scope, rows)
         for row, entry in present.items():
             is_meant = entry.id in (new.entry.id, new.entry.supersedes)
             if is_meant or self._has_key(scope, row, new.key):
@@ -319,6 +313,12 @@ class RecallGuard(Part):
             if on_duplicate != "keep" and _are_equal(new.entry, entry):
                 return None
         return next((entry.id for entry in present.values()), None)
+
+    def _present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+        """Return the memories of rows that are neither deleted nor expired, in this order."""
+        now = self._now()
+        found = self._store.read(EntriesByRow(scope, rows, now=now, include_deleted=True))
+        return {row: found[row] for row in rows if row in found and found[row].is_present(now)}
 
     def _has_key(self, scope: Scope, row: int, key: str | None) -> bool:
         """Return whether a memory was stored with an idempotency key: the new one is a retry."""

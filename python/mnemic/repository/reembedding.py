@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 from mnemic.embed.limited import started
@@ -20,9 +20,10 @@ from mnemic.errors import (
     StoreError,
 )
 from mnemic.model import MemoryEntry, ReembedReport, Scope
-from mnemic.model.validation import optional_name
+from mnemic.model.validation import flag, optional_name
 from mnemic.reporting.logs import logger
-from mnemic.reporting.progress import Progress, Report, reporting
+from mnemic.reporting.progress import Progress, Report, checked_progress, reporting
+from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
@@ -41,6 +42,9 @@ from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import arrived
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import AnyEmbedder
 
 _log = logger(__name__)
 EMBEDDED_AT_ONCE = 256
@@ -371,13 +375,22 @@ class Reembedding(Part):
             self._start(_Job(embedder, skips_failed=True, retries_forever=True))
 
     async def run(
-        self, embedder: ValidatedEmbedder | None, progress: Progress | None, *, skip_failed: bool
+        self,
+        given: "AnyEmbedder | Literal['minilm'] | None",
+        embedding_model: str | None,
+        *,
+        progress: Progress | None,
+        skip_failed: bool,
     ) -> ReembedReport:
         """Embed all memories by an embedder; without one, wait for what runs in the background.
 
         Raises:
             See `Memory.reembed`.
         """
+        optional_name("embedding_model", embedding_model)
+        flag("skip_failed", skip_failed)
+        checked_progress(progress)
+        embedder = None if given is None else chosen_embedder(given, embedding_model)
         self._limits.require_storing()
         if not self._can_write:
             raise ReadOnlyError("the memory was opened read-only, and re-embedding writes")

@@ -33,8 +33,8 @@ class ServiceTelemetry(Telemetry):
             repository.agent_id,
             repository.events,
             repository.now,
-            repository.meter,
-            shows_queries=logs_queries and repository.logs_content,
+            repository.shared.telemetry.meter,
+            shows_queries=logs_queries and repository.shared.settings.log_content,
         )
 
 
@@ -71,13 +71,13 @@ class Service:
 
     def _find(self, scope: Scope, search: Search, **options: Any) -> SearchOutcome:
         """Return the best memories of a scope, in the caller's thread; see `Repository.find`."""
-        return self.repository.find(scope, search, *self._by_meaning, **options)
+        return self.repository.finder.find(scope, search, *self._by_meaning, **options)
 
     def _found(
         self, scope: Scope, search: Search, find: Find | None = None
     ) -> Awaitable[SearchOutcome]:
         """Return what `_find`, or another function, finds; see `Repository.found`."""
-        return self.repository.found(scope, search, find or self._find)
+        return self.repository.finder.found(scope, search, find or self._find)
 
     def _count(self, returned: Mapping[int, MemoryEntry], rows: Sequence[int]) -> None:
         """Count an access of returned memories, which are not deleted.

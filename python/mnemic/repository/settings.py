@@ -24,13 +24,15 @@ from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.index_pool import IndexPool
 from mnemic.repository.options import WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
-from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.retention import RETENTION, checked_retention
 from mnemic.store import MAX_STALE
 from mnemic.store.values import EntryLimits
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
+
+QUERY_CACHE = 1024
+"""Queries whose vectors are kept, unless a memory is opened with another number."""
 
 _ON_RECALLED: tuple[str, ...] = get_args(OnRecalled)
 
@@ -138,7 +140,7 @@ class Settings(NamedTuple):
             user_quota=_checked_user_limit("user_quota", user_quota),
             entry_limits=entry_limits,
             retention=kept_for,
-            clock=checked_clock(clock),
+            clock=clock if clock is system_clock else checked_clock(clock),
             time_zone=checked_time_zone(time_zone),
             id_factory=UuidFactory() if id_factory is None else id_factory,
             log_content=logs_content,

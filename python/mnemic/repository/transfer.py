@@ -93,7 +93,7 @@ class Transfer(Part):
         evicted: list[UUID] = []
 
         async def add(entries: Sequence[NewEntry]) -> int:
-            added = await self._adder.add(entries, "keep", "raise", is_import=True)
+            added = await self._adder.store(entries, "keep", "raise", is_import=True)
             evicted.extend(added.stored.evicted)
             return len(added.fresh)
 

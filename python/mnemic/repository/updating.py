@@ -1,6 +1,7 @@
 """Changes memories, one or many: embed a new content once, write, index, publish."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -19,6 +20,7 @@ from mnemic.model import (
 )
 from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
+from mnemic.model.update import checked_expiry
 from mnemic.model.written import written
 from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.description import must_be
@@ -28,7 +30,7 @@ from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
 from mnemic.store.operations import EntriesById, SetExpiry, Update
 from mnemic.store.values import UpdatedEntries
-from mnemic.threads.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived, run_blocking
 
 
 class Updater(Part):
@@ -42,6 +44,7 @@ class Updater(Part):
     def __init__(self, shared: Shared, vectors: NewVectors) -> None:
         super().__init__(shared)
         self._vectors = vectors
+        self._can_write = not shared.settings.read_only
 
     async def update(
         self,
@@ -108,14 +111,27 @@ class Updater(Part):
         await self._follow(updated, content_changed=False)
         return updated.last
 
-    async def set_expiry(
+    async def touch(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: object | None = None
+    ) -> None:
+        """Count an access of the memories with these ids in a scope, and renew their expiry."""
+        self._limits.require_storing()
+        now = self._now()
+        if expires_at is not None:
+            await self._set_expiry(scope, ids, checked_expiry(expires_at))
+        if not self._can_write:
+            return
+        found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
+        self._accesses.count([row for row, _ in found.values()], now)
+
+    async def _set_expiry(
         self, scope: Scope, ids: Sequence[UUID], expiry: "datetime | Literal['never']"
     ) -> None:
         """Set the expiry of the memories with these ids in a scope, in one write."""
         expires_at = expiry if isinstance(expiry, datetime) else None
         written = self._store.write(SetExpiry(scope, ids, expires_at, self._now()))
         if await arrived(written):
-            await self._indexes.active.refresh()
+            await self._active.refresh()
 
     async def _updated(
         self,
@@ -143,18 +159,18 @@ class Updater(Part):
             complete = msgspec.structs.replace(
                 wanted, change=change, embedded=embedded, quotas=self._limits.quotas
             )
-            return await sealing.erasure.arrived(self._store.write(complete))
+            return await sealing.arrived(self._store.write(complete))
 
         updated = await self._models.written(write)
         await self._follow(updated, content_changed=content_changed)
-        await sealing.erasure.finish()
+        await sealing.finish()
         if content_changed and self._models.now.embedder is not None:
-            self._indexes.active.note_stored(is_pending=is_pending)
+            self._active.note_stored(is_pending=is_pending)
         return updated
 
     async def _follow(self, updated: UpdatedEntries, *, content_changed: bool) -> None:
         """Let the index and listeners follow a change."""
-        await self._indexes.active.refresh()
+        await self._active.refresh()
         await self._telemetry.updated(updated, content_changed=content_changed)
         await self._limits.report_evicted(updated.evicted)
         if updated and content_changed:
@@ -233,7 +249,17 @@ class _Sealing:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._has_sealed = False
-        self.erasure = Erasure(store, lambda _: self._has_sealed)
+        self._erasure: Erasure[UpdatedEntries] | None = None
+
+    async def arrived(self, written: Future[UpdatedEntries]) -> UpdatedEntries:
+        """Wait for the result of the write."""
+        self._erasure = Erasure(self._store, written, lambda _: self._has_sealed)
+        return await arrived(written)
+
+    async def finish(self) -> None:
+        """Wait for the erasure of what the last write has sealed."""
+        if self._erasure is not None:
+            await self._erasure.finish()
 
     def marked(self, before: MemoryEntry, after: MemoryEntry) -> MemoryEntry:
         """Return the entry after a change, marked if what it says now is to be sealed."""

@@ -13,7 +13,7 @@ from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Progress, Report, reporting
 from mnemic.repository.parts import Part
-from mnemic.store.operations import EntriesByRow, VectorsById
+from mnemic.store.operations import BuildVectorIndex, EntriesByRow, VectorsById
 from mnemic.threads.sync_bridge import run_blocking
 
 PAGE: Final = 65_536
@@ -37,6 +37,15 @@ class _Measurement(NamedTuple):
 
 class VectorIndexReader(Part):
     """Looks into the index of one agent's active memories."""
+
+    async def create(self) -> bool:
+        """Build the approximate index of the store; see `BuildVectorIndex`."""
+        self._limits.require_storing()
+        if not self._store.searches_vectors:
+            return False
+        return await run_blocking(
+            lambda: self._store.write(BuildVectorIndex(self._agent_id)).result(), self._store
+        )
 
     async def info(self) -> IndexInfo:
         """Return what the index consists of, with all changes of the store."""

@@ -149,7 +149,7 @@ class RetrievalEngine(Service):
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
         validation.of_kind("query", MemoryQuery, "a MemoryQuery", query)
-        query = query.in_time_zone(self.repository.time_zone)
+        query = query.in_time_zone(self.repository.shared.time_zone)
         started = self._begin_query(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         hits, marks = given.answer.hits, given.answer.marks
@@ -160,7 +160,7 @@ class RetrievalEngine(Service):
         if not hits and not query.offset:
             marks = await self._hinted(marks, "retrieve", scope)
         chunks = {hit.row: hit.chunk for hit in hits}
-        passages = await self.repository.passages(chunks, entries, query.query)
+        passages = await self.repository.searcher.passages(chunks, entries, query.query)
         result = _result(query, given, passages, marks, milliseconds)
         self._milliseconds.append(milliseconds)
         if not hits:
@@ -247,10 +247,10 @@ class RetrievalEngine(Service):
         """Return the memories most similar to one of a scope; None if the scope has none such."""
         repository = self.repository
         self.begin(by_meaning=True)
-        repository.check_embedder()
+        repository.shared.models.check_embedder()
         validation.limit("limit", limit)
         search = Search(text=None, limit=limit, ranking=SEMANTIC, exclude=exclude)
-        like = await repository.like(scope, entry_id, search)
+        like = repository.searcher.like(scope, entry_id, search)
         if like is None:
             return None
         found = await self._found(scope, like.search)
@@ -298,7 +298,7 @@ class RetrievalEngine(Service):
         by_meaning = compares_query or query.context_boost is not None
         started = self.begin(by_meaning=by_meaning)
         if by_meaning:
-            self.repository.check_embedder()
+            self.repository.shared.models.check_embedder()
         return started
 
     def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
@@ -320,7 +320,8 @@ class RetrievalEngine(Service):
             (entry.content[: validation.MAX_QUERY_LENGTH], 1 / rank)
             for rank, (_, entry) in enumerate(found.memories, start=1)
         ]
-        terms = self.repository.finder.related(scope, text, texts, MAX_RELATED)
+        index = self.repository.shared.indexes.active.index
+        terms = index.related(text, texts, scope, MAX_RELATED)
         best = found.hits[0].score if found.hits else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
@@ -373,11 +374,11 @@ class RetrievalEngine(Service):
         """Return a cached result with its memories; None if one of them no longer exists."""
         now = self.repository.now()
         rows = [hit.row for hit in answer.hits]
-        entries = self.repository.finder.entries(scope, rows, position, now)
+        entries = self.repository.shared.cache.get_rows(scope, rows, now, position)
         if len(entries) < len(rows):
             self._cache.drop([key])
             return None
-        self.repository.note_returned(entries)
+        self.repository.finder.note_returned(entries)
         return CacheLookup(answer, entries, from_cache=True)
 
     async def _compute(

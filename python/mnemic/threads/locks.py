@@ -46,6 +46,8 @@ class Lock(NotPickled, _ReentrantLock):
         "pickled or copied deeply; make another one where it is needed"
     )
     _take = _ReentrantLock.__enter__
+    is_held_here = _ReentrantLock._is_owned  # noqa: SLF001 - its name in threading, and in C
+    """Return whether this thread holds it."""
 
     # Not a method, which a KeyboardInterrupt could leave after it took the lock, and before `with`
     # would release it: the check comes before, and the taking is a function in C.
@@ -62,10 +64,6 @@ class Lock(NotPickled, _ReentrantLock):
         if blocking:
             raise busy_thread()
         return False
-
-    def is_held_here(self) -> bool:
-        """Return whether this thread holds it."""
-        return self._is_owned()
 
 
 _inner: "set[ref[InnerLock]]" = set()  # changed and copied in one step each

@@ -21,7 +21,7 @@ from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry, checked_embeddings
 from mnemic.model.validation import items, word
 from mnemic.model.written import written
-from mnemic.reporting.progress import Progress
+from mnemic.reporting.progress import Progress, reporting
 from mnemic.repository import required_uuids
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase
@@ -152,7 +152,7 @@ class AsyncAddVerbs(ScopedBase):
         if check is not None and new.entry.content:
             # Before storing, so that a judge that fails leaves nothing stored.
             found = await self._contradicted(new.entry)
-        added = await self._repository.add([new], on_duplicate=on_duplicate)
+        added = await self._repository.adder.add([new], on_duplicate=on_duplicate)
         stored = written(added[0], added.evicted)
         if check is None:
             return stored
@@ -206,14 +206,15 @@ class AsyncAddVerbs(ScopedBase):
             await self._repository.deleter.delete_all(others, gone, permanent=True, soon=True)
         are_few = len(given) <= _FEW_MEMORIES
         entries = checked() if are_few else await run_blocking(checked, self._repository)
-        return await self._repository.add(
-            entries,
-            on_conflict=on_conflict,
-            on_duplicate=on_duplicate,
-            on_embed_error=on_embed_error,
-            progress=progress,
-            instead_of=Selection(others, gone) if gone.ids else None,
-        )
+        with reporting(progress, "add_many") as report:
+            return await self._repository.adder.add(
+                entries,
+                on_conflict=on_conflict,
+                on_duplicate=on_duplicate,
+                on_embed_error=on_embed_error,
+                instead_of=Selection(others, gone) if gone.ids else None,
+                report=report,
+            )
 
 
 def _with_fields(content: object, fields: Mapping[str, object], key: object) -> object:

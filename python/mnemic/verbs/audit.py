@@ -54,6 +54,6 @@ class AsyncAuditVerbs(ScopedBase):
             limit=most if flag("ids", ids) else 0,
             deadline=TimeLimit.after(timeout, "raise").deadline,
         )
-        return await self._repository.audit(
+        return await self._repository.maintenance.audit(
             scope, request, items("patterns", patterns), progress=progress
         )

@@ -74,7 +74,7 @@ class Services:
                 self._retrieval_engine = RetrievalEngine(
                     self.repository,
                     expander=expander_of(self._expander),
-                    log_queries=self.repository.logs_content,
+                    log_queries=self.repository.shared.settings.log_content,
                 )
             return self._retrieval_engine
 
@@ -91,7 +91,7 @@ class Services:
                     self.repository,
                     MemoryRetrieverOptions(),
                     judge=RuleJudge(),
-                    log_queries=self.repository.logs_content,
+                    log_queries=self.repository.shared.settings.log_content,
                 )
             return self._recall_engine
 
@@ -126,7 +126,7 @@ class ScopedBase(Twin, MemoryHabits):
     @property
     def time_zone(self) -> str:
         """The zone of named days, of times that name none, and of dates in prompts, by its name."""
-        return self._own_time_zone or self._repository.time_zone
+        return self._own_time_zone or self._repository.shared.time_zone
 
     @property
     def repository(self) -> "mnemic.repository.Repository":
@@ -135,9 +135,10 @@ class ScopedBase(Twin, MemoryHabits):
 
     def __repr__(self) -> str:
         """Return path, scope and embedder, from what is in memory, without any URL's password."""
-        model = self._repository.embedder_model
-        embedder = "no embedder" if model is None else f"embedder {model!r}"
-        path = self._repository.shared.store.path
+        shared = self._repository.shared
+        own = shared.models.embedder
+        embedder = "no embedder" if own is None else f"embedder {own.model!r}"
+        path = shared.store.path
         shown = f"{type(self).__name__}({path!r}, {self._scope}, {embedder})"
         return without_passwords(shown)
 
@@ -163,7 +164,8 @@ class ScopedBase(Twin, MemoryHabits):
             )
         if search_type == "hybrid" and not has_text:
             search_type = "semantic"
-        if search_type == "hybrid" and self._repository.embedder is None and not has_vector:
+        has_embedder = self._repository.shared.models.embedder is not None
+        if search_type == "hybrid" and not (has_embedder or has_vector):
             search_type = "keyword"
         chosen = BY_SEARCH_TYPE[search_type]
         if ranking is None:
@@ -315,6 +317,8 @@ def parsed_filters(
     time_zone: str,
 ) -> Expression | None:
     """Return the filters and the range of creation times as one expression; None is no filter."""
+    if filters is None and since is None and until is None:
+        return None
     with naive_times_in(time_zone):
         parts = parse_times(since, until)
         if filters is not None:

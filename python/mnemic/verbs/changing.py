@@ -139,4 +139,4 @@ class AsyncChangeVerbs(ScopedBase):
         """Count an access of memories, and renew their expiry; `version` and `updated_at` stay."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         with naive_times_in(self.time_zone):
-            await self._repository.touch(scope, required_uuids("ids", ids), expires_at)
+            await self._repository.updater.touch(scope, required_uuids("ids", ids), expires_at)

@@ -19,7 +19,7 @@ from mnemic.model import (
 )
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.reporting.progress import Progress
+from mnemic.reporting.progress import Progress, reporting
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.adding import times
 from mnemic.verbs.base import ScopedBase
@@ -77,14 +77,15 @@ class AsyncDocumentVerbs(ScopedBase):
 
         stored = await self._repository.lister.in_any_state(scope, expression)
         parts = await run_blocking(lambda: _parts(text, new_part, stored), self._repository)
-        added = await self._repository.add(
-            parts,
-            on_conflict="replace",
-            on_embed_error=on_embed_error,
-            progress=progress,
-            may_repeat=True,
-            instead_of=Selection(scope, Criteria(None, expression)),
-        )
+        with reporting(progress, "add_many") as report:
+            added = await self._repository.adder.add(
+                parts,
+                on_conflict="replace",
+                on_embed_error=on_embed_error,
+                may_repeat=True,
+                instead_of=Selection(scope, Criteria(None, expression)),
+                report=report,
+            )
         if not {old.id for old in stored} <= {new.id for new in added}:
             await self._repository.deleter.erase_pending()
         return added

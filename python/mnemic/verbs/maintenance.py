@@ -16,7 +16,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         self, *, limit: int = 1000, offset: int = 0, prefix: str | None = None
     ) -> list[UserUsage]:
         """Return the users who have memories, by id, None first, and what these take."""
-        return await self._repository.statistics.users(limit, offset, prefix)
+        return await self._repository.reader.users(limit, offset, prefix)
 
     async def erase_pending(self) -> bool | None:
         """Erase bytes that deletions could not erase; return whether none is left, if known."""
@@ -47,7 +47,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
             embedding_model: Name of its model, where it has none of its own.
             skip_failed: Use the new vectors although the embedder failed on some texts.
         """
-        return await self._repository.reembed(
+        return await self._repository.reembedding.run(
             embedder, embedding_model, progress=progress, skip_failed=skip_failed
         )
 
@@ -64,7 +64,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         Args:
             key: The new master key, a `MasterKey`, or a `KeyProvider` whose current key it is.
         """
-        return await self._repository.rotate_key(key, progress=progress)
+        return await self._repository.maintenance.rotate_key(key, progress=progress)
 
     async def forget_agent(self) -> DeleteResult:
         """Destroy the agent's keys and all its memories, permanently: docs/how-to/encryption.md."""
@@ -78,7 +78,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         Args:
             path: A new file; it gets mode 0600, and is complete or does not exist.
         """
-        await self._repository.backup(path, progress=progress)
+        await self._repository.maintenance.backup(path, progress=progress)
 
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
@@ -89,4 +89,4 @@ class AsyncMaintenanceVerbs(ScopedBase):
             repair: Afterwards, add missing checksums, correct the sums of each agent and user, and
                 drop damaged vectors of other models. Other damage is reported each time.
         """
-        return await self._repository.verify(repair=repair, progress=progress)
+        return await self._repository.maintenance.verify(repair=repair, progress=progress)

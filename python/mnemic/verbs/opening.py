@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.errors import MnemicError, StoreClosedError, StoreError
+from mnemic.model import Scope
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.near_names import explain_failure, is_coroutine, names_arguments
 from mnemic.repository import Options  # noqa: TC001 - resolved when a call fails
@@ -149,7 +150,8 @@ class MemoryHandle(ScopedBase):
         return self._repository.events
 
     def _take(self, services: Services) -> None:
-        super().__init__(services.repository, services.repository.agent, services)
+        shared = services.repository.shared
+        super().__init__(services.repository, Scope(shared.agent_id), services)
         self._opening = None
 
 

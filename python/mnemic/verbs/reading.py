@@ -34,12 +34,12 @@ class AsyncReadVerbs(ScopedBase):
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         entry_id = required_uuid(id)
         flag("embeddings", embeddings)
-        found = await self._repository.get(scope, [entry_id])
+        found = await self._repository.reader.get(scope, [entry_id])
         if entry_id not in found:
             raise not_found(entry_id, scope)
         if not embeddings:
             return found[entry_id]
-        return (await self._repository.vectors.attached([found[entry_id]]))[0]
+        return (await self._repository.reader.attached([found[entry_id]]))[0]
 
     async def get_many(
         self,
@@ -54,9 +54,9 @@ class AsyncReadVerbs(ScopedBase):
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = required_uuids("ids", ids)
         flag("embeddings", embeddings)
-        found = await self._repository.get(scope, [*dict.fromkeys(wanted)])
+        found = await self._repository.reader.get(scope, [*dict.fromkeys(wanted)])
         entries = [found[entry_id] for entry_id in wanted if entry_id in found]
-        return await self._repository.vectors.attached(entries) if embeddings else entries
+        return await self._repository.reader.attached(entries) if embeddings else entries
 
     async def list(
         self,
@@ -89,7 +89,7 @@ class AsyncReadVerbs(ScopedBase):
             )
         if not embeddings:
             return page
-        entries = tuple(await self._repository.vectors.attached(page.entries))
+        entries = tuple(await self._repository.reader.attached(page.entries))
         return msgspec.structs.replace(page, entries=entries)
 
     async def count(
@@ -137,4 +137,4 @@ class AsyncReadVerbs(ScopedBase):
     ) -> LongTermMemoryStats:
         """Return statistics of the memories; those of the embedder only with `all_users`."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        return await self._repository.statistics.stats(scope)
+        return await self._repository.reader.stats(scope)

@@ -88,7 +88,7 @@ class AsyncSearchVerbs(ScopedBase):
             on_timeout=on_timeout,
         )
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        return await self._repository.search(scope, search)
+        return await self._repository.searcher.search(scope, search)
 
     async def context(
         self,
@@ -150,7 +150,7 @@ class AsyncSearchVerbs(ScopedBase):
             search = msgspec.structs.replace(search, max_tokens=max_tokens)
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         # Few of so many are cited, and the text has their passages.
-        found = await self._repository.search(scope, search, with_passages=False)
+        found = await self._repository.searcher.search(scope, search, with_passages=False)
         return await run_blocking(
             lambda: context_of(
                 found,
@@ -200,7 +200,7 @@ class AsyncSearchVerbs(ScopedBase):
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        found = await self._repository.similar(scope, entry_id, search)
+        found = await self._repository.searcher.similar(scope, entry_id, search)
         if found is None:
             raise not_found(entry_id, scope)
         return found
@@ -231,7 +231,7 @@ class AsyncSearchVerbs(ScopedBase):
             on_timeout=on_timeout,
         )
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        return await self._repository.search(scope, search)
+        return await self._repository.searcher.search(scope, search)
 
     async def important(
         self,
@@ -259,4 +259,4 @@ class AsyncSearchVerbs(ScopedBase):
             on_timeout=on_timeout,
         )
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        return await self._repository.search(scope, search)
+        return await self._repository.searcher.search(scope, search)

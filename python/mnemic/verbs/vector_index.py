@@ -99,7 +99,7 @@ class AsyncVectorIndex(IndexBase):
             Whether there is one now; False for a file, for an agent without vectors, and for
             vectors of more than 4,000 dimensions.
         """
-        return await self._repository.create_vector_index()
+        return await self._repository.vector_index.create()
 
 
 class VectorIndex(IndexBase):

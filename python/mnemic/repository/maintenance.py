@@ -1,0 +1,133 @@
+"""What concerns a whole file or all memories of an agent: copies, checks, audits, other keys."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from mnemic.crypto import KeyProvider, MasterKey
+from mnemic.errors import InvalidArgumentError, SealBrokenError
+from mnemic.model import MemoryAudit, Scope, VerifyReport, validation
+from mnemic.model.audit import AuditRequest
+from mnemic.model.validation import flag
+from mnemic.reporting.progress import Progress, Report, reporting, silent
+from mnemic.repository.parts import Part, Shared
+from mnemic.store.operations import EndRotation, Reseal, SealedUnderOtherKeys
+from mnemic.threads.sync_bridge import arrived, run_blocking
+
+if TYPE_CHECKING:
+    from mnemic.context.redaction import RedactionPattern
+
+RESEALED_AT_ONCE: Final = 1000
+"""Memories of one transaction: other writes wait for about 50 ms."""
+
+_MOST_ROUNDS: Final = 10
+"""Rounds over what is left: each write takes in the new key, so few are left after the first. In a
+file that somebody else made, a memory may be sealed anew each time and still be one of them."""
+
+
+class Maintenance(Part):
+    """Copies, verifies and audits what one agent's memories are stored in; changes its key.
+
+    Args:
+        shared: What it shares with the others.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._shared = shared
+        self._encryption = shared.settings.encryption
+
+    async def backup(
+        self, target: str | os.PathLike[str], *, progress: Progress | None = None
+    ) -> None:
+        """Copy everything in the file, all agents', as of one moment, to a new file."""
+        self._limits.require_storing()
+        file = validation.path("path", target)
+        with reporting(progress, "backup") as report:
+            await self._accesses.write()
+            await run_blocking(lambda: self._store.backup(file, report=report), self._store)
+
+    async def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Read the whole file and compare it with its checksums; see `Store.verify`."""
+        self._limits.require_storing()
+        flag("repair", repair)
+        with reporting(progress, "verify") as report:
+            return await run_blocking(
+                lambda: self._store.verify(repair=repair, report=report), self._store
+            )
+
+    async def audit(
+        self,
+        scope: Scope,
+        request: AuditRequest,
+        patterns: Sequence["str | RedactionPattern"],
+        *,
+        progress: Progress | None = None,
+    ) -> MemoryAudit:
+        """Count the memories of a scope that may need attention; see `Memory.audit`."""
+        from mnemic.repository.audit import Audit  # noqa: PLC0415 - rarely needed
+        from mnemic.repository.secret_scan import SecretScan  # noqa: PLC0415 - as above
+
+        self._limits.require_storing()
+        secrets = SecretScan(patterns)
+        with reporting(progress, "audit") as report:
+            await self._accesses.write()
+            audited = await run_blocking(
+                lambda: Audit(self._shared, scope, request, secrets).run(report), self._store
+            )
+        if audited.stored:
+            return audited
+        return msgspec.structs.replace(audited, hint=await self._user_hints.of("audit", scope))
+
+    async def rotate_key(
+        self, key: bytes | MasterKey | KeyProvider, *, progress: Progress | None = None
+    ) -> int:
+        """Seal under another key from now on, and all that is sealed; return how many."""
+        self._limits.require_storing()
+        with reporting(progress, "rotate_key") as report:
+            if self._encryption is None:
+                raise InvalidArgumentError(
+                    "the memory was opened without encryption, and has no key to replace; open it "
+                    "with encryption=Encryption(key=...)"
+                )
+            rotated = self._encryption.rotated_to(key)
+            begin = self._store.begin_rotation
+            await run_blocking(lambda: begin(self._agent_id, rotated), self._store)
+            self._encryption = rotated
+            return await self._resealed_until_none_is_left(report)
+
+    async def _resealed_until_none_is_left(self, report: Report) -> int:
+        number = await self._resealed(report)
+        for _ in range(_MOST_ROUNDS):
+            if await arrived(self._store.write(EndRotation(self._agent_id))):
+                return number
+            again = await self._resealed(silent)  # those that other processes sealed meanwhile
+            if not again:
+                break
+            number += again
+        left = await run_blocking(self._left, self._store)
+        raise SealBrokenError(
+            f"{left} sealed memories of agent {self._agent_id!r} do not open, and were not sealed "
+            "under the new key; the former keys are kept for them. verify() names them: restore a "
+            "backup, or delete them, and rotate again"
+        )
+
+    async def _resealed(self, report: Report) -> int:
+        total = await run_blocking(self._left, self._store)
+        done = after = 0
+        report(done, total)
+        while True:
+            sealed, last = await arrived(
+                self._store.write(Reseal(self._agent_id, after, RESEALED_AT_ONCE))
+            )
+            if not last:
+                return done
+            done, after = done + sealed, last
+            report(done, max(done, total))
+
+    def _left(self) -> int:
+        return self._store.read(SealedUnderOtherKeys(self._agent_id))

@@ -1,0 +1,190 @@
+"""Reads memories by their ids and rows, their vectors, and numbers of them."""
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+
+from mnemic.model import (
+    LinkType,
+    LongTermMemoryStats,
+    MemoryEntry,
+    Scope,
+    UserUsage,
+    validation,
+)
+from mnemic.model.link import Direction
+from mnemic.model.timestamps import to_microseconds
+from mnemic.model.validation import flag
+from mnemic.observability.table import READ, RETRIEVED
+from mnemic.observability.telemetry import milliseconds_since
+from mnemic.repository.parts import Part, Shared
+from mnemic.store.operations import (
+    EntriesById,
+    EntriesByRow,
+    Links,
+    ScopeStatistics,
+    Users,
+    VectorsById,
+)
+from mnemic.store.values import EntryRow, EntryVectors, LinkedRows, OwnedId
+from mnemic.threads.sync_bridge import run_blocking
+
+MAX_ROUNDS = 4
+"""How often entries are read while concurrent writes change them."""
+
+_FEW = 16
+"""More entries, of about 30 µs each, or their vectors are read in another thread."""
+
+
+class Reader(Part):
+    """Reads one agent's memories.
+
+    Args:
+        shared: What it shares with the others.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._counts_accesses = shared.settings.track_access
+
+    async def get(
+        self, scope: Scope, ids: Sequence[UUID], *, include_deleted: bool = False
+    ) -> dict[UUID, MemoryEntry]:
+        """Return the memories with these ids in a scope, and count accesses."""
+        self._limits.require_storing()
+        started, now = time.perf_counter(), self._now()
+        if flag("include_forgotten", include_deleted):
+            wanted = EntriesById(scope, ids, now=now, include_deleted=True)
+            found = await run_blocking(lambda: self._store.read(wanted), self._store)
+        elif len(ids) <= _FEW:
+            found = self._cache.get(scope, ids, now)
+        else:
+            found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
+        self._telemetry.record(READ, latency_ms=milliseconds_since(started))
+        self._accesses.show_pending(dict(found.values()))
+        if self._counts_accesses:
+            rows = [row for row, entry in found.values() if entry.is_active(now)]
+            self._accesses.count(rows, now)
+        entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
+        for entry in entries.values() if self._telemetry.is_enabled(RETRIEVED) else ():
+            await self._telemetry.emit(
+                RETRIEVED, entry_id=entry.id, type=entry.type, was_decrypted=entry.is_encrypted
+            )
+        return entries
+
+    async def stored(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
+        """Return the memories with these ids in a scope, in any state, without counting that."""
+        self._limits.require_storing()
+        wanted = EntriesById(scope, ids, now=self._now(), include_deleted=True)
+        found = await run_blocking(lambda: self._store.read(wanted), self._store)
+        return {entry_id: entry for entry_id, (_, entry) in found.items()}
+
+    def locate(
+        self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False
+    ) -> EntryRow | None:
+        """Return an active memory of a scope with its row, or a present one if requested.
+
+        That does not count as an access.
+        """
+        now = self._now()
+        wanted = EntriesById(scope, [entry_id], now=now, include_deleted=include_inactive)
+        found = self._store.read(wanted).get(entry_id)
+        return found if found is not None and found.entry.is_present(now) else None
+
+    def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+        """Return the present memories of these rows in a scope, whatever their status."""
+        now = self._now()
+        found = self._store.read(EntriesByRow(scope, rows, now=now, include_deleted=True))
+        return {row: entry for row, entry in found.items() if entry.is_present(now)}
+
+    def links(
+        self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
+    ) -> list[LinkedRows]:
+        """Return a memory's links among present memories, the oldest first."""
+        return self._store.read(Links(scope, self._now(), row, direction, kinds))
+
+    async def attached(self, entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
+        """Return entries with the vectors of the state that they show, in one read.
+
+        An entry that another call has changed since is returned in its new state.
+        """
+        if len(entries) <= _FEW:
+            return self._attached(entries)
+        return await run_blocking(lambda: self._attached(entries), self._store)
+
+    def _attached(self, entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
+        model = self._models.now.stored_name
+        if model is None:
+            return list(entries)
+        done: dict[OwnedId, MemoryEntry] = {}
+        waiting = {_name(entry): entry for entry in entries}
+        for _ in range(MAX_ROUNDS):
+            found = self._store.read(VectorsById(self._agent_id, waiting.keys(), model))
+            for name, entry in waiting.items():
+                if _is_of(entry, found.get(name)):
+                    done[name] = _with_vectors(entry, found[name], model)
+            changed = [name for name in waiting if name in found and name not in done]
+            if not changed:
+                break
+            waiting = self._read(changed)
+        return [done.get(_name(entry), entry) for entry in entries]
+
+    def _read(self, names: Iterable[OwnedId]) -> dict[OwnedId, MemoryEntry]:
+        now = self._now()
+        read: dict[OwnedId, MemoryEntry] = {}
+        for user_id, entry_id in names:
+            scope = Scope(self._agent_id, user_id)
+            found = self._store.read(EntriesById(scope, [entry_id], now, include_deleted=True))
+            if entry_id in found:
+                read[user_id, entry_id] = found[entry_id].entry
+        return read
+
+    async def stats(self, scope: Scope) -> LongTermMemoryStats:
+        """Return statistics of a scope; figures of the embedder with all users alone."""
+        self._limits.require_storing()
+        wanted = ScopeStatistics(scope, now=self._now())
+        stored = await run_blocking(lambda: self._store.read(wanted), self._store)
+        if not stored.stored_entries:
+            hint = await self._user_hints.of("stats", scope)
+            stored = msgspec.structs.replace(stored, hint=hint)
+        used = self._limits.usage(scope)
+        if used is not None:
+            stored = msgspec.structs.replace(
+                stored, storage_bytes_used=used.size, storage_bytes_limit=used.limit
+            )
+        embedder = self._models.embedder
+        if embedder is None or not scope.all_users:
+            return stored
+        return msgspec.structs.replace(
+            stored,
+            average_embedding_time_ms=embedder.calls.average_ms,
+            total_embeddings_generated=embedder.calls.embedded,
+        )
+
+    async def users(self, limit: int, offset: int, prefix: str | None) -> list[UserUsage]:
+        """Return the users of the agent who have memories; see `mnemic.store.operations.Users`."""
+        self._limits.require_storing()
+        validation.limit("limit", limit)
+        validation.whole("offset", offset)
+        if prefix is not None:
+            validation.text("prefix", prefix)
+        wanted = Users(self._agent_id, now=self._now(), limit=limit, offset=offset, prefix=prefix)
+        return await run_blocking(lambda: self._store.read(wanted), self._store)
+
+
+def _name(entry: MemoryEntry) -> OwnedId:
+    return entry.user_id, entry.id
+
+
+def _is_of(entry: MemoryEntry, found: EntryVectors | None) -> bool:
+    """Return whether vectors belong to the state that an entry shows."""
+    return found is not None and found[:2] == (entry.version, to_microseconds(entry.updated_at))
+
+
+def _with_vectors(entry: MemoryEntry, found: EntryVectors, model: str) -> MemoryEntry:
+    vectors = found.vectors
+    if vectors is None or not vectors.any():
+        return entry
+    return entry.with_stored_embedding(vectors, model)
