@@ -1,8 +1,10 @@
 """The way of a call through the package: every function between a door and the core or the file.
 
-    python -m benches.way            both ways, and how many functions each has
+    python -m benches.way            all ways, and how many functions each has
     python -m benches.way search     the way of `Memory.search` to the core's ranking
     python -m benches.way add        the way of `Memory.add` to the INSERT
+    python -m benches.way policy     the way of `RetrievalPolicy.run` to the core's ranking
+    python -m benches.way turn       the way of `HydeEngine.retrieve` to the core's ranking
 
 A function counts once, however often it is called; comprehensions and lambdas do not count. Memory
 and embedder are warm: earlier calls have built their caches.
@@ -21,6 +23,8 @@ from tempfile import TemporaryDirectory
 import mnemic
 from benches.support.memories import OneVector
 from mnemic import Memory
+from mnemic.hyde import HydeEngine
+from mnemic.policy import RetrievalPolicy, RetrievalRequest
 
 PACKAGE = str(Path(mnemic.__file__).parent)
 TABLE = "INSERT INTO agent_memory_entries"
@@ -30,6 +34,10 @@ class Way:
     """The functions of the package that a call enters, up to a place."""
 
     def __init__(self):
+        self.begin()
+
+    def begin(self):
+        """Forget what was called so far."""
         self.steps = []
         self.depths = threading.local()
         self.is_over = False
@@ -78,6 +86,15 @@ def followed(way):
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+
+
+class Guesses:
+    """A language model that guesses the same each time."""
+
+    model = "guesses"
+
+    async def complete(self, _prompt, **_):
+        return "a memory is stored"
 
 
 class CountedCore:
@@ -140,12 +157,37 @@ def way_of_add(memory):
     return way
 
 
-WAYS = {"search": way_of_search, "add": way_of_add}
+def way_of_policy(memory):
+    way, policy = Way(), RetrievalPolicy(memory)
+    memory.add("a memory of ann", user_id="ann")
+    policy.run(RetrievalRequest("what is stored", "ann", "today"))
+    request = RetrievalRequest("what is stored here", "ann", "today")
+    with followed(way):
+        policy.run(request)
+    return way
+
+
+def way_of_turn(memory):
+    way, window = Way(), ["user: what is stored?"]
+    with followed(way), HydeEngine(memory, memory.embedder, Guesses()) as engine:
+        engine.ready(5)
+        engine.retrieve("what", window)
+        way.begin()
+        engine.retrieve("what else", window)
+    return way
+
+
+WAYS = {
+    "search": ("Memory.search", way_of_search),
+    "add": ("Memory.add", way_of_add),
+    "policy": ("RetrievalPolicy.run", way_of_policy),
+    "turn": ("HydeEngine.retrieve", way_of_turn),
+}
 
 
 def show(name, way):
     entered, stack = len(way.functions), len(way.stack)
-    print(f"Memory.{name}: {entered} functions are entered, {stack} are on the stack at the end")
+    print(f"{name}: {entered} functions are entered, {stack} are on the stack at the end")
     seen = set()
     for depth, function in way.steps:
         again = " (again)" if function in seen else ""
@@ -161,11 +203,12 @@ def main():
         for number in range(3):
             memory.add(f"memory {number}")
             memory.search("anything")
-        for name in [asked] if asked else WAYS:
-            way = WAYS[name](memory)
-            assert way.is_over, f"{name} did not get there"
-            show(name, way)
-        if asked != "add":
+        for asked_for, (name, follow) in WAYS.items():
+            if asked in {None, asked_for}:
+                way = follow(memory)
+                assert way.is_over, f"{name} did not get there"
+                show(name, way)
+        if asked in {None, "search"}:
             show_crossings(folder)
 
 

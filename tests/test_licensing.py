@@ -95,7 +95,7 @@ def test_a_quota_without_a_policy_names_no_tier():
 def test_of_two_quotas_the_smaller_one_holds(own, limit, tier):
     license = DocumentedLicenses(LicenseTier.WRITER_PRO)  # noqa: A001 - the field's name everywhere
     with Memory(":memory:", embedder=None, license=license, quota=own) as memory:
-        quota = memory.repository.shared.limits.quota
+        quota = memory.repository.shared.limits.quotas.agent
     assert quota.limit == (limit if tier is None else limit * MEGABYTE)
     assert (quota.tier or "")[:2] == (tier or "")
 

@@ -172,7 +172,7 @@ def test_the_rest_goes_by_type_then_by_priority_for_each_token():
 
 
 def test_near_duplicates_are_those_a_plain_comparison_of_all_pairs_finds():
-    from mnemic.context.window import NEAR_DUPLICATE, _near_duplicates  # noqa: PLC0415
+    from mnemic.context.compaction import NEAR_DUPLICATE, _near_duplicates  # noqa: PLC0415
 
     base = "the quick brown fox jumps over the lazy dog while rain falls on the quiet harbour town"
     texts = [base[:cut] + tail for cut in range(60, len(base), 2) for tail in ("", " x", " 4")]

@@ -110,7 +110,8 @@ def test_vectors_of_another_length_than_the_known_one_are_refused(embedder, serv
 
 
 def test_vectors_in_base64_are_the_same(embedder, server):
-    with HttpEmbedder("small", base_url=server.url, encoding_format="base64") as packed:
+    options = {"base_url": server.url, "extra_body": {"encoding_format": "base64"}}
+    with HttpEmbedder("small", **options) as packed:
         texts = ["red sofa", "blue chair"]
         assert np.array_equal(packed.embed_sync(texts), embedder.embed_sync(texts))
     assert server.requests()[0]["body"]["encoding_format"] == "base64"

@@ -55,7 +55,7 @@ def test_invalid_options_are_refused(kind, options):
         (HttpEmbedder, {"dimensions": 0}),
         (HttpEmbedder, {"dimensions": 10**9}),
         (HttpEmbedder, {"batch_size": 0}),
-        (HttpEmbedder, {"encoding_format": "int8"}),
+        (HttpEmbedder, {"extra_body": {"encoding_format": "int8"}}),
         (HttpEmbedder, {"extra_body": {"input": []}}),
         (HttpLanguageModel, {"temperature": 3}),
         (HttpLanguageModel, {"temperature": "hot"}),

@@ -116,7 +116,7 @@ def test_a_first_success_of_any_write_embeds_the_rest_without_a_search(memory, e
     until(lambda: sum(map(len, embedder.calls)) == 41)
     assert len(embedder.calls) == 2
     sync = memory.repository._indexes.active
-    until(sync.own.model.missing._embedding.done)
+    until(sync.own.model.missing._running.embedding.done)
     embedder.calls.clear()
     assert "text 7" in embedded(memory, "text 7")
     assert embedder.calls == [["text 7"]]
@@ -173,7 +173,7 @@ def test_a_long_backlog_holds_up_no_search(memory, embedder, monkeypatch):
     assert memory.search("text 5").degraded is False
     embedder.let_go.set()
     sync = memory.repository._indexes.active
-    until(sync.own.model.missing._embedding.done)
+    until(sync.own.model.missing._running.embedding.done)
     assert "text 5" in embedded(memory, "text 5")
     backlog = [len(call) for call in embedder.calls if len(call) > 1]
     assert sum(backlog) == 1200  # the failed call, and batches
@@ -209,7 +209,7 @@ def test_closing_during_a_backlog_ends_it(embedder, path):
     memory.close()
     embedder.let_go.set()
     sync = memory.repository._indexes.active
-    until(sync.own.model.missing._embedding.done)
+    until(sync.own.model.missing._running.embedding.done)
     assert len(embedder.calls) == 2
     with Memory(path, embedder=embedder) as again:
         assert again.search("text 5", search_type="semantic")[0].similarity == pytest.approx(1)

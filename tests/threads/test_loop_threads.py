@@ -268,17 +268,17 @@ def test_searches_of_one_turn_ask_the_store_once_and_see_what_was_written_before
     async def main():
         async with AsyncMemory(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
             store = memory.repository._store
-            position = store.position
+            position = store.latest_position
 
-            def counted(agent_id):
+            def counted(agent_id, **_):
                 asked.append(agent_id)
                 return position(agent_id)
 
             for number in range(5):
                 await memory.add(f"tea {number}")
-                store.position = counted
+                store.latest_position = counted
                 found = await asyncio.gather(*(memory.search("tea", limit=9) for _ in range(20)))
-                del store.position
+                del store.latest_position
                 assert {len(hits) for hits in found} == {number + 1}
 
     run(main)

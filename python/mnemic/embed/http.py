@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -54,9 +54,8 @@ class HttpEmbedder(AnswersHabits):
         max_connections: Connections of one event loop at a time; further requests wait.
         batch_size: Maximum number of texts of a request, an attribute too.
         headers: Further headers of each request, hidden as the key is.
-        encoding_format: The form of the numbers in a response. Services that know "base64" send a
-            third of the bytes.
-        extra_body: Further members of each request's JSON, such as {"truncate": True}.
+        extra_body: Further members of each request's JSON, such as {"truncate": True}, or
+            {"encoding_format": "base64"}: services that know it send a third of the bytes.
 
     Raises:
         InvalidArgumentError: If an argument is invalid, or the default address has no key.
@@ -80,13 +79,12 @@ class HttpEmbedder(AnswersHabits):
         max_connections: int = 100,
         batch_size: int = 128,
         headers: Mapping[str, str] | None = None,
-        encoding_format: Literal["float", "base64"] = "float",
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         self.model: str = model_name(model)
         self.batch_size: int = whole("batch_size", batch_size, minimum=1)
         self._dimensions = _checked_dimensions(dimensions)
-        self._body = _body(self.model, dimensions, encoding_format, extra_body)
+        self._body = _body(self.model, dimensions, extra_body)
         self._service = Service(base_url, api_key, headers, EMBEDDINGS)
         limits = Limits.checked(timeout, max_retries, max_connections)
         self._transport = connection(self._service, _ERRORS, limits)
@@ -192,11 +190,10 @@ def _checked_dimensions(given: object) -> int | None:
     return dimensions
 
 
-def _body(
-    model: str, dimensions: int | None, encoding_format: object, extra: object
-) -> dict[str, Any]:
-    word("encoding_format", encoding_format, ("float", "base64"))
-    body: dict[str, Any] = {"model": model, "encoding_format": encoding_format}
+def _body(model: str, dimensions: int | None, extra: object) -> dict[str, Any]:
+    body: dict[str, Any] = {"model": model, "encoding_format": "float"}
     if dimensions is not None:
         body["dimensions"] = dimensions
-    return {**body, **extra_body(extra, {"model", "input"})}
+    body |= extra_body(extra, {"model", "input"})
+    word("encoding_format", body["encoding_format"], ("float", "base64"))
+    return body

@@ -1,7 +1,7 @@
 """Wraps an embedder: its results are checked and counted."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
@@ -41,7 +41,7 @@ class CheckedCalls:
         model: Name of its model.
         embedded: Number of texts and chunks embedded so far.
         seconds: Total duration.
-        on_embedded: Called with the milliseconds of each call.
+        on_embedded: Called after each call, with its milliseconds as `latency_ms`.
         successes: Number of calls with a valid result.
         loop: Runs coroutines.
     """
@@ -53,7 +53,7 @@ class CheckedCalls:
         self.embedded = 0
         self.seconds = 0.0
         self.successes = 0
-        self.on_embedded: Callable[[float], object] | None = None
+        self.on_embedded: Callable[[Mapping[str, float]], object] | None = None
         self.loop = EventLoopThread()
         self._counting = InnerLock()
 
@@ -94,7 +94,7 @@ class CheckedCalls:
             self.seconds += took
             self.successes += fault is None
         if self.on_embedded is not None:
-            self.on_embedded(took * 1000)
+            self.on_embedded({"latency_ms": took * 1000})
         if fault is not None:
             raise EmbedderResultError(f"the embedder {self.model!r} returned {fault}")
         return vectors
@@ -156,7 +156,6 @@ class ValidatedEmbedder:
 
     Args:
         given: An embedder in any of the forms of `as_embedder`.
-        on_embedded: Called with the milliseconds of each call.
         model: Name of the model; None for the embedder's own.
 
     Raises:
@@ -166,7 +165,6 @@ class ValidatedEmbedder:
     def __init__(
         self,
         given: "AnyEmbedder",
-        on_embedded: Callable[[float], object] | None = None,
         *,
         model: str | None = None,
     ) -> None:
@@ -183,7 +181,6 @@ class ValidatedEmbedder:
         # What it refers to does not refer to this object: a memory that is never closed is
         # collected with its last reference.
         self.calls = CheckedCalls(adapted)
-        self.calls.on_embedded = on_embedded
         self._documents = _joiner(self.calls, adapted, queries=False)
         self._queries = self._documents
         if adapted.has_queries:

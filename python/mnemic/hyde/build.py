@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from typing import NamedTuple
 
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
@@ -25,6 +26,13 @@ MAX_DELAY = 30.0
 
 CLOSE_SECONDS = 2.0
 """Seconds that closing waits for a running build; one that hangs is left behind."""
+
+
+class _Failures(NamedTuple):
+    """Builds that failed in a row, and when the next one may begin by the monotonic clock."""
+
+    number: int = 0
+    next_at: float = 0.0
 
 
 class BuildWorker:
@@ -53,8 +61,7 @@ class BuildWorker:
         self._thread: threading.Thread | None = None
         self._is_pending = False
         self.is_ready = False
-        self._failures = 0  # in a row
-        self._next_at = 0.0
+        self._failures = _Failures()
         self.builds = 0
         self.failed_builds = 0
 
@@ -124,8 +131,8 @@ class BuildWorker:
 
     def _work(self, running: "Future[bool] | None") -> None:
         while running is not None:
-            if self._failures:
-                self._stop.wait(max(0.0, self._next_at - time.monotonic()))
+            if self._failures.number:
+                self._stop.wait(max(0.0, self._failures.next_at - time.monotonic()))
             running = self._ended(running, is_built=self._built())
 
     def _built(self) -> bool:
@@ -141,7 +148,7 @@ class BuildWorker:
             return False
         finally:
             self._call = None
-        self._failures, self.is_ready = 0, True
+        self._failures, self.is_ready = _Failures(), True
         self.builds += 1
         return True
 
@@ -152,8 +159,9 @@ class BuildWorker:
         is_first = self.builds == 0
         self.builds += 1
         self.failed_builds += 1
-        self._next_at = time.monotonic() + min(MAX_DELAY, FIRST_DELAY * 2**self._failures)
-        self._failures += 1
+        number = self._failures.number
+        delay = min(MAX_DELAY, FIRST_DELAY * 2**number)
+        self._failures = _Failures(number + 1, time.monotonic() + delay)
         _log.log(
             logging.WARNING if is_first else logging.DEBUG,
             "The index of agent %s could not be built for retrieval by hypotheses: %s; turns get "

@@ -259,7 +259,8 @@ class NativeIndex:
         Raises:
             DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
         """
-        return self._repaired(partial(self._ranked, search, inputs))
+        found = self._repaired(lambda: self._current().rank(search, *inputs))
+        return RankedPage(list(map(_RANKED_ROW, found[0])), *found[1:])
 
     def _repaired(self, read: Callable[[], T]) -> T:
         """Return what is read, from rows that are loaded again where a vector is damaged."""
@@ -270,10 +271,6 @@ class NativeIndex:
                 raise
         self._repair()
         return read()
-
-    def _ranked(self, search: Search, inputs: RankInputs) -> RankedPage:
-        found = self._current().rank(search, *inputs)
-        return RankedPage(list(map(_RANKED_ROW, found[0])), *found[1:])
 
     def filling(self, ranked: Sequence[RankedRow], max_tokens: int) -> list[RankedRow]:
         """Return the ranked rows that a text of so many tokens may hold, as it is estimated."""

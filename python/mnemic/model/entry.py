@@ -314,26 +314,23 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=Content
     def with_embedding(self, embedding: Float32Array, model: str) -> Self:
         """Return a copy with this vector, or these vectors, of this model."""
         checked = validation.name("embedding_model", model)
-        return self._with_vectors(validation.embedding(embedding), checked)
-
-    def with_stored_embedding(self, embedding: Float32Array, model: str) -> Self:
-        """Return a copy with checked, read-only vectors, shape (chunks, d)."""
-        return self._with_vectors(embedding[0] if len(embedding) == 1 else embedding, model)
+        return self.with_vectors(validation.embedding(embedding), checked)
 
     def with_own_embedding(self, embedding: object) -> Self:
         """Return a copy with given vectors, which count as those of the memory's model."""
-        return self._with_vectors(validation.directed("embedding", embedding), None)
+        return self.with_vectors(validation.directed("embedding", embedding), None)
 
     def without_embedding(self) -> Self:
         """Return a copy without its vectors."""
-        return self._with_vectors(None, None)
+        return self.with_vectors(None, None)
 
     def with_first_vector(self) -> Self:
         """Return a copy with the first of several vectors alone."""
         vectors = self.embedding
-        return self._with_vectors(None if vectors is None else vectors[0], self.embedding_model)
+        return self.with_vectors(None if vectors is None else vectors[0], self.embedding_model)
 
-    def _with_vectors(self, embedding: Float32Array | None, model: str | None) -> Self:
+    def with_vectors(self, embedding: Float32Array | None, model: str | None) -> Self:
+        """Return a copy with a checked, read-only vector or several, and their model."""
         entry: Self = _copy(self)
         force_setattr(entry, "embedding", embedding)
         force_setattr(entry, "embedding_model", model)

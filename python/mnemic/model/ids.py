@@ -40,23 +40,17 @@ class UuidFactory:
                 self._start(millisecond)
             else:
                 self._step()
-            return _uuid(self._millisecond, self._counter)
+            time = min(max(self._millisecond, 0), _LAST_MILLISECOND)
+            high, low = self._counter >> _LOW_BITS, self._counter & ((1 << _LOW_BITS) - 1)
+        return UUID(int=time << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
 
     def _start(self, millisecond: int) -> None:
         # The counter's top bit starts at zero, which leaves space for 2**41 steps.
         self._millisecond = millisecond
-        self._counter = self._random(10) & (_COUNTER_END // 2 - 1)
+        random = int.from_bytes(self._random_bytes(10), "big")
+        self._counter = random & (_COUNTER_END // 2 - 1)
 
     def _step(self) -> None:
-        self._counter += 1 + self._random(4)
+        self._counter += 1 + int.from_bytes(self._random_bytes(4), "big")
         if self._counter >= _COUNTER_END:
             self._start(self._millisecond + 1)
-
-    def _random(self, size: int) -> int:
-        return int.from_bytes(self._random_bytes(size), "big")
-
-
-def _uuid(millisecond: int, counter: int) -> UUID:
-    time = min(max(millisecond, 0), _LAST_MILLISECOND)
-    high, low = counter >> _LOW_BITS, counter & ((1 << _LOW_BITS) - 1)
-    return UUID(int=time << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)

@@ -24,9 +24,11 @@ class NamedFields(_StructMeta):
 
     Attributes:
         _aliases: Further names of fields, which making a record takes, each with its field.
+        _first: The field that may be given by position, where all else is given by name.
     """
 
     _aliases: ClassVar[Mapping[str, str]] = {}
+    _first: ClassVar[str | None] = None
 
     if not TYPE_CHECKING:  # the records declare their fields
 
@@ -35,6 +37,8 @@ class NamedFields(_StructMeta):
             try:
                 if cls._aliases:
                     named = without_aliases(named, cls._aliases)
+                if cls._first is not None and len(values) == 1 and cls._first not in named:
+                    values, named = (), {cls._first: values[0], **named}
                 return super().__call__(*values, **named)
             except (TypeError, MnemicError) as error:
                 explain_failure(error, cls, values, named, tuple(cls._aliases))
@@ -61,13 +65,9 @@ def without_aliases(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dic
 class ContentFirst(NamedFields):
     """The class of memories: the content may be given by position, all else by name."""
 
-    if not TYPE_CHECKING:  # the record declares what it takes
+    _first = "content"
 
-        def __call__(cls, *values: object, **named: object) -> object:  # noqa: N805 - of a metaclass
-            """Make a record."""
-            if len(values) == 1 and "content" not in named:
-                return super().__call__(content=values[0], **named)
-            return super().__call__(*values, **named)
+    if not TYPE_CHECKING:  # the record declares what it takes
 
         @property
         def __signature__(cls) -> object:  # noqa: N805 - of a metaclass

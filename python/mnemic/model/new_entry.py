@@ -13,7 +13,7 @@ from mnemic.arrays import Float32Array, np
 from mnemic.errors import CountMismatchError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
-from mnemic.model.entry import MEMORY_FIELDS, NO_TIME, MemoryEntry
+from mnemic.model.entry import MEMORY_FIELDS, NO_ID, NO_TIME, MemoryEntry
 from mnemic.model.fields import GIVEN
 from mnemic.model.scope import Scope
 from mnemic.reporting.description import quoted
@@ -142,10 +142,15 @@ class NewEntry(NamedTuple):
                 of range, or outside the scope.
         """
         given = _known_fields(fields)
-        key = checked_key(given.pop("idempotency_key", None))
-        embed = checked_embed(given.pop("embed", None), given)
+        key, embed = given.pop("idempotency_key", None), given.pop("embed", None)
+        if key is not None:
+            key = checked_key(key)
+        if embed is not None:
+            embed = checked_embed(embed, given)
         make = MemoryEntry.empty if embed and given["content"] == "" else MemoryEntry
         record = _filled(make(**given), scope, now, id_factory)
+        if record.embedding is None:
+            return cls(record, key, (), embed)
         return cls.of_record(record, key, embed)
 
     @classmethod
@@ -164,7 +169,7 @@ class NewEntry(NamedTuple):
                 idempotency key is invalid.
         """
         if isinstance(entry, MemoryEntry) and entry.is_new:
-            record = _filled(entry, scope, now, id_factory)
+            record = _filled(entry.detached(), scope, now, id_factory)
         else:
             record = checked_record(entry, scope)
         return cls.of_record(record, checked_key(key))
@@ -248,22 +253,22 @@ def checked_keys(keys: object, number: int) -> list[object]:
 
 
 def _filled(
-    entry: MemoryEntry, scope: Scope, now: datetime, id_factory: Callable[[datetime], UUID]
+    record: MemoryEntry, scope: Scope, now: datetime, id_factory: Callable[[datetime], UUID]
 ) -> MemoryEntry:
-    """Return a new entry as a record of a scope, with all that it leaves open."""
-    narrowed = scope.narrowed(entry.user_id, entry.project_id, entry.session_id)
-    if entry.embedding is not None:
-        validation.check_directions("embedding", entry.embedding)
-    record = entry.detached()
+    """Make a new entry that nobody else has a record of a scope, with all that it leaves open."""
+    narrowed = scope.narrowed(record.user_id, record.project_id, record.session_id)
+    if record.embedding is not None:
+        validation.check_directions("embedding", record.embedding)
     for name in ("agent_id", "user_id", "project_id", "session_id"):
         force_setattr(record, name, getattr(narrowed, name))
-    if not entry.names_time:
-        for name in ("created_at", "updated_at"):
-            if getattr(entry, name) == NO_TIME:
-                force_setattr(record, name, validation.time(name, now))
-    if not entry.names_id:
-        force_setattr(record, "id", validation.uuid("id", id_factory(now)))
-    return _storable(record)
+    if record.created_at == NO_TIME:
+        force_setattr(record, "created_at", now)
+        if record.updated_at == NO_TIME:
+            force_setattr(record, "updated_at", now)
+    if record.id == NO_ID:
+        force_setattr(record, "id", id_factory(now))
+    check_supersedes(record)
+    return record
 
 
 def checked_record(entry: object, scope: Scope) -> MemoryEntry:
@@ -279,11 +284,6 @@ def checked_record(entry: object, scope: Scope) -> MemoryEntry:
         named = scope.narrowed(*own)
         if (named.user_id, named.project_id, named.session_id) != own:
             raise InvalidEntryError(f"a record is stored in its own scope, which is not {named}")
-    return _storable(entry)
-
-
-def _storable(entry: MemoryEntry) -> MemoryEntry:
-    """Return a record of the right scope that may be stored."""
     check_supersedes(entry)
     return entry
 

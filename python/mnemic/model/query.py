@@ -381,7 +381,7 @@ def _optional_text(name: str, given: object) -> str | None:
     if given is None:
         return None
     text = validation.of_kind(name, str, "a text or None", given)
-    validation.text(name, validation.bounded(name, text))
+    validation.bounded(name, text)
     return text if text.strip() else None
 
 

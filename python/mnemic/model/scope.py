@@ -87,7 +87,7 @@ class Scope(Record, frozen=True):
                 _agreed("session_id", self.session_id, session_id),
                 self.all_users,
             )
-        if not validation.flag("all_users", all_users):
+        if all_users is False or not validation.flag("all_users", all_users):
             return scope
         if self.user_id is not None:
             raise InvalidArgumentError(

@@ -93,8 +93,10 @@ def name(field: str, value: object) -> str:
     That of an agent, a user, a project or a session has no white space around it either: it would
     be another one than without.
     """
-    if type(value) is str and value.isprintable() and value.isascii() and _is_bare(value):
-        return value  # as nearly all are
+    if type(value) is str and value and value.isascii() and value.isprintable():  # nearly all
+        first, last = value[0], value[-1]
+        if first != " " != last:
+            return value
     checked = text(field, value)
     if not checked:
         raise InvalidEntryError(f"{field} cannot be empty")
@@ -107,11 +109,6 @@ def name(field: str, value: object) -> str:
             f"{field}.strip()"
         )
     return checked
-
-
-def _is_bare(value: str) -> bool:
-    """Return whether a text has a letter at its beginning and its end."""
-    return value != "" and value[0] != " " != value[-1]
 
 
 def optional_name(field: str, value: object) -> str | None:
@@ -161,7 +158,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def fraction(field: str, value: object) -> float:
     """Return `value` if it is a number from 0 to 1; NaN is not."""
-    if not is_number(value):
+    if type(value) is not float and not is_number(value):
         raise InvalidEntryError(f"{field} must be a number, got {type(value).__name__}")
     if not 0.0 <= value <= 1.0:
         raise must_be(field, "from 0 to 1", value, show=quoted, error=InvalidEntryError)
@@ -245,16 +242,17 @@ def query(value: object) -> str:
     """Return `value` if it is a query: a text with more than white space, not too long."""
     if not isinstance(value, str) or not value.strip():
         raise must_be("query", "a text that is not empty", value)
-    return bounded("query", text("query", value))
+    return bounded("query", value)
 
 
-def bounded(field: str, value: str) -> str:
-    """Return `value` if it is not longer than `MAX_QUERY_LENGTH`."""
-    if len(value) > MAX_QUERY_LENGTH:
+def bounded(field: str, value: object) -> str:
+    """Return `value` if it is a text of at most `MAX_QUERY_LENGTH` characters."""
+    checked = text(field, value)
+    if len(checked) > MAX_QUERY_LENGTH:
         raise InvalidArgumentError(
-            f"{field} must not exceed {MAX_QUERY_LENGTH} characters, got {len(value)}"
+            f"{field} must not exceed {MAX_QUERY_LENGTH} characters, got {len(checked)}"
         )
-    return value
+    return checked
 
 
 MAX_LIMIT = 1000

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mnemic._core import __version__
 from mnemic.model import Scope
-from mnemic.observability.table import EMBEDDED, HISTOGRAMS, METRICS, Row
+from mnemic.observability.table import HISTOGRAMS, METRICS, Row
 from mnemic.protocols import Clock
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
@@ -96,10 +96,6 @@ class Meter:
                 instruments[name](+value, {**self._attributes, **attributes})
             except Exception as error:  # noqa: BLE001 - the operation has happened, whoever measures it
                 _process.log_failure(name, error)
-
-    def embedded(self, milliseconds: float) -> None:
-        """Measure one call of the embedder, whatever its number of texts."""
-        self.measure(EMBEDDED, {"latency_ms": milliseconds})
 
 
 _Instruments: TypeAlias = dict[str, Callable[[float, dict[str, str]], None]]

@@ -121,6 +121,12 @@ class Retriever(Service):
         super().__init__(repository)
         self._config = config
         self._counter = counter
+        self._candidates = (
+            candidates_within(config.max_tokens)
+            if config.top_k is None
+            else OVER_FETCH * config.top_k
+        )
+        self._max_tokens = _max_tokens_of(config, counter)
 
     def retrieve(
         self, scope: Scope, request: RetrievalRequest, deadline: float | None
@@ -164,21 +170,6 @@ class Retriever(Service):
         """The configuration, with the administrator's settings."""
         return self._config
 
-    @property
-    def _candidates(self) -> int:
-        places = self._config.top_k
-        return candidates_within(self._config.max_tokens) if places is None else OVER_FETCH * places
-
-    @property
-    def _max_tokens(self) -> int | None:
-        """Tokens for which candidates may be too long; None where others than these decide that."""
-        config = self._config
-        steps = config.top_k, config.clip_sentences, config.near_duplicates, config.ratio
-        is_estimate = self._counter is None and type(config.block) is PromptBlock
-        is_by_score = config.strategy == "score_first" and config.session_boost == 1
-        is_plain = is_estimate and is_by_score and not config.redaction.enabled
-        return config.max_tokens if is_plain and steps == (None,) * len(steps) else None
-
     def _search_type(self, config: RetrievalConfig) -> SearchType:
         has_embedder = self.repository.embedder is not None
         return config.search_type if has_embedder or config.search_type != "hybrid" else "keyword"
@@ -215,6 +206,15 @@ class Retriever(Service):
             block=block,
             min_score=floor or None,  # no score is below 0
         )
+
+
+def _max_tokens_of(config: RetrievalConfig, counter: TokenCounter | None) -> int | None:
+    """Return for how many tokens candidates may be too long; None where others decide that."""
+    steps = config.top_k, config.clip_sentences, config.near_duplicates, config.ratio
+    is_estimate = counter is None and type(config.block) is PromptBlock
+    is_by_score = config.strategy == "score_first" and config.session_boost == 1
+    is_plain = is_estimate and is_by_score and not config.redaction.enabled
+    return config.max_tokens if is_plain and steps == (None,) * len(steps) else None
 
 
 def _is_by_keywords(found: SearchOutcome) -> bool:

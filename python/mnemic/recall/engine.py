@@ -217,7 +217,7 @@ class RecallEngine(Service):
         if mode is RecallMode.TEMPORAL:
             times.check_order()
         name = "topic_filter" if mode is RecallMode.TEMPORAL else "query"
-        bounded(name, text(name, query))
+        bounded(name, query)
         ranking = msgspec.structs.replace(SEMANTIC, salience=given.salience)
         if mode is RecallMode.RELEVANT:
             if not query.strip():
@@ -452,7 +452,7 @@ class RecallEngine(Service):
         check_record("weights", weights, SalienceWeights)
         check_record("options", options, SalienceOptions)
         if query is not None:
-            bounded("query", text("query", query))
+            bounded("query", query)
         repository = self.repository
         await repository.shared.accesses.write()
         now = repository.now()

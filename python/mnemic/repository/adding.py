@@ -20,11 +20,10 @@ from mnemic.model.new_entry import ON_EMBED_ERROR, NewEntry
 from mnemic.observability.table import EMPTIED, NOT_STORED, REPEATED, WRITTEN
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.progress import Report, silent
-from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
-from mnemic.repository.parts import Part, Shared
+from mnemic.repository.parts import Erasure, Part, Shared
 from mnemic.store.operations import Add, EntriesByRow
-from mnemic.store.values import Selection, WriteResult
+from mnemic.store.values import NO_QUOTAS, Selection, WriteResult
 from mnemic.threads.sync_bridge import arrived
 
 if TYPE_CHECKING:
@@ -155,7 +154,8 @@ class Adder(Part):
 
         try:
             entries = [new._replace(entry=self._store.marked(new.entry)) for new in entries]
-            if on_duplicate == "keep" and on_conflict == "raise":
+            is_limited = quotas != NO_QUOTAS
+            if is_limited and on_duplicate == "keep" and on_conflict == "raise":
                 self._limits.check_capacity(entries, quotas)
             embedded, stored = await self._models.written(write)
         except MnemicError as error:

@@ -1,6 +1,6 @@
 """Deletes, restores and purges memories, and erases the bytes of deleted ones."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from mnemic.model import DeleteResult, Scope
@@ -8,10 +8,11 @@ from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.validation import duration, flag
 from mnemic.observability.table import EMPTIED, FORGOTTEN, PURGED
 from mnemic.repository.parts import Part, Shared
-from mnemic.repository.retention import earliest_kept
 from mnemic.store.operations import Delete, ForgetAgent, Purge, Restore, SoftDelete
 from mnemic.store.values import MarkedIds
 from mnemic.threads.sync_bridge import arrived
+
+_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 
 
 class Deleter(Part):
@@ -121,3 +122,14 @@ class Deleter(Part):
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
         is_erased = await arrived(self._store.erase(soon=soon)) if permanent else False
         return DeleteResult(count, erased=is_erased, hint=hint)
+
+
+def earliest_kept(now: datetime, retention: timedelta | None) -> datetime:
+    """Return the time of deletion from which on a memory can be restored.
+
+    Args:
+        now: The time.
+        retention: How long it can be; None is without end.
+    """
+    span = now - _FIRST_MOMENT
+    return _FIRST_MOMENT if retention is None else now - min(retention, span)

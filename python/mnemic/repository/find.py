@@ -35,7 +35,6 @@ from mnemic.model.search import CosineScale, Search
 from mnemic.model.time_zones import offset_changes
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.accesses import show_accesses
-from mnemic.repository.current_model import no_embedder
 from mnemic.repository.database_search import DatabaseSearch, is_by_vectors
 from mnemic.repository.found import (
     NOT_IN_TIME,
@@ -52,6 +51,7 @@ from mnemic.repository.parts import Part, Shared
 from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import AnnouncedSearch, QueryVectors
 from mnemic.repository.reasons import why_of
+from mnemic.repository.vector_model import no_embedder
 from mnemic.store import LogPosition
 from mnemic.store.operations import EntriesByRow
 from mnemic.store.values import SelectedRows
@@ -61,10 +61,12 @@ if TYPE_CHECKING:
     from mnemic.repository.recall_guard import RecallGuard
 
 
-def _on_scale(search: Search, find: Callable[[Search], SearchOutcome]) -> SearchOutcome:
+def _on_scale(
+    search: Search, scale: CosineScale, find: Callable[[Search], SearchOutcome]
+) -> SearchOutcome:
     """Return what is found on a learned scale, or without it where memories are all alike."""
-    found, scale = find(search), search.scale
-    if scale is None or not (found.hits or search.uses_similarity_floor):
+    found = find(search)
+    if not (found.hits or search.uses_similarity_floor):
         return found
     if not found.hits or _are_below_limit(found, scale):
         least = None if search.uses_similarity_floor else search.min_similarity
@@ -225,7 +227,7 @@ class Finder(Part):
     def _find_once(
         self, scope: Scope, search: Search, expansion: Expansion | None = None
     ) -> SearchOutcome:
-        search = self.vectors.with_floor(self.vectors.covered(search))
+        search = self.vectors.adapted(search)
         try:
             found, database = None, self._database
             if database is not None and database.serves(scope, search):
@@ -269,23 +271,22 @@ class Finder(Part):
         moment = _Moment(now, position, selection.ranked, *limits, selection.rows)
         zone = offset_changes(search.time_zone or self._time_zone)
         inputs = RankInputs(scope, microseconds, vectors, context, time_zone=zone)
-        found = _on_scale(
-            search, lambda search: self._find_active(search, inputs, moment, expansion)
-        )
+        find = partial(self._find_active, inputs=inputs, moment=moment, expansion=expansion)
+        found = find(search) if search.scale is None else _on_scale(search, search.scale, find)
         return found.marked(approximate=selection.rows.approximate, searched_in="database")
 
     def _find_in_memory(
         self, scope: Scope, search: Search, expansion: Expansion | None
     ) -> SearchOutcome:
-        position = self._refreshed(search)
-        now = self._now()
-        index = self._active.index
+        refreshed = partial(
+            self._active.catch_up, with_accesses=search.uses_accesses, deadline=search.deadline
+        )
+        position, now, index = refreshed(), self._now(), self._active.index
         vectors, context = self.vectors.of(scope, search, to_microseconds(now), index)
         if vectors is not None and self._active.waits_for_embedder:
             # The embedder has just answered: memories that it failed on are found at once, and so
             # are those that waited for the length of its vectors.
-            position = self._refreshed(search)
-            index = self._active.index
+            position, index = refreshed(), self._active.index
         check_deadline(search.deadline)
         if vectors is None and search.text is None and search.vectors is not None:
             return NOTHING  # no memory has a vector
@@ -294,10 +295,10 @@ class Finder(Part):
         inputs = RankInputs(scope, to_microseconds(now), vectors, context, time_zone=zone)
         search = self.vectors.with_learned_scale(search, scope, inputs.now, index)
         if search.states == (State.ACTIVE,):
-            return _on_scale(
-                search, lambda search: self._find_active(search, inputs, moment, expansion)
-            )
-        return _on_scale(search, lambda search: self._find_in_states(search, inputs, moment))
+            find = partial(self._find_active, inputs=inputs, moment=moment, expansion=expansion)
+        else:
+            find = partial(self._find_in_states, inputs=inputs, moment=moment)
+        return find(search) if search.scale is None else _on_scale(search, search.scale, find)
 
     def find_linked(
         self,
@@ -410,9 +411,6 @@ class Finder(Part):
         self._active.catch_up()
         return self._active.index.key_phrases(text, scope, limit)
 
-    def _refreshed(self, search: Search) -> LogPosition:
-        return self._active.catch_up(with_accesses=search.uses_accesses, deadline=search.deadline)
-
     def _find_active(
         self,
         search: Search,
@@ -490,9 +488,10 @@ class Finder(Part):
                 break
             # A memory that changed its state between two rankings would be in neither.
             try:
-                moment = moment._replace(
-                    position=self._refreshed(search), searched=self._active.index
+                position = self._active.catch_up(
+                    with_accesses=search.uses_accesses, deadline=search.deadline
                 )
+                moment = moment._replace(position=position, searched=self._active.index)
             except DeadlineExceededError:
                 if not moment.takes_partial:
                     raise

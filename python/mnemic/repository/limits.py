@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
-from mnemic.licensing import STORING, Need, Quota
+from mnemic.licensing import STORING, Need
 from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import MemoryTelemetry
@@ -62,12 +61,12 @@ class Limits:
         self._telemetry = telemetry
 
     @property
-    def quota(self) -> Quota | None:
-        """The smaller one of the two quotas; None is no limit."""
-        licensed = None if self.license is None else self.license.quota
-        if self._own_quota is None or licensed is None:
-            return self._own_quota or licensed
-        return min(self._own_quota, licensed, key=attrgetter("limit"))
+    def quotas(self) -> Quotas:
+        """All that a write is checked against; of the agent's two quotas the smaller one."""
+        quota, licensed = self._own_quota, None if self.license is None else self.license.quota
+        if licensed is not None and (quota is None or licensed.limit < quota.limit):
+            quota = licensed
+        return Quotas(quota, self.user_quota, self.entry_limits)
 
     def require(self, *needs: Need) -> None:
         """Raise LicenseRestrictionError if the policy does not allow what a call needs."""
@@ -115,17 +114,12 @@ class Limits:
         if limit is not None and number:
             check_entries(limit, scope, self._store.read(StoredAmount(scope, "entries")), number)
 
-    @property
-    def quotas(self) -> Quotas:
-        """All that a write is checked against."""
-        return Quotas(self.quota, self.user_quota, self.entry_limits)
-
     def usage(self, scope: Scope) -> Usage | None:
         """Return the bytes that a quota limits, as a caller of this scope may see them.
 
         With a quota per user these are the user's own; otherwise, and for all users, the agent's.
         """
-        quota = self.quota
+        quota = self.quotas.agent
         if self.user_quota is not None and not scope.all_users:
             return Usage(self._used(scope), limit_of(self.user_quota, scope.user_id))
         if quota is None:
@@ -138,7 +132,7 @@ class Limits:
 
     async def warn(self) -> None:
         """Publish a warning where the bytes used have passed the next step of the quota."""
-        quota = self.quota
+        quota = self.quotas.agent
         if quota is not None:
             used = self._used(self._everyone)
             await self._telemetry.used(used, quota.limit)
@@ -156,6 +150,6 @@ class Limits:
 
     async def reset_warnings(self) -> None:
         """Let warnings come again after memories were deleted permanently."""
-        quota = self.quota
+        quota = self.quotas.agent
         if quota is not None:
             self._telemetry.freed(self._used(self._everyone), quota.limit)

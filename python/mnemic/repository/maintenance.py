@@ -69,8 +69,7 @@ class Maintenance(Part):
         progress: Progress | None = None,
     ) -> MemoryAudit:
         """Count the memories of a scope that may need attention; see `Memory.audit`."""
-        from mnemic.repository.audit import Audit  # noqa: PLC0415 - rarely needed
-        from mnemic.repository.secret_scan import SecretScan  # noqa: PLC0415 - as above
+        from mnemic.repository.audit import Audit, SecretScan  # noqa: PLC0415 - rarely needed
 
         self._limits.require_storing()
         secrets = SecretScan(patterns)

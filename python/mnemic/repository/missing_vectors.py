@@ -56,6 +56,13 @@ class _Retry(NamedTuple):
     is_blamed: bool
 
 
+class _Running(NamedTuple):
+    """The last embedding in the background, and when it began by the monotonic clock."""
+
+    embedding: "Future[None]"
+    began: float
+
+
 class MissingVectors:
     """Embeds the active memories of an agent that an index holds without a vector.
 
@@ -85,8 +92,7 @@ class MissingVectors:
         # Weak: a cycle would keep the file of a memory that is dropped without being closed.
         self._rows_without_vectors = WeakMethod(unembedded)
         self._grow = WeakMethod(grow)
-        self._embedding: Future[None] | None = None
-        self._began = 0.0
+        self._running: _Running | None = None
         self._begin_lock = Lock()
         self._has_backlog = False
         self._backlog_at = 0.0
@@ -148,22 +154,21 @@ class MissingVectors:
         if max_seconds is None:
             self._embed_in_turn()
             return
-        embedding = self._begin()
-        wait_until = self._began + max_seconds
+        embedding, began = self._begin()
+        wait_until = began + max_seconds
         if deadline is not None and deadline <= wait_until:
             result_until(embedding, deadline)
         elif wait([embedding], max(0.0, wait_until - time.monotonic())).done:
             embedding.result()
 
-    def _begin(self) -> "Future[None]":
+    def _begin(self) -> _Running:
         """Embed in the background, unless that goes on already."""
         with self._begin_lock:
-            embedding = self._embedding
-            if embedding is None or embedding.done():
-                self._began = time.monotonic()
-                embedding = started(self._embed_in_turn)
-                self._embedding = embedding
-            return embedding
+            running = self._running
+            if running is None or running.embedding.done():
+                began = time.monotonic()
+                running = self._running = _Running(started(self._embed_in_turn), began)
+            return running
 
     def _embed_in_turn(self) -> None:
         with self._embed_lock:

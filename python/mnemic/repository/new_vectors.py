@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 from typing import TypeAlias
 from uuid import UUID
@@ -57,17 +58,17 @@ class NewVectors(Part):
         embedder = model.embedder
         if embedder is not None and model.known is None and _need_dimension(entries):
             await self._learn_dimension(embedder, entries, on_error)
-        dimensions = model.check_new(entries)
+        given = [new for new in entries if new.entry.embedding is not None]
+        known = model.known
+        dimensions = model.check_new(given) if given else known and known[1]
         texts = {at: new.texts for at, new in enumerate(entries) if new.entry.embedding is None}
         if embedder is None:
             self._refuse_texts(entries)
             texts = {at: () for at, of_entry in texts.items() if not of_entry}
         elif any(texts.values()):
             if on_conflict != "raise":
-                given = texts
-                texts = await run_blocking(
-                    lambda: self._needed(embedder.model, entries, given, on_conflict), self._store
-                )
+                need = partial(self._needed, embedder.model, entries, texts, on_conflict)
+                texts = await run_blocking(need, self._store)
             vectors = await self._embedded(embedder, entries, texts, on_error, report)
         return [
             _with_vectors(
@@ -127,7 +128,8 @@ class NewVectors(Part):
         """Embed the texts of entries, by position, in one call, or in several with a report.
 
         Returns:
-            The vectors, shape (chunks, dimensions), of each; none where the embedder fails and may.
+            The vectors, shape (chunks, dimensions), of each, a copy, so that a memory that is kept
+            holds no vectors of others; none where the embedder fails and may.
         """
         wanted = {at: of_entry for at, of_entry in texts.items() if of_entry}
         listed = [text for of_entry in wanted.values() for text in of_entry]
@@ -139,8 +141,9 @@ class NewVectors(Part):
         try:
             for at in range(0, len(listed), size):
                 found += await embedder.embed_awaited(listed[at : at + size], self._store)
-                waiting = len(ends) - bisect_right(ends, len(found))
-                report(len(entries) - waiting, len(entries))
+                if report is not silent:
+                    waiting = len(ends) - bisect_right(ends, len(found))
+                    report(len(entries) - waiting, len(entries))
         except EmbeddingError as error:
             # Later the content would be embedded: other texts are not stored.
             if on_error == "raise" or any(entries[at].embed for at in wanted):
@@ -148,7 +151,7 @@ class NewVectors(Part):
             self._telemetry.record(NOT_EMBEDDED, count=len(listed), error=str(error))
             return {}
         return {
-            at: _joined(found[end - len(of_entry) : end])
+            at: np.concatenate(found[end - len(of_entry) : end])
             for (at, of_entry), end in zip(wanted.items(), ends, strict=True)
         }
 
@@ -180,18 +183,14 @@ def _with_vectors(
     elif has_none and dimensions is not None:
         own = np.zeros((1, dimensions), dtype=np.float32)
     elif vectors is not None:
-        own = vectors.copy()  # a memory that is kept holds no vectors of others
+        own = vectors
     else:
         return new
     own.flags.writeable = False
-    entry = entry.with_stored_embedding(own[:1], name)
+    entry = entry.with_vectors(own[0], name)
     return NewEntry(entry, new.key, new.more or tuple(own[1:]), new.embed)
 
 
 def _need_dimension(entries: Sequence[NewEntry]) -> bool:
     """Return whether any entry comes with vectors, or shall have none."""
     return any(new.entry.embedding is not None or not new.texts for new in entries)
-
-
-def _joined(parts: list[Vectors]) -> Vectors:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,18 +1,83 @@
 """What the parts of a repository share."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
+from mnemic.errors import MnemicError
+from mnemic.index import ListRequest
 from mnemic.model import Scope
-from mnemic.observability.telemetry import MemoryTelemetry
+from mnemic.model.filter import All
+from mnemic.model.scope import NO_USER
+from mnemic.model.timestamps import to_microseconds
+from mnemic.observability.table import HINTED
+from mnemic.observability.telemetry import MemoryTelemetry, Telemetry
+from mnemic.protocols import Clock
 from mnemic.reporting.habits import NotPickled
 from mnemic.repository.accesses import AccessCounter
-from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.index_sync import IndexSync
 from mnemic.repository.limits import Limits
 from mnemic.repository.settings import Settings
-from mnemic.repository.user_hints import UserHints
+from mnemic.repository.vector_model import CurrentModel
 from mnemic.store import Store
+from mnemic.store.operations import EntryCount
+from mnemic.threads.sync_bridge import arrived, run_blocking
+
+Result = TypeVar("Result")
+
+
+class UserHints:
+    """Hints for calls of one agent that leave out the memories of users.
+
+    They have neither names nor numbers, and no call with a user gets one.
+
+    Args:
+        store: Counts the memories while the index is not loaded.
+        active: The index of active memories.
+        telemetry: Logs the first hint of each call.
+        clock: Gives the time.
+    """
+
+    def __init__(self, store: Store, active: IndexSync, telemetry: Telemetry, clock: Clock) -> None:
+        self._store = store
+        self._active = active
+        self._telemetry = telemetry
+        self._now = clock
+        self._logged: set[str] = set()
+
+    async def of(self, call: str, scope: Scope) -> str | None:
+        """Return a hint if a scope has no user, and users have active memories; else None.
+
+        Only those of its project and session count. The index is not brought up to date.
+
+        Args:
+            call: Name of the call, for the log.
+            scope: Its scope.
+        """
+        if scope.user_id is not None or scope.all_users:
+            return None
+        if not await run_blocking(lambda: self._leaves_out(scope), self._store):
+            return None
+        if call not in self._logged:
+            self._logged.add(call)
+            self._telemetry.record(HINTED, call=call, hint=NO_USER)
+        return NO_USER
+
+    def _leaves_out(self, scope: Scope) -> bool:
+        everybody = msgspec.structs.replace(scope, all_users=True)
+        return self._count(everybody) > self._count(scope)
+
+    def _count(self, scope: Scope) -> int:
+        now = self._now()
+        if not self._active.is_loaded:
+            return self._store.read(EntryCount(scope, now=now))
+        wanted = ListRequest(scope=scope, now=to_microseconds(now), filters=All(()), limit=0)
+        return self._active.index.counted(wanted)
 
 
 class Shared(NamedTuple):
@@ -70,3 +135,45 @@ class Part(NotPickled):
         self._accesses = shared.accesses
         self._telemetry = shared.telemetry
         self._user_hints = shared.user_hints
+
+
+class Erasure(Generic[Result]):
+    """The erasure after one write, which begins as soon as it is durable.
+
+    It begins whatever becomes of the caller then: one that is cancelled does not leave plain bytes.
+
+    Args:
+        store: Erases them.
+        written: The result of the write.
+        is_due: Returns for the result whether the write left such bytes.
+        is_due_soon: The same of bytes that nobody waits for; None is none.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        written: Future[Result],
+        is_due: Callable[[Result], bool],
+        is_due_soon: Callable[[Result], bool] | None = None,
+    ) -> None:
+        self._store = store
+        self._written = written
+        self._is_due = is_due
+        self._is_due_soon = is_due_soon
+        self._erased: Future[bool | None] | None = None
+        written.add_done_callback(self._begin)
+
+    def _begin(self, written: Future[Result]) -> None:
+        if written.cancelled() or written.exception() is not None:
+            return
+        result = written.result()
+        with suppress(MnemicError):  # of a memory that was closed: the last one erases
+            if self._is_due(result):
+                self._erased = self._store.erase()
+            elif self._is_due_soon is not None and self._is_due_soon(result):
+                self._store.erase(soon=True)
+
+    async def finish(self) -> None:
+        """Wait for the erasure after a write that has succeeded, if there is one."""
+        if self._is_due(self._written.result()):  # the callback may not have run yet
+            await arrived(self._erased or self._store.erase())

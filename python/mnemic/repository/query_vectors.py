@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from mnemic._core import Coverage
 from mnemic.arrays import Array, Float32Array, np
 from mnemic.embed.floors import learned_floor
 from mnemic.embed.limited import LimitedEmbedding
@@ -99,6 +100,24 @@ def announced_to(turn: LoopTurn, embeds: object) -> list[AnnouncedSearch]:
     return [each for each in announced if each.embeds is embeds]
 
 
+def _covered(search: Search, text: str, coverage: Coverage) -> Search:
+    """Return a search as its ranking and the embedder's languages want it.
+
+    In a hybrid search that minds what is covered, similarity has the share that is left to the
+    language of the query; if that is none, it becomes a search by keywords. Other texts of the same
+    meaning that are covered less are left out.
+    """
+    share = coverage.max_share(text)
+    if share == 0:
+        return search.by_keywords
+    also = tuple(each for each in search.also if coverage.max_share(each) >= share)
+    if share == 1 and also == search.also:
+        return search
+    limited = _limited(search.ranking.similarity, share)
+    ranking = msgspec.structs.replace(search.ranking, similarity=limited)
+    return msgspec.structs.replace(search, ranking=ranking, also=also)
+
+
 def _with_least(search: Search, cosine: float) -> Search:
     return msgspec.structs.replace(search, min_similarity=cosine, uses_similarity_floor=False)
 
@@ -136,28 +155,10 @@ class QueryVectors(Part):
         bounds = Bounds(shared.settings.query_cache, MAX_BYTES, MAX_BYTES)
         self._kept = SingleFlightCache[Query, Float32Array](bounds, _bytes_of)
 
-    def covered(self, search: Search) -> Search:
-        """Return a search as its ranking and the embedder's languages want it.
-
-        In a hybrid search that minds what is covered, similarity has the share that is left to the
-        language of the query; if that is none, it becomes a search by keywords. Other texts of the
-        same meaning that are covered less are left out.
-        """
-        coverage, text = self._coverage, search.text
-        if coverage is None or text is None or not search.needs_coverage:
-            return search
-        share = coverage.max_share(text)
-        if share == 0:
-            return search.by_keywords
-        also = tuple(each for each in search.also if coverage.max_share(each) >= share)
-        if share == 1 and also == search.also:
-            return search
-        limited = _limited(search.ranking.similarity, share)
-        ranking = msgspec.structs.replace(search.ranking, similarity=limited)
-        return msgspec.structs.replace(search, ranking=ranking, also=also)
-
-    def with_floor(self, search: Search) -> Search:
-        """Return a search with the floors that it needs, as far as the embedder has its own."""
+    def adapted(self, search: Search) -> Search:
+        """Return a search as the embedder wants it: by its languages, with floors of its own."""
+        if self._coverage is not None and search.text is not None and search.needs_coverage:
+            search = _covered(search, search.text, self._coverage)
         embedder, compares = self._embedder, search.ranking.has_similarity
         if embedder is not None and embedder.similarity_floor is not None:
             if search.uses_similarity_floor:
@@ -176,7 +177,7 @@ class QueryVectors(Part):
         """Return a search with the scale of the user's memories, and their floors if it has none.
 
         Args:
-            search: A search of `with_floor`.
+            search: A search of `adapted`.
             scope: Its user's memories have the scale.
             now: Microseconds since 1970 in UTC.
             index: Has these memories.
@@ -238,9 +239,8 @@ class QueryVectors(Part):
             stored = self._stored(search.like, embedder)
         texts = self._texts(scope, search, now, index) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
-            return _combined(
-                self._embedded(texts, scope, search, now) if texts else [stored], search
-            ), None
+            own = self._embedded(texts, scope, search, now) if texts else [stored]
+            return own[0] if len(own) == 1 else _combined(own, search), None
         *embedded, context = self._embedded([*texts, search.context], scope, search, now)
         return _combined(embedded if texts else [stored], search), context
 
@@ -346,7 +346,7 @@ class QueryVectors(Part):
         """Return the texts that searches without a time limit embed, and that are not kept."""
         found: list[str] = []
         for _, scope, given in announced:
-            search = self.covered(given)
+            search = self.adapted(given)
             if search.needs_embedder and search.deadline is None and search.like is None:
                 texts = self._texts(scope, search, now)
                 has_context = search.ranking.weights.context > 0

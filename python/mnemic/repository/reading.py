@@ -187,4 +187,4 @@ def _with_vectors(entry: MemoryEntry, found: EntryVectors, model: str) -> Memory
     vectors = found.vectors
     if vectors is None or not vectors.any():
         return entry
-    return entry.with_stored_embedding(vectors, model)
+    return entry.with_vectors(vectors[0] if len(vectors) == 1 else vectors, model)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
@@ -21,12 +22,13 @@ from mnemic.errors import (
 )
 from mnemic.model import MemoryEntry, ReembedReport, Scope
 from mnemic.model.validation import flag, optional_name
+from mnemic.observability.table import EMBEDDED
 from mnemic.reporting.logs import logger
 from mnemic.reporting.progress import Progress, Report, checked_progress, reporting
-from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.find import Finder
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
+from mnemic.repository.settings import chosen_embedder
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.operations import (
     AddShadowVectors,
@@ -433,7 +435,7 @@ class Reembedding(Part):
             return job
 
     def _start(self, job: _Job) -> None:
-        job.embedder.calls.on_embedded = self._telemetry.meter.embedded
+        job.embedder.calls.on_embedded = partial(self._telemetry.meter.measure, EMBEDDED)
         before = None if self._job is None else self._job.thread
         job.thread = thread_of("reembed", self._work, job, before)
         self._job = job

@@ -13,11 +13,11 @@ from mnemic.model import Scope
 from mnemic.model.time_zones import checked_time_zone, system_time_zone
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
+from mnemic.observability.table import EMBEDDED
 from mnemic.observability.telemetry import MemoryTelemetry
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.agent_index import IndexSettings
-from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.database_search import loads_on_opening
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
@@ -30,7 +30,7 @@ from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
 from mnemic.repository.maintenance import Maintenance
 from mnemic.repository.new_vectors import NewVectors
-from mnemic.repository.parts import Part, Shared
+from mnemic.repository.parts import Part, Shared, UserHints
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.readiness import Readiness
 from mnemic.repository.reading import Reader
@@ -39,8 +39,8 @@ from mnemic.repository.searching import Searcher
 from mnemic.repository.settings import Settings
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
-from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
+from mnemic.repository.vector_model import CurrentModel
 from mnemic.store import Store, open_store
 from mnemic.store.operations import AgentFacts, EntryCount
 from mnemic.threads.sync_bridge import run_blocking
@@ -78,7 +78,7 @@ def _shared(settings: Settings, store: Store, agent_id: str) -> Shared:
         agent_id, Events(), clock, Meter(agent_id, clock), shows_queries=settings.log_content
     )
     if embedder is not None:
-        embedder.calls.on_embedded = telemetry.meter.embedded
+        embedder.calls.on_embedded = partial(telemetry.meter.measure, EMBEDDED)
     stored = settings.time_zone or store.read(AgentFacts(agent_id)).time_zone
     cache = EntryCache(store, agent_id)
     models = CurrentModel(

@@ -9,13 +9,15 @@ telemetry emits that.
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
+from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING, Need
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.marks import Marks
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import Telemetry
+from mnemic.reporting.description import described
 from mnemic.repository.found import Find, SearchOutcome
 from mnemic.repository.repository import Repository
 
@@ -101,3 +103,33 @@ class Service:
         return marks._replace(
             hint=await self.repository.shared.user_hints.of(call, scope) or marks.hint
         )
+
+
+class Searchable(Protocol):
+    """A memory, scoped or not, as services take it."""
+
+    @property
+    def repository(self) -> Repository:
+        """Its repository."""
+        ...
+
+    @property
+    def scope(self) -> Scope:
+        """Its scope."""
+        ...
+
+    @property
+    def time_zone(self) -> str:
+        """The name of its time zone."""
+        ...
+
+
+def checked_memory(memory: object) -> Searchable:
+    """Return a valid memory for a service."""
+    of = getattr(memory, "repository", None), getattr(memory, "scope", None)
+    if not (isinstance(of[0], Repository) and isinstance(of[1], Scope)):
+        raise InvalidArgumentError(
+            "memory must be a Memory, an AsyncMemory, an AsyncLongTermMemory or a view of one, got "
+            f"{described(memory)}"
+        )
+    return cast("Searchable", memory)

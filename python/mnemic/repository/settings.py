@@ -5,6 +5,7 @@ from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, get_args
 
 from mnemic.crypto import Encryption
+from mnemic.embed.adapting import KNOWN_FORMS
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import SourceFactory
@@ -15,26 +16,78 @@ from mnemic.model.ids import UuidFactory
 from mnemic.model.search import SEARCH_INS
 from mnemic.model.time_zones import checked_time_zone
 from mnemic.model.timestamps import checked_clock
-from mnemic.model.validation import flag
+from mnemic.model.validation import flag, is_number
 from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock
-from mnemic.reporting.description import failure, must_be
+from mnemic.reporting.description import described, failure, must_be, quoted
 from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import checked_language
-from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.index_pool import IndexPool
 from mnemic.repository.options import WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
-from mnemic.repository.retention import RETENTION, checked_retention
 from mnemic.store import MAX_STALE
 from mnemic.store.values import EntryLimits
 
 if TYPE_CHECKING:
-    from mnemic.embed.base import AnyEmbedder
+    from mnemic.embed.base import AnyEmbedder, Embedder
 
 QUERY_CACHE = 1024
 """Queries whose vectors are kept, unless a memory is opened with another number."""
 
 _ON_RECALLED: tuple[str, ...] = get_args(OnRecalled)
+
+
+def chosen_embedder(
+    given: "AnyEmbedder | str | None", model: str | None
+) -> ValidatedEmbedder | None:
+    """Return the embedder with its results checked; None without one.
+
+    Raises:
+        InvalidArgumentError: If it has no known form, or a model is named for one that has its own.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        return ValidatedEmbedder(given, model=model)
+    named = _named_embedder(given)
+    if model is not None:
+        raise InvalidArgumentError(
+            "embedding_model names the model of given vectors or of an embedder of your own; "
+            f"leave it out, or give embedder=, which is {quoted(given)}"
+        )
+    return ValidatedEmbedder(named)
+
+
+def _named_embedder(name: str) -> "Embedder":
+    if name != "minilm":
+        raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(name)}")
+    from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - an optional extra
+
+    return MiniLmEmbedder()
+
+
+RETENTION = timedelta(days=90)
+"""Time for which a deleted memory can be restored, unless a memory is opened with another one."""
+
+MAX_RETENTION = timedelta(days=365_000)
+"""About a thousand years; what is longer was meant otherwise."""
+
+
+def checked_retention(given: object) -> timedelta | None:
+    """Return a retention, given as a timedelta or as a number of days; None is without end.
+
+    Raises:
+        InvalidArgumentError: If it is neither, negative, or longer than `MAX_RETENTION`.
+    """
+    if given is None:
+        return None
+    days = given / timedelta(days=1) if isinstance(given, timedelta) else given
+    if not (is_number(days) and 0 <= days <= MAX_RETENTION.days):
+        raise InvalidArgumentError(
+            "retention must be a timedelta or a number of days, from 0 to "
+            f"{MAX_RETENTION.days:,} days, or None to keep deleted memories until they are deleted "
+            f"permanently; got {described(given)}"
+        )
+    return given if isinstance(given, timedelta) else timedelta(days=float(days))
 
 
 class Settings(NamedTuple):
@@ -142,7 +195,7 @@ class Settings(NamedTuple):
             retention=kept_for,
             clock=clock if clock is system_clock else checked_clock(clock),
             time_zone=checked_time_zone(time_zone),
-            id_factory=UuidFactory() if id_factory is None else id_factory,
+            id_factory=UuidFactory() if id_factory is None else _checked_ids(id_factory),
             log_content=logs_content,
             track_access=flag("track_access", track_access) and not read_only,
             read_only=read_only,
@@ -197,6 +250,11 @@ def _checked_entry_limits(
         _checked_user_limit("user_max_entries", user_max_entries),
         evicts=when_full == "evict",
     )
+
+
+def _checked_ids(given: IdFactory) -> IdFactory:
+    """Return a factory whose ids are checked."""
+    return lambda now: validation.uuid("id", given(now))
 
 
 def _checked_user_limit(field: str, given: UserLimit | None) -> UserLimit | None:

@@ -24,9 +24,8 @@ from mnemic.model.update import checked_expiry
 from mnemic.model.written import written
 from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.description import must_be
-from mnemic.repository.erasure import Erasure
 from mnemic.repository.new_vectors import NewVectors
-from mnemic.repository.parts import Part, Shared
+from mnemic.repository.parts import Erasure, Part, Shared
 from mnemic.store import Store
 from mnemic.store.operations import EntriesById, SetExpiry, Update
 from mnemic.store.values import UpdatedEntries

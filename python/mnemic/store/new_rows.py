@@ -120,7 +120,9 @@ def encoded(
             row.columns,
             row.more,
             parts,
-            _stored_parts(codec, new.entry, model, parts),
+            as_stored(codec, new.entry, model, parts)
+            if model is not None and new.entry.is_encrypted
+            else parts,
             given_key=new.key or "",
             other_keys=() if new.key is None else codec.other_keys(new.entry, new.key),
             plain=row.plain,
@@ -137,14 +139,6 @@ def as_stored(
         codec.seal_vector(entry, model, part, np.ascontiguousarray(each, dtype="<f4"))
         for part, each in enumerate(parts)
     ]
-
-
-def _stored_parts(
-    codec: RowCodec, entry: MemoryEntry, model: str | None, parts: Sequence[Float32Array]
-) -> Sequence[Float32Array | bytes]:
-    if model is None or not entry.is_encrypted:
-        return parts
-    return as_stored(codec, entry, model, parts)
 
 
 class NewVectors(NamedTuple):

@@ -173,7 +173,9 @@ class RowCodec:
         digests = fingerprints([entry.content for entry, _ in entries])
         rows = [self.encode(entry) for entry, _ in entries]
         return [
-            EncodedRow(columns, _keys(digest, key), columns)
+            EncodedRow(
+                columns, (digest, None, None) if key is None else _keys(digest, key), columns
+            )
             for (_, key), digest, columns in zip(entries, digests, rows, strict=True)
         ]
 
@@ -260,9 +262,7 @@ class RowCodec:
         return len(stored.encode()) if isinstance(stored, str) else 0
 
 
-def _keys(fingerprint: bytes, used: UsedKey | None) -> tuple[bytes, str | None, bytes | None]:
-    if used is None:
-        return fingerprint, None, None
+def _keys(fingerprint: bytes, used: UsedKey) -> tuple[bytes, str, bytes]:
     return fingerprint, used.key, used.fingerprint or fingerprint
 
 

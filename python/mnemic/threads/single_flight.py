@@ -309,7 +309,9 @@ class SingleFlightCache(Generic[Key, Value]):
             self._drop_part(owner)
         elif part is not None and key in part.values:
             self._pop(owner, part, key)
-        part = self._parts.setdefault(owner, _Part(revision))
+        part = self._parts.get(owner)
+        if part is None:
+            part = self._parts[owner] = _Part(revision)
         part.values[key] = value
         part.bytes += size
         self.used_bytes += size

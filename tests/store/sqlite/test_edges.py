@@ -137,7 +137,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
             raise EmbeddingError(f"out of order for {texts}")
 
     store = SqliteStore(":memory:")
-    embedder = ValidatedEmbedder(Failing(8), lambda *_: None)
+    embedder = ValidatedEmbedder(Failing(8))
     sync = IndexSync(store, "aide", VectorModel(store, "aide", embedder), IndexSettings())
 
     def stored(content):

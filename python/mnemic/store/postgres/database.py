@@ -423,6 +423,7 @@ class OpenedDatabase(OpenedSql):
     ) -> None:
         self.path = target.shown
         self._codec = codec
+        self.marked = codec.marked
         self._is_read_only = read_only
         self._max_stale = max_stale
         self._database = SHARED.opened(target, read_only=read_only)

@@ -6,7 +6,7 @@ from functools import cache
 from uuid import UUID
 
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.adding import Adding, add_options
+from mnemic.store.adding import Adding
 from mnemic.store.changes import Change
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import (
@@ -19,11 +19,9 @@ from mnemic.store.new_rows import (
     WrittenRows,
     stored_vectors,
 )
-from mnemic.store.operations import Add
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     ENTRY_ID,
-    RowCodec,
     UsedKey,
     encoded_row,
     fingerprint,
@@ -45,16 +43,12 @@ from mnemic.store.values import Model, Selection
 _ID, _USER = map(COLUMN_NAMES.index, ("id", "user_id"))
 
 
-def add_job(codec: RowCodec, dialect: Dialect, wanted: Add) -> "AddJob":
-    """Return the job of storing entries."""
-    rules = add_options(codec, wanted)
-    vectors = list(map(stored_vectors, wanted.entries))
-    rows = dialect.new_rows(codec, wanted.entries, vectors, rules.model and rules.model[0])
-    return AddJob(wanted.agent_id, rows, rules)
-
-
 class AddJob:
     """The job of storing entries, all or none, with their vectors.
+
+    Args:
+        rules: The options.
+        dialect: Makes the rows of the entries.
 
     Attributes:
         agents: The agent, alone.
@@ -66,17 +60,18 @@ class AddJob:
 
     __slots__ = ("agents", "kind", "rows", "rules", "stored")
 
-    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> None:
-        self.agents = (agent_id,)
+    def __init__(self, rules: AddOptions, dialect: Dialect) -> None:
+        wanted, model = rules.wanted, rules.model
+        vectors = list(map(stored_vectors, wanted.entries))
+        rows = dialect.new_rows(rules.codec, wanted.entries, vectors, model and model[0])
+        self.agents = (wanted.agent_id,)
         self.rows = rows
         self.rules = rules
         self.stored: AddedRows | None = None
-        is_plain = rules.wanted.on_conflict == "raise" and are_independent(rows, rules)
+        is_plain = wanted.on_conflict == "raise" and are_independent(rows, rules)
         # What a call deletes is its own.
-        is_plain = is_plain and not (
-            rules.wanted.instead_of or rules.wanted.quotas.entry_limits.evicts
-        )
-        self.kind = (agent_id, rules.model, rules.wanted.quotas, rules.key) if is_plain else None
+        is_plain = is_plain and not (wanted.instead_of or wanted.quotas.entry_limits.evicts)
+        self.kind = (wanted.agent_id, model, wanted.quotas, rules.key) if is_plain else None
 
     def __call__(self, on: SqlSession) -> AddedRows:
         """Store the entries."""
@@ -88,10 +83,13 @@ class AddJob:
         """Run jobs of one kind as one; half the work where each has one entry."""
         for job in jobs:
             job.stored = None
-        _check_keys(on, jobs)
         first = jobs[0]
         rows = first.rows if len(jobs) == 1 else [new for job in jobs for new in job.rows]
-        added = _SqlAdding(on, first.rules).add(rows)
+        if first.rules.key is not None or any(new.entry.sensitive for new in rows):
+            _check_keys(on, jobs)
+            rows = [new for job in jobs for new in job.rows]
+        with on.dialect.adding(on, rows, first.rules):
+            added = _SqlAdding(on, first.rules).add(rows)
         parts = [added] if len(jobs) == 1 else _split(added, [len(job.rows) for job in jobs])
         for job, part in zip(jobs, parts, strict=True):
             job.stored = part
@@ -99,16 +97,17 @@ class AddJob:
 
 
 def _check_keys(on: SqlSession, jobs: Sequence[AddJob]) -> None:
-    """Check the keys of what jobs of one kind store; reseal it if the agent has another now.
+    """Check the keys of what jobs of one kind seal, or store in plain though it is sensitive.
+
+    What was sealed is sealed again if the agent has another key now.
 
     Raises:
         KeyUnavailableError: If sensitive entries are stored without a key beside sealed ones.
         WrongKeyError: If the agent has other keys now.
     """
-    (agent_id,), has_key = jobs[0].agents, jobs[0].rules.key is not None
-    if not has_key:
-        if any(new.entry.sensitive for job in jobs for new in job.rows):
-            check_no_key(on, agent_id)
+    (agent_id,) = jobs[0].agents
+    if jobs[0].rules.key is None:
+        check_no_key(on, agent_id)
         return
     if not any(new.entry.is_encrypted for job in jobs for new in job.rows):
         return
@@ -135,11 +134,9 @@ def _split(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
 
 def are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
     """Return whether storing these entries reads no other entry."""
-    return rules.wanted.on_duplicate == "keep" and all(map(_is_independent, rows))
-
-
-def _is_independent(new: NewRow) -> bool:
-    return new.more[1] is None and new.entry.supersedes is None
+    return rules.wanted.on_duplicate == "keep" and not any(
+        new.more[1] is not None or new.entry.supersedes is not None for new in rows
+    )
 
 
 class _SqlAdding(Adding):
@@ -154,17 +151,13 @@ class _SqlAdding(Adding):
         super().__init__(rules)
         self._on = on
 
-    def add(self, rows: Sequence[NewRow]) -> AddedRows:
-        """Store entries with their vectors."""
-        with self._on.dialect.adding(self._on, rows, self.rules):
-            return super().add(rows)
-
     def store(self, rows: Sequence[NewRow]) -> WrittenRows:
         """Store entries."""
         if not are_independent(rows, self.rules):
             return super().store(rows)
         if self.rules.wanted.on_conflict == "raise":
-            return self._insert_free(rows)
+            is_refused = self._on.dialect.refuses_ids
+            return self._insert(rows, ()) if is_refused else self._insert_free(rows)
         written = self._store_many(rows)
         return super().store(rows) if written is None else written
 
@@ -212,12 +205,11 @@ class _SqlAdding(Adding):
 
     def insert(self, new: NewRow) -> WrittenRows:
         """Insert an entry."""
-        return self._insert_free([new])
+        is_refused = self._on.dialect.refuses_ids
+        return self._insert([new], ()) if is_refused else self._insert_free([new])
 
     def _insert_free(self, rows: Sequence[NewRow]) -> WrittenRows:
         """Insert entries, unless an id is in use."""
-        if self._on.dialect.refuses_ids:
-            return self._insert(rows, ())
         found, numbers = self._fetch_numbered(rows)
         used = {(row[1 + _USER] or "", row[ENTRY_ID]) for row in found}
         for new in rows:

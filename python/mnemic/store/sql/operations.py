@@ -11,6 +11,7 @@ import msgspec
 from mnemic.model import VerifyReport
 from mnemic.reporting.progress import Report, silent
 from mnemic.store import operations
+from mnemic.store.adding import add_options
 from mnemic.store.new_rows import stored_of
 from mnemic.store.operations import Add, Read, Write
 from mnemic.store.row_codec import RowCodec
@@ -123,13 +124,19 @@ class SqlOperations(OpenedSql, ABC):
 
     def write(self, wanted: Write[Result]) -> Future[Result]:
         """Hand in a write; see `Store.write`."""
+        codec, agent_id = self._codec, wanted.agent_id
         if isinstance(wanted, Add):
-            return self._added(wanted)
-        writing, codec, agent_id = WRITES[type(wanted)], self._codec, wanted.agent_id
+            job = adding.AddJob(add_options(codec, wanted), self._dialect)
+            return self._submit(
+                agent_id,
+                job,
+                lambda added: stored_of(codec, added, job.rows),
+                after_accesses=wanted.runs_after_accesses,
+            )
+        writing = WRITES[type(wanted)]
         if wanted.goes_in_parts:
             return self._deletion(writing, wanted)
         if writing.may_seal:
-            self._check_writable()
             codec.prepare(agent_id)
         written: Future[Result] = self._submit(
             agent_id,
@@ -170,15 +177,4 @@ class SqlOperations(OpenedSql, ABC):
 
         return self._write_in_parts(
             agent_id, lambda limit, on: writing.carry_out(on, codec, wanted, limit), finished
-        )
-
-    def _added(self, wanted: Add) -> Future[Any]:
-        self._check_writable()
-        codec = self._codec
-        job = adding.add_job(codec, self._dialect, wanted)
-        return self._submit(
-            wanted.agent_id,
-            job,
-            lambda added: stored_of(codec, added, job.rows),
-            after_accesses=wanted.runs_after_accesses,
         )

@@ -8,7 +8,6 @@ from typing import Final
 
 from mnemic.crypto import Encryption
 from mnemic.errors import KeyUnavailableError, SealBrokenError
-from mnemic.model import MemoryEntry
 from mnemic.store.agent_keys import Keyring, stored_key
 from mnemic.store.operations import EndRotation, Reseal, SealedUnderOtherKeys
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, sealed_ids
@@ -64,10 +63,6 @@ class SqlSealing(OpenedSql, ABC):
             is_idempotent=True,
         ).result()
         return stored
-
-    def marked(self, entry: MemoryEntry) -> MemoryEntry:
-        """Return an entry, marked as encrypted if it is to be sealed."""
-        return self._codec.marked(entry)
 
     def check_key(self, agent_id: str) -> None:
         """Check the keys of an agent, and make one if its entries are to be sealed."""

@@ -250,13 +250,10 @@ class Connections:
 
     def check_usable(self) -> None:
         """Raise a typed error if the connections are closed or belong to another process."""
-        self._check_open()
-        if self.is_foreign:
-            raise inherited(self._path)
-
-    def _check_open(self) -> None:
         if self._is_closed:
             raise StoreClosedError(f"the memory was closed ({self._path})")
+        if os.getpid() != self._process:
+            raise inherited(self._path)
 
     def check_writable(self) -> None:
         """Raise a typed error if the connections are for reading alone, or not usable at all."""
@@ -290,9 +287,10 @@ class Connections:
 
     def acquire(self) -> Lease:
         """Return a connection for one read."""
-        self._check_file()
+        if self._same is not None:
+            self._same.check_file()
         with self._lock:
-            self._check_open()
+            self.check_usable()
             if self._idle:
                 connection = self._idle.pop()
                 connection.renew()

@@ -45,30 +45,25 @@ class FileTransactions(Connections):
     def commit(self, jobs: Sequence[Job], work: Callable[[GuardedConnection], Result]) -> Result:
         """Run work in a transaction, and notify of its changes: before its futures are settled.
 
-        Also where it failed, for a commit may have failed after it was on disk.
+        Also where it failed, for a commit may have failed after it was on disk. On a full disk it
+        runs once more, if emptying the log makes room.
         """
         del jobs
         connection = self.writer
         connection.changed_users = set()
-        try:
-            return self._committed_or_repeated(connection, work)
-        finally:
-            if connection.changed_users:
-                COMMITTED.notify(self.file, connection.changed_users)
-
-    def _committed_or_repeated(
-        self, connection: GuardedConnection, work: Callable[[GuardedConnection], Result]
-    ) -> Result:
-        """Run work in a transaction; on a full disk once more, if emptying the log makes room."""
         self._may_repeat = True
         try:
+            try:
+                return self._committed(connection, work)
+            except (apsw.FullError, StoreFullError):
+                self._may_repeat = False
+                if not self.empty_log():
+                    raise
             return self._committed(connection, work)
-        except (apsw.FullError, StoreFullError):
-            if not self.empty_log():
-                raise
         finally:
             self._may_repeat = False
-        return self._committed(connection, work)
+            if connection.changed_users:
+                COMMITTED.notify(self.file, connection.changed_users)
 
     def _committed(
         self, connection: GuardedConnection, work: Callable[[GuardedConnection], Result]
@@ -119,6 +114,7 @@ class SqliteFile(OpenedSql):
     def __init__(self, path: str, codec: RowCodec, *, read_only: bool) -> None:
         self.path = path
         self._codec = codec
+        self.marked = codec.marked
         self._is_read_only = read_only
         check_not_inherited(path)
         self._connections = FileTransactions(path, read_only=read_only)

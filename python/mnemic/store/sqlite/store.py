@@ -80,13 +80,11 @@ class SqliteStore(
         )
         self._later_erasure = LaterErasure(self._connections, self._writer, self._workers)
 
-    def known_position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position, which costs a read of two numbers."""
-        return self.position(agent_id)
-
     def latest_position(self, agent_id: str, *, deadline: float | None = None) -> LogPosition:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - it takes microseconds
-        """Return the same."""
-        return self.position(agent_id)
+        """Return the agent's position in its change log and access log: two numbers are read."""
+        return self._read(None, lambda on: position(on, agent_id))
+
+    position = known_position = latest_position
 
     def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - of none
         """Return None: every read sees all commits."""
@@ -134,10 +132,6 @@ class SqliteStore(
         self._submit(None, shadow_vectors.drop_damaged).result()
         agents = self._submit(None, partial(maintenance.repair_agents, codec=self._codec)).result()
         return {"checksums_added": checksums_added, "repaired_agents": tuple(agents)}
-
-    def position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position in its change log and access log."""
-        return self._read(None, lambda on: position(on, agent_id))
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the file."""
