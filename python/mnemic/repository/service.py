@@ -72,13 +72,13 @@ class Service:
         return time.perf_counter()
 
     def _find(self, scope: Scope, search: Search, **options: Any) -> SearchOutcome:
-        """Return the best memories of a scope, in the caller's thread; see `Repository.find`."""
+        """Return the best memories of a scope, in the caller's thread; see `Finder.find`."""
         return self.repository.finder.find(scope, search, *self._by_meaning, **options)
 
     def _found(
         self, scope: Scope, search: Search, find: Find | None = None
     ) -> Awaitable[SearchOutcome]:
-        """Return what `_find`, or another function, finds; see `Repository.found`."""
+        """Return what `_find`, or another function, finds; see `Finder.found`."""
         return self.repository.finder.found(scope, search, find or self._find)
 
     def _count(self, returned: Mapping[int, MemoryEntry], rows: Sequence[int]) -> None:

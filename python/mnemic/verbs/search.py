@@ -1,4 +1,4 @@
-"""The verbs that find memories; each builds a `Search` for `Repository.find`."""
+"""The verbs that find memories; each builds a `Search` for `Finder.find`."""
 
 from collections.abc import Mapping
 from datetime import date
