@@ -15,6 +15,8 @@ from tests.support.tiers import seeds
 
 SECONDS = 1.0
 CLOSED = re.compile(r"StoreClosedError: |EmbeddingError: .*event loop of the embedder")
+NO_CONNECTION = re.compile(r"StoreUnavailableError: postgresql:.*no connection within 10 s")
+"""psycopg's pool loses a connection that Ctrl-C interrupts it in handing over."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,6 +46,7 @@ def test_everybody_is_answered_or_told_that_it_is_closed_and_nothing_acknowledge
     assert (len(kept), problems) == (len(told["added"]), ())
     assert set(told["children"]) == {"0"}
     assert told["raised"].pop("KeyboardInterrupt")
-    assert [error for error in told["raised"] if not CLOSED.match(error)] == []
+    others = [error for error in told["raised"] if not CLOSED.match(error)]
+    assert [error for error in others if not NO_CONNECTION.match(error)] == []
     assert any(error.startswith("StoreClosedError") for error in told["raised"])
     assert "unhandled" not in done.stderr
