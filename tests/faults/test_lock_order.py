@@ -14,7 +14,7 @@ SECONDS = 6
 
 UNUSED = {
     *("Clients._lock", "MiniLmEmbedder._lock", "_Process._making"),  # of parts that are left out
-    *("AccessSpacing.lock", "ExactSource._lock", "RecallGuard._lock"),
+    *("AccessSpacing.lock", "RecallGuard._lock"),
 }
 """Locks that the workload does not take."""
 

@@ -6,11 +6,12 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import MemoryRetriever
-from mnemic.index import ExactSource, native
+from mnemic.index import native
 from mnemic.model import MemoryFilter, MemoryQuery, SearchResults
 from tests.support.candidate_sources import Made, RandomSource, RecordingSource
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.exact_source import ExactSource
 
 WORDS = "harbour boat sailing winter ice cats dog red sofa ferry noon quay tea milk lamp".split()  # noqa: SIM905
 COUNT = 400

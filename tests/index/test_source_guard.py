@@ -1,8 +1,8 @@
 """A candidate source behind an index: changes reach it, and what fails costs no answer."""
 
-from mnemic.index import ExactSource
 from tests.index.test_exact_source import fill, hits_of, open_memory
 from tests.support.candidate_sources import FailingSource, Made
+from tests.support.exact_source import ExactSource
 
 __all__ = ["open_memory"]
 

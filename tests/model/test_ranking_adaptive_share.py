@@ -5,9 +5,9 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
-from mnemic.index import ExactSource
 from mnemic.model import HYBRID, AdaptiveShare
 from tests.support.embedders import WordEmbedder
+from tests.support.exact_source import ExactSource
 
 LONG = "the harbour boat sails at noon with ninety barrels of red wine " * 4
 ADAPTIVE = AdaptiveShare(short=0.1, long=0.9, length=4)

@@ -22,12 +22,12 @@ from mnemic import AsyncMemory
 from mnemic.compat import AsyncMemoryRetriever
 from mnemic.errors import MnemicError
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, format_injection
-from mnemic.index import ExactSource
 from mnemic.model import HYBRID, AdaptiveShare, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.policy import AsyncRetrievalPolicy, FixedWindow, RetrievalConfig, RetrievalRequest
 from mnemic.retrieval import AsyncRetrievalService
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.exact_source import ExactSource
 from tests.support.places import IN_POSTGRES, Places
 from tests.support.tiers import examples
 

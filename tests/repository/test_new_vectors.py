@@ -22,13 +22,13 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
 )
-from mnemic.index import ExactSource
 from mnemic.memory import ScopedMemory
 from mnemic.model import MemoryQuery, Scope
 from mnemic.repository import Repository, Settings
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
+from tests.support.exact_source import ExactSource
 
 NORTH, EAST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 BETWEEN = [3.0, 4.0, 0.0]

@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic.errors import ArrayTypeError
-from mnemic.index import ExactSource, NativeIndex, RankInputs, RowSet
+from mnemic.index import NativeIndex, RankInputs, RowSet
 from mnemic.model import (
     HYBRID,
     SEMANTIC,
@@ -31,6 +31,7 @@ from mnemic.repository.proposals import MAX_REQUESTS, MIN_PROPOSALS, WIDENING, r
 from tests.support.candidate_sources import FailingSource, Made, RandomSource, RecordingSource
 from tests.support.clock import DAY, NOON
 from tests.support.entries import numbered
+from tests.support.exact_source import ExactSource
 from tests.support.ranking_index import DIM, batch
 from tests.support.ranking_twin import Row
 from tests.support.rows import Question, record

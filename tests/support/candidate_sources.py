@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 
-from mnemic.index import ExactSource
+from tests.support.exact_source import ExactSource
 
 NOBODYS = (-1, 0, 2**62, -(2**63), 2**63 - 1)
 """Rows that no store gives."""

@@ -10,13 +10,13 @@ import pytest
 import mnemic
 from mnemic import AsyncMemory, Memory, Ranking, Weights
 from mnemic.errors import InvalidArgumentError, MnemicError
-from mnemic.index import ExactSource
 from mnemic.model import HYBRID, KEYWORD
 from mnemic.model.filter import parse_filter
 from mnemic.model.search import Search
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
+from tests.support.exact_source import ExactSource
 
 TEXTS = [
     f"{color} {thing}" for color in ("red", "blue", "green") for thing in ("tea", "boat", "cup")

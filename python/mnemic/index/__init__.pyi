@@ -13,6 +13,5 @@ from mnemic.index.candidates import InitialVectors as InitialVectors
 from mnemic.index.candidates import RowSet as RowSet
 from mnemic.index.candidates import SourceChoice as SourceChoice
 from mnemic.index.candidates import SourceFactory as SourceFactory
-from mnemic.index.exact_source import ExactSource as ExactSource
 from mnemic.index.native import NativeIndex as NativeIndex
 from mnemic.index.native import Snapshot as Snapshot

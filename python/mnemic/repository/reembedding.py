@@ -350,9 +350,6 @@ class Reembedding(Part):
         shared: What it shares with the others.
         finder: Embeds its queries by the new embedder then.
         query_vectors: Makes what embeds the queries, for a model.
-
-    Attributes:
-        switch_seconds: Duration of the last transaction that changed the model; None before any.
     """
 
     def __init__(
@@ -368,7 +365,6 @@ class Reembedding(Part):
         self._can_write = not shared.settings.read_only
         self._lock = Lock()
         self._job: _Job | None = None
-        self.switch_seconds: float | None = None
 
     def begin(self) -> None:
         """Begin in the background what the memory waits for: the vectors of its own embedder."""
@@ -535,7 +531,6 @@ class Reembedding(Part):
     ) -> bool:
         """Make the vectors the agent's own, and use them; return False if some are lacking."""
         self._indexes.begin_switch()
-        started = time.perf_counter()
         with self._models.switching:
             try:
                 is_switched = self._store.write(
@@ -545,7 +540,6 @@ class Reembedding(Part):
                 self._indexes.end_switch()
                 raise
             if is_switched:
-                self.switch_seconds = time.perf_counter() - started
                 self._models.adopt(VectorModel(self._store, self._agent_id, embedder))
         if is_switched:
             self._adopt(embedder)

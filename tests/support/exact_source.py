@@ -1,7 +1,9 @@
 """The core's exact scan as a candidate source: the example of the contract."""
 
+import numpy as np
+
 from mnemic._core import VectorMap
-from mnemic.arrays import Float32Array, Int64Array, np
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.index.candidates import RowSet
 from mnemic.threads.locks import InnerLock
 
