@@ -171,12 +171,16 @@ class Adder(Part):
         await self._publish_changed(stored)
         if erasure is not None:
             await erasure.finish()
+        await self._publish_removed(stored, instead_of)
+        return added
+
+    async def _publish_removed(self, stored: WriteResult, instead_of: Selection | None) -> None:
+        """Publish what the write deleted, and warn where little space is left."""
         if instead_of is not None and stored.removed:
             scope = instead_of.scope
             await self._telemetry.deleted(EMPTIED, stored.removed, permanent=True, scope=scope)
         await self._limits.report_evicted(stored.evicted)
         await self._limits.warn()
-        return added
 
     def _entries_of(self, added: AdditionResult) -> list[MemoryEntry]:
         """Return each entry as it is stored now: as given, or as it was stored before."""
