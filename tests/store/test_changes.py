@@ -178,7 +178,7 @@ def raised(entry):
 WRITES = {
     "soft_delete": (lambda store: store.write(SoftDelete(AGENT, only(1), NOON)).result(), [1]),
     "restore": (
-        lambda store: store.write(Restore(AGENT, uid(4), oldest=NOON, now=NOON)).result(),
+        lambda store: store.write(Restore(AGENT, only(4), oldest=NOON, now=NOON)).result(),
         [4],
     ),
     "update": (lambda store: changed(store, 1, importance=0.9), [1]),
@@ -526,7 +526,7 @@ def test_a_restored_row_has_its_vector_again(store):
     added(store, "a", [embedded(1, (1, 2))])
     store.write(SoftDelete(AGENT, only(1), NOON)).result()
     assert vectors_of(store) == {}
-    store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
+    store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result()
     assert vectors_of(store) == {1: [1, 2]}
 
 

@@ -299,7 +299,7 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     assert entries_by_id(store, ALICE, [uid(1)], now=NOON, include_deleted=True) == {}
     assert store.read(VectorsOfRow("a", 1, "m")).shape == (0, 0)
     assert store.read(Links(ALICE, NOON, uid(2))) == []
-    assert not store.write(Restore(ALICE, uid(1), oldest=NOON - DAY, now=NOON)).result()
+    assert not store.write(Restore(ALICE, only(1), oldest=NOON - DAY, now=NOON)).result()
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")

@@ -147,7 +147,7 @@ def test_links_of_what_was_forgotten_come_back_with_it(three):
     link = linked(three, 1, 2)
     three.write(SoftDelete(AGENT, only(2), NOON)).result()
     assert links_of(three, 1) == links_of(three, 2) == []
-    three.write(Restore(AGENT, uid(2), oldest=NOON, now=NOON)).result()
+    three.write(Restore(AGENT, only(2), oldest=NOON, now=NOON)).result()
     assert links_of(three, 1) == [link]
 
 
@@ -321,7 +321,7 @@ def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store
     filled(store)
     before, rows = seq_of(store), rows_of(store)
     store.write(SoftDelete(AGENT, only(1), NOON)).result()
-    store.write(Restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON)).result()
+    store.write(Restore(AGENT, only(4), oldest=NOON - HOUR, now=NOON)).result()
     living, forgotten = (batch_of(store, state, before) for state in (State.ACTIVE, State.DELETED))
     assert (numbers_of(store, living), living.removed) == ([4], [rows[1]])
     assert (numbers_of(store, forgotten), forgotten.removed) == ([1], [rows[4]])
@@ -382,7 +382,7 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.removed, batch.linked, batch.links) == ([rows[1]], [rows[1]], [])
     before = seq_of(store)
-    store.write(Restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON)).result()
+    store.write(Restore(AGENT, only(1), oldest=NOON - HOUR, now=NOON)).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, len(batch.links)) == ([rows[1]], 1)
 

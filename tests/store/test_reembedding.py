@@ -34,7 +34,7 @@ from tests.store.contract import (
     vectors_in,
 )
 from tests.support.clock import NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, only, uid
 
 pytestmark = pytest.mark.requirement("R339", "C115", "C094", "C165", "C089")
 
@@ -195,7 +195,7 @@ def test_deleted_entries_need_no_vectors_and_lose_their_own(store):
     filled(store, 2)
     assert switched(store)
     assert own(store) == {2: [2, 2, 2]}
-    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
+    assert store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result()
     batch = rows_since(store, None, model=NEW)
     assert batch.embedded == [rows_of(store)[2]]  # an index embeds the other
 

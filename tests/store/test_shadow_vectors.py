@@ -199,7 +199,7 @@ def test_deleted_entries_keep_them_until_they_are_deleted_permanently(store):
     kept(store, 1)
     kept(store, 2)
     forgotten(store, 1)
-    store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result()
+    store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result()
     assert held(store) == [1, 2]
     forgotten(store, 1)
     store.write(Delete(AGENT, only(2))).result()

@@ -147,7 +147,7 @@ def test_only_what_takes_content_away_is_a_removal(keeping):
     harmless = {
         "add": lambda: added(store, "a", [numbered(9)]),
         "forget": lambda: store.write(SoftDelete(AGENT, only(1), NOON)).result(),
-        "restore": lambda: store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result(),
+        "restore": lambda: store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result(),
         "supersede": lambda: added(store, "a", [numbered(10, supersedes=uid(4))]),
     }
     removing = {
@@ -241,7 +241,7 @@ def test_a_listener_receives_agent_and_user_of_a_change(store, listener):
 WRITES = {
     "update": lambda store: changed(store, 1, ALICE, importance=0.1),
     "expiry": lambda store: store.write(
-        SetExpiry(ALICE, [uid(1)], NOON + 2 * HOUR, now=NOON)
+        SetExpiry(ALICE, only(1), NOON + 2 * HOUR, now=NOON)
     ).result(),
     "link": lambda store: store.write(Link(ALICE, link_of(1, 2), now=NOON)).result(),
     "soft delete": lambda store: store.write(SoftDelete(ALICE, only(1), NOON)).result(),
@@ -272,7 +272,7 @@ def test_listeners_are_notified_of_a_restored_memory(store, listener):
     added(store, "a", [numbered(1, user_id="alice")])
     store.write(SoftDelete(ALICE, only(1), NOON)).result()
     listener.take()
-    assert store.write(Restore(ALICE, uid(1), oldest=NOON, now=NOON)).result()
+    assert store.write(Restore(ALICE, only(1), oldest=NOON, now=NOON)).result()
     assert listener.take() == [{("a", "alice")}]
 
 

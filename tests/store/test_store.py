@@ -164,7 +164,7 @@ READS = {
 }
 WRITES = {
     "soft_delete": lambda store, scope: store.write(SoftDelete(scope, only(1), NOON)),
-    "restore": lambda store, scope: store.write(Restore(scope, uid(3), oldest=NOON, now=NOON)),
+    "restore": lambda store, scope: store.write(Restore(scope, only(3), oldest=NOON, now=NOON)),
     "delete": lambda store, scope: store.write(Delete(scope, only(1))),
     "soft_delete_all": lambda store, scope: store.write(SoftDelete(scope, EVERY_ENTRY, NOON)),
     "delete_all": lambda store, scope: store.write(Delete(scope)),
@@ -198,7 +198,7 @@ WRITES = {
         )
     ),
     "set_expiry": lambda store, scope: store.write(
-        SetExpiry(scope, [uid(1)], NOON + HOUR, now=NOON)
+        SetExpiry(scope, only(1), NOON + HOUR, now=NOON)
     ),
     "link": lambda store, scope: store.write(
         Link(scope, link_of(1, 2, LinkType.REFINES), now=NOON)

@@ -81,7 +81,7 @@ CHANGES = {
     "update for all users": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
     "forget": lambda store: store.write(SoftDelete(ALICE, only(1), NOON)).result(),
     "restore": lambda store: store.write(
-        Restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON)
+        Restore(ALICE, only(2), oldest=NOON - HOUR, now=NOON)
     ).result(),
     "delete": lambda store: store.write(Delete(ALICE, only(1))).result(),
     "forget all": lambda store: store.write(SoftDelete(ALICE, EVERY_ENTRY, NOON)).result(),
@@ -130,7 +130,9 @@ AMBIGUOUS = {
     "row": lambda store: row_of(store, EVERYONE, uid(1), now=NOON),
     "update": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
     "forget": lambda store: store.write(SoftDelete(EVERYONE, only(1), NOON)).result(),
-    "restore": lambda store: store.write(Restore(EVERYONE, uid(3), oldest=NOON, now=NOON)).result(),
+    "restore": lambda store: store.write(
+        Restore(EVERYONE, only(3), oldest=NOON, now=NOON)
+    ).result(),
     "delete": lambda store: store.write(Delete(EVERYONE, only(1))).result(),
     "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),
     "link to": lambda store: linked(store, 2, 1, scope=EVERYONE),

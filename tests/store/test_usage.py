@@ -322,7 +322,7 @@ class Usage(RuleBasedStateMachine):
     @rule(user=NAMES, number=NUMBERS)
     def restore(self, user, number):
         scope = Scope("a", user)
-        self.store.write(Restore(scope, uid(number), oldest=NOON - HOUR, now=NOON)).result()
+        self.store.write(Restore(scope, only(number), oldest=NOON - HOUR, now=NOON)).result()
 
     @rule(user=NAMES, number=NUMBERS)
     def delete(self, user, number):

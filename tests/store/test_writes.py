@@ -190,7 +190,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
     linked(store, 1, 2)
     before = state_of(store)[:4]
     forgotten(store, 1)
-    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result() is True
+    assert store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result() == [uid(1)]
     assert state_of(store)[:4] == before
 
 
@@ -198,7 +198,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
 def test_restoring_brings_back_the_old_status(store):
     added(store, "a", [numbered(1, status=MemoryStatus.ARCHIVED)])
     forgotten(store, 1)
-    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON)).result() is True
+    assert store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result() == [uid(1)]
     assert counted(store, AGENT) == 0
     assert one(store, AGENT, 1, include_deleted=True).status is MemoryStatus.ARCHIVED
 
@@ -208,17 +208,17 @@ def test_what_was_forgotten_too_long_ago_or_never_is_not_restored(store):
     before = state_of(store)
     for number in (1, 2, 3):
         restoring = store.write(
-            Restore(AGENT, uid(number), oldest=NOON + MICROSECOND, now=NOON + HOUR)
+            Restore(AGENT, only(number), oldest=NOON + MICROSECOND, now=NOON + HOUR)
         )
-        assert restoring.result() is False
+        assert restoring.result() == []
     assert state_of(store) == before
 
 
 def test_what_has_expired_is_not_restored(store):
     added(store, "a", [numbered(1, forgotten_at=NOON, expires_at=NOON + HOUR)])
-    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR)).result() is False
+    assert store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON + HOUR)).result() == []
     moment_before = NOON + HOUR - MICROSECOND
-    assert store.write(Restore(AGENT, uid(1), oldest=NOON, now=moment_before)).result() is True
+    assert store.write(Restore(AGENT, only(1), oldest=NOON, now=moment_before)).result() == [uid(1)]
 
 
 def test_deleting_takes_an_entry_away_with_its_vector_and_links(store):

@@ -75,9 +75,10 @@ class Deleter(Part):
         self._limits.require_storing()
         now = self._now()
         oldest = earliest_kept(now, self._retention)
-        restored = await arrived(self._store.write(Restore(scope, entry_id, oldest, now)))
+        wanted = Restore(scope, Criteria([entry_id]), oldest, now)
+        restored = await arrived(self._store.write(wanted))
         await self._active.refresh()
-        return restored
+        return bool(restored)
 
     async def purge(
         self, scope: Scope, *, older_than: timedelta | None = None, expired: bool = False

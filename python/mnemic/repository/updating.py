@@ -128,7 +128,7 @@ class Updater(Part):
     ) -> None:
         """Set the expiry of the memories with these ids in a scope, in one write."""
         expires_at = expiry if isinstance(expiry, datetime) else None
-        written = self._store.write(SetExpiry(scope, ids, expires_at, self._now()))
+        written = self._store.write(SetExpiry(scope, Criteria(ids), expires_at, self._now()))
         if await arrived(written):
             await self._active.refresh()
 

@@ -687,13 +687,18 @@ class SoftDelete(ScopeWrite[MarkedIds], frozen=True):
     now: datetime
 
 
-class Restore(ScopeWrite[bool], frozen=True):
-    """Restores a deleted entry that has not expired.
+class Restore(ScopeWrite[list[UUID]], frozen=True):
+    """Restores those of the selected entries that have not expired; selects as `SoftDelete` does.
 
-    The result is False if there is no entry that was deleted at `oldest` or later.
+    The result is their ids.
+
+    Attributes:
+        criteria: The entries.
+        oldest: Only entries that were deleted then or later.
+        now: The time.
     """
 
-    entry_id: UUID
+    criteria: Criteria
     oldest: datetime
     now: datetime
 
@@ -781,13 +786,13 @@ class Update(ScopeWrite[UpdatedEntries], frozen=True):
 
 
 class SetExpiry(ScopeWrite[int], frozen=True):
-    """Sets the expiry of the active entries with these ids; None is never.
+    """Sets the expiry of those of the selected entries that are active; None is never.
 
-    Versions and `updated_at` stay. Ids that the scope does not have are skipped. The result is the
-    number of entries that had another expiry.
+    They are selected as by `SoftDelete`. Versions and `updated_at` stay. The result is the number
+    of entries that had another expiry.
     """
 
-    ids: Sequence[UUID]
+    criteria: Criteria
     expires_at: datetime | None
     now: datetime
 

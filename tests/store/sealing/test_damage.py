@@ -281,7 +281,7 @@ WRITES = {
     "merge": lambda store: added(
         store, "a", [secret(7, content=f"{SECRET} 1")], on_duplicate="merge"
     ),
-    "expiry": lambda store: store.write(SetExpiry(AGENT, [uid(1)], NOON + HOUR, now=NOON)).result(),
+    "expiry": lambda store: store.write(SetExpiry(AGENT, only(1), NOON + HOUR, now=NOON)).result(),
     "soft": lambda store: store.write(SoftDelete(AGENT, only(1), NOON)).result(),
 }
 

@@ -128,7 +128,7 @@ def test_without_a_key_sealed_entries_are_not_changed(store, place):
     blind, update = place.open(None), MemoryEntryUpdate(importance=1)
     assert changed(blind, 1, importance=1.0) is None
     assert changed(blind, 1, content="other") is None
-    assert blind.write(SetExpiry(AGENT, [uid(1)], NOON, now=NOON)).result() == 0
+    assert blind.write(SetExpiry(AGENT, only(1), NOON, now=NOON)).result() == 0
     both = Criteria([uid(1), uid(3)])
     wanted = Update(EVERYONE, both, change=lambda old: update.applied_to(old, NOON), now=NOON)
     assert blind.write(wanted).result() == []

@@ -308,7 +308,7 @@ def test_a_sealed_entry_is_updated_like_another(store, content, place):
     batch = rows_since(store, since)
     assert (living_numbers(batch), embedded_numbers(batch)) == ({1}, {1})
     assert batch.vectors.tolist() == [[6, 7]]
-    store.write(SetExpiry(AGENT, [uid(1)], NOON + HOUR, now=NOON)).result()
+    store.write(SetExpiry(AGENT, only(1), NOON + HOUR, now=NOON)).result()
     store.touch("a", [rows_of(store)[1]], NOON)
     store.write_accesses().result()
     assert one(store, AGENT, 1).access_count == 1

@@ -347,8 +347,8 @@ def restore(agent, wanted):
         is_late = entry.forgotten_at is not None and entry.forgotten_at >= wanted.oldest
         return is_late and (entry.expires_at is None or entry.expires_at > wanted.now)
 
-    found = agent.within(wanted.scope, is_due, ids={wanted.entry_id})
-    return bool(_marked(agent, found, None, "restore"))
+    found = agent.selected(wanted.scope, wanted.criteria, is_due)
+    return _marked(agent, found, None, "restore")
 
 
 def _deleted(agent, rows):
@@ -410,10 +410,13 @@ def update(agent, wanted):
 
 def set_expiry(agent, wanted):
     expiry = wanted.expires_at
-    found = agent.within(wanted.scope, lambda one: one.is_active(wanted.now), ids=wanted.ids)
-    rows = [row for row, entry in found.items() if entry.expires_at != expiry]
-    agent.logged([agent.change(row, "update", expires_at=expiry) for row in rows])
-    return len(rows)
+    found = agent.selected(
+        wanted.scope,
+        wanted.criteria,
+        lambda one: one.is_active(wanted.now) and one.expires_at != expiry,
+    )
+    agent.logged([agent.change(row, "update", expires_at=expiry) for row in found])
+    return len(found)
 
 
 # Links

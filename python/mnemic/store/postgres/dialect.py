@@ -40,9 +40,8 @@ from mnemic.store.postgres.vectors import (
     write_sealed,
     write_shadow_vectors,
 )
-from mnemic.store.sql.conditions import ENTRIES
 from mnemic.store.sql.dialect import Dialect
-from mnemic.store.sql.lists import Rows
+from mnemic.store.sql.lists import Rows, set_column
 from mnemic.store.sql.session import Columns, Condition, SqlSession
 from mnemic.store.values import OwnedId
 
@@ -54,8 +53,7 @@ def _owned_ids(wanted: Collection[OwnedId]) -> Condition:
 
 
 def _mark_deleted(on: SqlSession, _agent_id: str, which: Rows, time: int) -> list[Columns]:
-    sql = f"UPDATE {ENTRIES} SET forgotten_at = ? WHERE {which.where}"
-    return on.fetch(f"{sql} RETURNING row, id, user_id", (time, *which.values))
+    return set_column(on, which, "forgotten_at", time)
 
 
 POSTGRES: Final = Dialect(

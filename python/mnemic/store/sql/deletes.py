@@ -10,35 +10,13 @@ from mnemic.store.changes import Change
 from mnemic.store.eviction import Eviction, Write
 from mnemic.store.operations import Delete, ForgetAgent, Purge, Restore, SoftDelete
 from mnemic.store.row_codec import RowCodec, uuid_of
-from mnemic.store.rules import single
 from mnemic.store.sql.change_log import log_changes
-from mnemic.store.sql.conditions import ENTRIES, in_scope, with_id
-from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected
+from mnemic.store.sql.conditions import ENTRIES, in_scope
+from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected, set_column
 from mnemic.store.sql.sealing import delete_keys
 from mnemic.store.sql.session import Columns, SqlSession
 from mnemic.store.sql.usage import number_of, used_bytes
 from mnemic.store.values import MarkedIds
-
-_MARK: Final = f"UPDATE {ENTRIES} SET forgotten_at = ? WHERE agent_id = ? AND row = ?"
-
-
-def restore(on: SqlSession, codec: RowCodec, wanted: Restore) -> bool:
-    """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
-    del codec
-    agent_id, entry_id = wanted.agent_id, wanted.entry_id
-    where, values = with_id(on.dialect, wanted.scope, entry_id)
-    sql = (
-        f"SELECT row, user_id FROM {ENTRIES} WHERE {where} "
-        "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
-    )
-    times = to_microseconds(wanted.oldest), to_microseconds(wanted.now)
-    found = single(on.fetch(sql, (*values, *times)), wanted.scope, entry_id)
-    if found is None:
-        return False
-    row, user_id = found
-    on.run(_MARK, (None, agent_id, row))
-    log_changes(on, agent_id, [Change(row, entry_id.bytes, "restore", user_id)])
-    return True
 
 
 def soft_delete(on: SqlSession, codec: RowCodec, wanted: SoftDelete) -> MarkedIds:
@@ -56,6 +34,16 @@ def soft_delete(on: SqlSession, codec: RowCodec, wanted: SoftDelete) -> MarkedId
     found = on.fetch(f"SELECT id FROM {ENTRIES} {rows.hint} WHERE {rows.where}", rows.values)
     with on.dialect.reading_stored("a memory's id"):
         return MarkedIds(now, {uuid_of(entry_id) for (entry_id,) in found}.difference(now))
+
+
+def restore(on: SqlSession, codec: RowCodec, wanted: Restore) -> list[UUID]:
+    """Take selected entries back that were deleted since `oldest`; return their ids."""
+    is_due = "forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
+    times = [to_microseconds(wanted.oldest), to_microseconds(wanted.now)]
+    which = selected(on, codec, wanted.scope, wanted.criteria, (is_due, times))
+    restored = set_column(on, which, "forgotten_at", None)
+    changes = [Change(row, entry_id, "restore", user_id) for row, entry_id, user_id in restored]
+    return _logged(on, wanted.agent_id, changes)
 
 
 def delete(on: SqlSession, codec: RowCodec, wanted: Delete, limit: int | None = None) -> list[UUID]:

@@ -19,7 +19,6 @@ from mnemic.store.row_codec import (
     encoded_row,
     with_changed,
 )
-from mnemic.store.rules import check_unambiguous
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import (
     ENTRIES,
@@ -27,10 +26,9 @@ from mnemic.store.sql.conditions import (
     IS_NOT_SUPERSEDED,
     assigned,
     visible,
-    with_ids,
 )
 from mnemic.store.sql.deletes import SqlEviction, ids_of
-from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected
+from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected, set_column
 from mnemic.store.sql.replacing import WRITTEN
 from mnemic.store.sql.sealing import current_key
 from mnemic.store.sql.session import Columns, SqlSession
@@ -71,26 +69,15 @@ def update(on: SqlSession, codec: RowCodec, wanted: Update) -> UpdatedEntries:
 
 
 def set_expiry(on: SqlSession, codec: RowCodec, wanted: SetExpiry) -> int:
-    """Set the expiry of the active entries with these ids; return the number of changes."""
+    """Set the expiry of the selected active entries; return the number of changes."""
     expiry = None if wanted.expires_at is None else to_microseconds(wanted.expires_at)
-    dialect, scope, agent_id = on.dialect, wanted.scope, wanted.agent_id
-    where, values = with_ids(dialect, scope, wanted.ids)
-    sql = (
-        f"SELECT row, id, user_id, expires_at FROM {ENTRIES} {dialect.by_index('id')} "
-        f"WHERE {where} AND {visible(codec)} AND {IS_ACTIVE}"
-    )
-    found = sorted(on.fetch(sql, (*values, to_microseconds(wanted.now))))
-    check_unambiguous(scope, [entry_id for _, entry_id, *_ in found])
-    changes = [
-        Change(row, entry_id, "update", user_id)
-        for row, entry_id, user_id, own in found
-        if own != expiry
-    ]
+    is_other = f"{visible(codec)} AND {IS_ACTIVE} AND expires_at IS DISTINCT FROM ?"
+    state = is_other, [to_microseconds(wanted.now), expiry]
+    which = selected(on, codec, wanted.scope, wanted.criteria, state)
+    found = set_column(on, which, "expires_at", expiry)
+    changes = [Change(row, entry_id, "update", user_id) for row, entry_id, user_id in found]
     if changes:
-        rows = of_rows(dialect, agent_id, [change.row for change in changes])
-        expire = f"UPDATE {ENTRIES} {rows.hint} SET expires_at = ? WHERE {rows.where}"
-        on.run(expire, (expiry, *rows.values))
-        log_changes(on, agent_id, changes)
+        log_changes(on, wanted.agent_id, changes)
     return len(changes)
 
 
