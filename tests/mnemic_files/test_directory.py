@@ -11,34 +11,15 @@ from pathlib import Path
 import pytest
 
 from mnemic.errors import InvalidArgumentError, StoreFileError, StoreFullError
-from mnemic_files import MemoryDirectory, MemoryFiles, parse_memory_file, serialise_memory_file
+from mnemic_files import MemoryDirectory, parse_memory_file, serialise_memory_file
 from mnemic_files.errors import (
     MemoryFileExistsError,
     MemoryFileFormatError,
     MemoryFileNotFoundError,
 )
 from tests.support.failing_files import fail_to_complete
-from tests.support.memory_files import NOON, memory_file
+from tests.support.memory_files import ids, memory_file
 from tests.support.processes import ENVIRONMENT
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "repo"
-
-
-@pytest.fixture
-def directory(folder):
-    return MemoryDirectory(folder, "repo", clock=lambda: NOON)
-
-
-@pytest.fixture
-def files(tmp_path):
-    return MemoryFiles(repo=tmp_path / "repo", user=tmp_path / "user")
-
-
-def ids(files):
-    return [file.id for file in files]
 
 
 @pytest.mark.requirement("T050", "T053")

@@ -24,17 +24,6 @@ WORDS = st.text(min_size=1, max_size=60).filter(lambda text: text.strip() and "\
 NAMES = WORDS.filter(str.isprintable)
 
 
-@pytest.fixture
-def files(tmp_path):
-    return MemoryFiles(tmp_path / "repo", tmp_path / "user")
-
-
-@pytest.fixture
-def memory():
-    with Memory(":memory:", embedder=None) as given:
-        yield given
-
-
 def synchronised(files):
     memory = Memory(":memory:", embedder=None)
     memory_result = files.synchronise(memory)

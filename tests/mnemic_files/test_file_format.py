@@ -14,18 +14,9 @@ from mnemic_files import (
     serialise_memory_file,
 )
 from mnemic_files.errors import MemoryFileFormatError
-from tests.support.memory_files import NOON, TEXT, memory_file
+from tests.support.memory_files import NOON, TEXT, memory_file, with_line
 
 FRONT, BODY = TEXT.split("---\n\n")
-
-
-def with_line(line):
-    """Return the file with one line of the front matter replaced, or added."""
-    key = line.split(":")[0]
-    lines = [line if old.startswith(f"{key}:") else old for old in TEXT.splitlines()]
-    if line not in lines:
-        lines.insert(1, line)
-    return "\n".join(lines)
 
 
 @pytest.mark.requirement("R329", "T050")

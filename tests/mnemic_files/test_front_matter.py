@@ -6,16 +6,7 @@ import pytest
 
 from mnemic_files import parse_memory_file, serialise_memory_file
 from mnemic_files.errors import MemoryFileFormatError
-from tests.support.memory_files import TEXT
-
-
-def with_line(line):
-    """Return the file with one line of the front matter replaced, or added."""
-    key = line.split(":")[0]
-    lines = [line if old.startswith(f"{key}:") else old for old in TEXT.splitlines()]
-    if line not in lines:
-        lines.insert(1, line)
-    return "\n".join(lines)
+from tests.support.memory_files import TEXT, with_line
 
 
 def test_unknown_keys_are_kept_and_written_back():

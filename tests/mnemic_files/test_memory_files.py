@@ -10,11 +10,6 @@ from mnemic_files.errors import MemoryFileExistsError
 from tests.support.memory_files import memory_file
 
 
-@pytest.fixture
-def files(tmp_path):
-    return MemoryFiles(repo=tmp_path / "repo", user=tmp_path / "user")
-
-
 @pytest.mark.requirement("T053", "R329")
 def test_both_scopes_have_their_files(files):
     file, other = memory_file(), memory_file(scope="user")

@@ -5,39 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mnemic import Memory
 from mnemic_files import MemoryFiles, serialise_memory_file
 from mnemic_files.ids import entry_id
-from tests.support.memory_files import memory_file
-
-EVERY_STATE = {"status": {"in": ["active", "archived", "superseded"]}}
-
-
-@pytest.fixture
-def files(tmp_path):
-    return MemoryFiles(repo=tmp_path / "repo", user=tmp_path / "user")
-
-
-@pytest.fixture
-def memory():
-    with Memory(":memory:", embedder=None) as opened:
-        yield opened
-
-
-def put(files, file):
-    """Write a file as an editor does, over whatever is there."""
-    directory = files.directory(file.scope)
-    path = Path(directory.path_of(file.id))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(serialise_memory_file(file), encoding="utf-8", newline="")
-
-
-def drop(files, file):
-    Path(files.directory(file.scope).path_of(file.id)).unlink()
-
-
-def contents(memory, **scope):
-    return {entry.content for entry in memory.list(**scope)}
+from tests.support.memory_files import EVERY_STATE, contents, drop, memory_file, put
 
 
 def test_a_file_that_was_only_touched_changes_nothing(files, memory):

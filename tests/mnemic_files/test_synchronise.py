@@ -4,7 +4,6 @@ import asyncio
 import logging
 from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import msgspec
@@ -14,39 +13,10 @@ from mnemic import AsyncMemory, Memory, MemoryEntry, MemoryStatus
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.model import LinkType
-from mnemic_files import MemoryFiles, serialise_memory_file
+from mnemic_files import MemoryFiles
 from mnemic_files.ids import entry_id
 from tests.support.clock import Clock
-from tests.support.memory_files import NOON, memory_file
-
-EVERY_STATE = {"status": {"in": ["active", "archived", "superseded"]}}
-
-
-@pytest.fixture
-def files(tmp_path):
-    return MemoryFiles(repo=tmp_path / "repo", user=tmp_path / "user")
-
-
-@pytest.fixture
-def memory():
-    with Memory(":memory:", embedder=None) as opened:
-        yield opened
-
-
-def put(files, file):
-    """Write a file as an editor does, over whatever is there."""
-    directory = files.directory(file.scope)
-    path = Path(directory.path_of(file.id))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(serialise_memory_file(file), encoding="utf-8", newline="")
-
-
-def drop(files, file):
-    Path(files.directory(file.scope).path_of(file.id)).unlink()
-
-
-def contents(memory, **scope):
-    return {entry.content for entry in memory.list(**scope)}
+from tests.support.memory_files import EVERY_STATE, NOON, contents, drop, memory_file, put
 
 
 def uuid_id():

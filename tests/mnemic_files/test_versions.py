@@ -2,28 +2,8 @@
 
 import pytest
 
-from mnemic_files import MemoryDirectory, MemoryFiles
 from mnemic_files.errors import MemoryFileNotFoundError, VersionChainError
-from tests.support.memory_files import NOON, memory_file
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "repo"
-
-
-@pytest.fixture
-def directory(folder):
-    return MemoryDirectory(folder, "repo", clock=lambda: NOON)
-
-
-@pytest.fixture
-def files(tmp_path):
-    return MemoryFiles(repo=tmp_path / "repo", user=tmp_path / "user")
-
-
-def ids(files):
-    return [file.id for file in files]
+from tests.support.memory_files import NOON, ids, memory_file
 
 
 @pytest.mark.requirement("T056")

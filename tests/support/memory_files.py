@@ -1,8 +1,9 @@
 """Memory files of tests."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from mnemic_files import MemoryFile, new_memory_id
+from mnemic_files import MemoryFile, new_memory_id, serialise_memory_file
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -36,3 +37,35 @@ def memory_file(file_id=None, content="Tabs, not spaces.", *, minutes=0, **field
         content=content,
         **(chosen | fields),
     )
+
+
+EVERY_STATE = {"status": {"in": ["active", "archived", "superseded"]}}
+
+
+def with_line(line):
+    """Return the text with one line of the front matter replaced, or added."""
+    key = line.split(":")[0]
+    lines = [line if old.startswith(f"{key}:") else old for old in TEXT.splitlines()]
+    if line not in lines:
+        lines.insert(1, line)
+    return "\n".join(lines)
+
+
+def put(files, file):
+    """Write a file as an editor does, over whatever is there."""
+    directory = files.directory(file.scope)
+    path = Path(directory.path_of(file.id))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(serialise_memory_file(file), encoding="utf-8", newline="")
+
+
+def drop(files, file):
+    Path(files.directory(file.scope).path_of(file.id)).unlink()
+
+
+def contents(memory, **scope):
+    return {entry.content for entry in memory.list(**scope)}
+
+
+def ids(files):
+    return [file.id for file in files]
