@@ -21,33 +21,40 @@ from mnemic.model import (
 )
 from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, HOUR, NOON, Clock
-from tests.support.recall import UNTRACKED, asked, by_every_method, counts, mine, opened, run
+from tests.support.recall import (
+    UNTRACKED,
+    asked,
+    by_every_method,
+    counts,
+    mine,
+    opened,
+    recalling,
+    run,
+)
 from tests.support.threads import run_together
 
 # Salience
 
 
-def test_salience_is_broken_down():
-    async def scenario(memory, retriever):
-        one = mine("one ~0.6", importance=0.4, access_count=9, last_accessed_at=NOON - 14 * DAY)
-        await memory.store(one)
-        plain = await retriever.salience(one.id, "u")
-        frequency = math.log(10) / math.log(101)
-        assert (plain.recency, plain.importance, plain.relevance) == (0.25, 0.4, 0.5)
-        assert plain.frequency == pytest.approx(frequency)
-        expected = 0.25 * 0.25 + 0.20 * frequency + 0.25 * 0.4 + 0.30 * 0.5
-        assert plain.final_score == pytest.approx(expected)
-        assert plain.weights == SalienceWeights(0.25, 0.20, 0.25, 0.30)
-        near = await retriever.salience(one.id, "u", query="q")
-        assert near.relevance == pytest.approx(0.6, abs=1e-6)
-        assert near.final_score == pytest.approx(expected + 0.30 * 0.1, abs=1e-6)
-        against = await retriever.salience(one.id, "u", query="q ~-1.0")
-        assert against.relevance == 0
-        blank = await retriever.salience(str(one.id), "u", query="  ")
-        assert blank == plain
-        assert await counts(memory) == {"one ~0.6": 9}
-
-    run(scenario)
+@recalling()
+async def test_salience_is_broken_down(memory, retriever):
+    one = mine("one ~0.6", importance=0.4, access_count=9, last_accessed_at=NOON - 14 * DAY)
+    await memory.store(one)
+    plain = await retriever.salience(one.id, "u")
+    frequency = math.log(10) / math.log(101)
+    assert (plain.recency, plain.importance, plain.relevance) == (0.25, 0.4, 0.5)
+    assert plain.frequency == pytest.approx(frequency)
+    expected = 0.25 * 0.25 + 0.20 * frequency + 0.25 * 0.4 + 0.30 * 0.5
+    assert plain.final_score == pytest.approx(expected)
+    assert plain.weights == SalienceWeights(0.25, 0.20, 0.25, 0.30)
+    near = await retriever.salience(one.id, "u", query="q")
+    assert near.relevance == pytest.approx(0.6, abs=1e-6)
+    assert near.final_score == pytest.approx(expected + 0.30 * 0.1, abs=1e-6)
+    against = await retriever.salience(one.id, "u", query="q ~-1.0")
+    assert against.relevance == 0
+    blank = await retriever.salience(str(one.id), "u", query="  ")
+    assert blank == plain
+    assert await counts(memory) == {"one ~0.6": 9}
 
 
 @pytest.mark.requirement("R224")
@@ -58,40 +65,34 @@ def test_salience_is_broken_down():
         (RELEVANCE_FOCUSED, (0.15, 0.15, 0.20, 0.50)),
     ],
 )
-def test_there_are_presets_of_salience(weights, expected):
-    async def scenario(memory, retriever):
-        one = mine("one ~0.6", importance=0.4, access_count=100)
-        await memory.store(one)
-        shown = await retriever.salience(one.id, "u", query="q", weights=weights)
-        recency, frequency, importance, relevance = expected
-        total = recency + frequency + importance * 0.4 + relevance * 0.6
-        assert shown.final_score == pytest.approx(total, abs=1e-6)
-        assert shown.weights == weights == SalienceWeights(*expected)
-
-    run(scenario)
+@recalling()
+async def test_there_are_presets_of_salience(memory, retriever, weights, expected):
+    one = mine("one ~0.6", importance=0.4, access_count=100)
+    await memory.store(one)
+    shown = await retriever.salience(one.id, "u", query="q", weights=weights)
+    recency, frequency, importance, relevance = expected
+    total = recency + frequency + importance * 0.4 + relevance * 0.6
+    assert shown.final_score == pytest.approx(total, abs=1e-6)
+    assert shown.weights == weights == SalienceWeights(*expected)
 
 
-def test_salience_knows_of_accesses_at_once():
-    async def scenario(memory, retriever):
-        one = mine("one", access_count=5, created_at=NOON - 7 * DAY)
-        await memory.store(one)
-        await retriever.recall("q", user_id="u")
-        shown = await retriever.salience(one.id, "u")
-        assert shown.recency == 1
-        assert shown.frequency == pytest.approx(math.log(7) / math.log(101))
-
-    run(scenario)
+@recalling()
+async def test_salience_knows_of_accesses_at_once(memory, retriever):
+    one = mine("one", access_count=5, created_at=NOON - 7 * DAY)
+    await memory.store(one)
+    await retriever.recall("q", user_id="u")
+    shown = await retriever.salience(one.id, "u")
+    assert shown.recency == 1
+    assert shown.frequency == pytest.approx(math.log(7) / math.log(101))
 
 
-def test_salience_has_other_scales_when_they_are_given():
-    async def scenario(memory, retriever):
-        one = mine("one", access_count=2000, created_at=NOON - 10 * DAY, importance=0.0)
-        await memory.store(one)
-        scales = SalienceOptions(half_life_days=10, frequency_max_count=10, default_relevance=0.0)
-        shown = await retriever.salience(one.id, "u", options=scales)
-        assert (shown.recency, shown.frequency, shown.relevance) == (0.5, 1.0, 0.0)
-
-    run(scenario)
+@recalling()
+async def test_salience_has_other_scales_when_they_are_given(memory, retriever):
+    one = mine("one", access_count=2000, created_at=NOON - 10 * DAY, importance=0.0)
+    await memory.store(one)
+    scales = SalienceOptions(half_life_days=10, frequency_max_count=10, default_relevance=0.0)
+    shown = await retriever.salience(one.id, "u", options=scales)
+    assert (shown.recency, shown.frequency, shown.relevance) == (0.5, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -133,17 +134,15 @@ def test_salience_is_what_recall_ranks_by_to_the_last_bit(scales):
     run(scenario, options=options)
 
 
-def test_other_weights_and_scales_leave_what_recall_ranks_by_as_it_is():
-    async def scenario(memory, retriever):
-        one = mine("one", created_at=NOON - 10 * DAY, access_count=5)
-        await memory.store(one)
-        plain = await retriever.salience(one.id, "u")
-        scales = SalienceOptions(half_life_days=1, frequency_max_count=5)
-        shown = await retriever.salience(one.id, "u", weights=RECENCY_FOCUSED, options=scales)
-        assert (shown.recency, shown.frequency) == (0.5**10, 1.0)
-        assert shown.static_score == plain.static_score
-
-    run(scenario)
+@recalling()
+async def test_other_weights_and_scales_leave_what_recall_ranks_by_as_it_is(memory, retriever):
+    one = mine("one", created_at=NOON - 10 * DAY, access_count=5)
+    await memory.store(one)
+    plain = await retriever.salience(one.id, "u")
+    scales = SalienceOptions(half_life_days=1, frequency_max_count=5)
+    shown = await retriever.salience(one.id, "u", weights=RECENCY_FOCUSED, options=scales)
+    assert (shown.recency, shown.frequency) == (0.5**10, 1.0)
+    assert shown.static_score == plain.static_score
 
 
 def test_scales_of_the_retriever_hold_in_every_mode():
@@ -224,17 +223,15 @@ def test_every_reason_raises_importance_by_its_boost_to_one_at_most(reason, boos
     run(scenario, clock=clock)
 
 
-def test_an_unknown_reason_is_refused():
-    async def scenario(memory, retriever):
-        one = mine("one")
-        await memory.store(one)
-        for reason in ("luck", None, 3):
-            with pytest.raises(InvalidArgumentError, match="reason must be one of"):
-                await retriever.reinforce(one.id, reason, "u")
-        with pytest.raises(EntryNotFoundError):
-            await retriever.reinforce(uuid4(), "repeated_access", "u")
-
-    run(scenario)
+@recalling()
+async def test_an_unknown_reason_is_refused(memory, retriever):
+    one = mine("one")
+    await memory.store(one)
+    for reason in ("luck", None, 3):
+        with pytest.raises(InvalidArgumentError, match="reason must be one of"):
+            await retriever.reinforce(one.id, reason, "u")
+    with pytest.raises(EntryNotFoundError):
+        await retriever.reinforce(uuid4(), "repeated_access", "u")
 
 
 def test_what_many_threads_reinforce_adds_up(tmp_path):

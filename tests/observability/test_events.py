@@ -20,6 +20,7 @@ from mnemic.observability.events import (
 from mnemic.observability.telemetry import shortened
 from tests.support import doors, entries
 from tests.support.clock import NOON, Clock
+from tests.support.doors import with_memory
 from tests.support.embedders import WordEmbedder
 
 KINDS = (
@@ -48,62 +49,56 @@ def listened_to(memory):
 
 
 @pytest.mark.requirement("R071", "R072", "R073", "R074", "C098", "C099")
-def test_every_operation_tells_what_it_did():
-    async def scenario(memory):
-        heard = listened_to(memory)
-        one = entry(type=MemoryType.PREFERENCE, importance=0.9)
+@with_memory(clock=Clock())
+async def test_every_operation_tells_what_it_did(memory):
+    heard = listened_to(memory)
+    one = entry(type=MemoryType.PREFERENCE, importance=0.9)
+    await memory.store(one)
+    await memory.retrieve(one.id)
+    await memory.update(one.id, MemoryEntryUpdate(importance=0.1))
+    await memory.search_semantic("dark", min_similarity=0)
+    await memory.forget(one.id)
+    await memory.forget(one.id, permanent=True)
+    stored, retrieved, updated, searched, forgotten, deleted = heard
+    assert (stored.agent_id, stored.entry_id, stored.type, stored.importance) == (
+        "aide",
+        one.id,
+        MemoryType.PREFERENCE,
+        0.9,
+    )
+    assert (stored.content_length, stored.was_encrypted, stored.timestamp) == (11, False, NOON)
+    assert stored.embedding_time > timedelta()
+    assert isinstance(retrieved, MemoryRetrievedEvent)
+    assert (updated.entry_id, updated.content_changed) == (one.id, False)
+    assert (searched.query, searched.result_count) == (None, 1)
+    assert searched.search_time > timedelta()
+    assert [event.permanent for event in (forgotten, deleted)] == [False, True]
+
+
+@with_memory(clock=Clock())
+async def test_what_did_not_happen_is_not_told(memory):
+    heard = listened_to(memory)
+    one = entry()
+    await memory.store_batch([])
+    await memory.retrieve(one.id)
+    await memory.forget(one.id)
+    await memory.update(one.id, MemoryEntryUpdate(importance=1.0))
+    assert heard == []
+    await memory.store(one)
+    with pytest.raises(DuplicateEntryError):
         await memory.store(one)
-        await memory.retrieve(one.id)
-        await memory.update(one.id, MemoryEntryUpdate(importance=0.1))
-        await memory.search_semantic("dark", min_similarity=0)
-        await memory.forget(one.id)
-        await memory.forget(one.id, permanent=True)
-        stored, retrieved, updated, searched, forgotten, deleted = heard
-        assert (stored.agent_id, stored.entry_id, stored.type, stored.importance) == (
-            "aide",
-            one.id,
-            MemoryType.PREFERENCE,
-            0.9,
-        )
-        assert (stored.content_length, stored.was_encrypted, stored.timestamp) == (11, False, NOON)
-        assert stored.embedding_time > timedelta()
-        assert isinstance(retrieved, MemoryRetrievedEvent)
-        assert (updated.entry_id, updated.content_changed) == (one.id, False)
-        assert (searched.query, searched.result_count) == (None, 1)
-        assert searched.search_time > timedelta()
-        assert [event.permanent for event in (forgotten, deleted)] == [False, True]
-
-    run(scenario)
-
-
-def test_what_did_not_happen_is_not_told():
-    async def scenario(memory):
-        heard = listened_to(memory)
-        one = entry()
-        await memory.store_batch([])
-        await memory.retrieve(one.id)
-        await memory.forget(one.id)
-        await memory.update(one.id, MemoryEntryUpdate(importance=1.0))
-        assert heard == []
-        await memory.store(one)
-        with pytest.raises(DuplicateEntryError):
-            await memory.store(one)
-        assert [type(event) for event in heard] == [MemoryStoredEvent]
-
-    run(scenario)
+    assert [type(event) for event in heard] == [MemoryStoredEvent]
 
 
 @pytest.mark.requirement("C095")
-def test_a_batch_tells_of_each_entry_and_a_given_vector_takes_no_time():
-    async def scenario(memory):
-        heard = listened_to(memory)
-        vector = memory.embedder.embed(["given"])[0]
-        entries = [entry(), entry("given").with_embedding(vector, "words")]
-        await memory.store_batch(entries)
-        assert [event.entry_id for event in heard] == [one.id for one in entries]
-        assert [event.embedding_time > timedelta() for event in heard] == [True, False]
-
-    run(scenario)
+@with_memory(clock=Clock())
+async def test_a_batch_tells_of_each_entry_and_a_given_vector_takes_no_time(memory):
+    heard = listened_to(memory)
+    vector = memory.embedder.embed(["given"])[0]
+    entries = [entry(), entry("given").with_embedding(vector, "words")]
+    await memory.store_batch(entries)
+    assert [event.entry_id for event in heard] == [one.id for one in entries]
+    assert [event.embedding_time > timedelta() for event in heard] == [True, False]
 
 
 @pytest.mark.requirement("C028")
@@ -140,17 +135,15 @@ def test_a_failing_listener_is_logged_and_stops_nobody(caplog):
     assert all(failure.exc_info is None for failure in failures), "it may quote a memory"
 
 
-def test_who_unsubscribes_hears_nothing_more():
-    async def scenario(memory):
-        heard = []
-        unsubscribe = memory.events.subscribe(MemoryStoredEvent, heard.append)
-        await memory.store(entry())
-        unsubscribe()
-        unsubscribe()
-        await memory.store(entry())
-        assert len(heard) == 1
-
-    run(scenario)
+@with_memory(clock=Clock())
+async def test_who_unsubscribes_hears_nothing_more(memory):
+    heard = []
+    unsubscribe = memory.events.subscribe(MemoryStoredEvent, heard.append)
+    await memory.store(entry())
+    unsubscribe()
+    unsubscribe()
+    await memory.store(entry())
+    assert len(heard) == 1
 
 
 @pytest.mark.parametrize("inside_a_loop", [False, True])
@@ -288,13 +281,11 @@ def test_a_sensitive_memory_is_not_told_as_a_query_even_where_queries_are_shown(
 
 
 @pytest.mark.requirement("C199")
-def test_events_show_the_first_fifty_characters_of_a_query():
-    async def scenario(memory):
-        heard = listened_to(memory)
-        await memory.search_semantic("q" * 51, min_similarity=0)
-        assert heard[0].query == "q" * 50 + "..."
-
-    run(scenario, log_content=True)
+@with_memory(clock=Clock(), log_content=True)
+async def test_events_show_the_first_fifty_characters_of_a_query(memory):
+    heard = listened_to(memory)
+    await memory.search_semantic("q" * 51, min_similarity=0)
+    assert heard[0].query == "q" * 50 + "..."
 
 
 @pytest.mark.requirement("R083", "R089", "R090", "R091", "R092", "R093", "R094", "R095", "R096")

@@ -256,7 +256,7 @@ CHANGES = ("forget", "restore", "update", "add", "touch nothing")
 @given(st.data())
 @pytest.mark.requirement(
     *("C001", "C002", "C011", "R161", "C026", "R131", "R183", "R184", "R190", "R211"),
-    *("R218", "R219"),
+    *("R218", "R219", "R210"),
 )
 def test_answers_are_those_of_the_twin_before_and_after_changes(data):
     count = data.draw(st.integers(1, 10))

@@ -2,12 +2,11 @@
 
 import asyncio
 import math
-from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryFilter, MemorySortOrder
+from mnemic import AsyncMemory, MemoryFilter, MemorySortOrder
 from mnemic.compat import AsyncRetrievalService, LicenseTier
 from mnemic.errors import (
     InvalidArgumentError,
@@ -15,7 +14,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import MemoryQuery, Recency
-from tests.support.clock import NOON, Clock, clock_of
+from tests.support.clock import Clock
 from tests.support.retrieval import (
     EVERYTHING,
     QUERY,
@@ -142,21 +141,6 @@ def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(path):
                 assert await contents() == ["near 0.9"]
 
     serve(scenario, path=path)
-
-
-@pytest.mark.requirement("C005", "C011")
-def test_what_expires_is_known_of_though_nothing_was_searched_before(path):
-    async def scenario(memory, service):
-        brief = NOON + timedelta(seconds=60)
-        with Memory(path, "aide", embedder=None, clock=Clock()) as other:
-            other.add_many([record("best", importance=1.0), record("brief", expires_at=brief)])
-        query = MemoryQuery(filters={}, limit=1)
-        assert (await service.retrieve(query)).total_matches == 2
-        assert (await service.retrieve(query)).from_cache
-        clock_of(memory).now = brief
-        assert (await service.retrieve(query)).total_matches == 1
-
-    serve(scenario, path=path, memory={"embedder": None})
 
 
 @pytest.mark.requirement("C007")

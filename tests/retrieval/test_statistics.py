@@ -7,7 +7,7 @@ from mnemic.errors import (
 )
 from mnemic.retrieval import engine
 from mnemic.retrieval.statistics import WINDOW_SIZE
-from tests.support.retrieval import EVERYTHING, serve, three_near
+from tests.support.retrieval import EVERYTHING, serve, served, three_near
 
 
 @pytest.mark.requirement("C025")
@@ -33,10 +33,8 @@ def test_p95_is_that_of_the_last_ten_thousand(monkeypatch):
     serve(scenario)
 
 
-def test_failed_and_refused_retrievals_are_not_counted():
-    async def scenario(_, service):
-        with pytest.raises(InvalidArgumentError):
-            await service.retrieve(5)
-        assert (await service.get_stats()).total_retrievals == 0
-
-    serve(scenario)
+@served()
+async def test_failed_and_refused_retrievals_are_not_counted(service):
+    with pytest.raises(InvalidArgumentError):
+        await service.retrieve(5)
+    assert (await service.get_stats()).total_retrievals == 0
