@@ -146,21 +146,6 @@ def test_two_models_never_share_vectors():
     assert (renamed.model, cached.misses, len(cached)) == ("another", 2, 2)
 
 
-def test_the_least_recently_used_vectors_make_space():
-    one = CachedEmbedder(WordEmbedder())
-    one.embed(["a"])
-    cached = CachedEmbedder(WordEmbedder(), max_bytes=one.used_bytes * LARGEST_SHARE)
-    names = [f"text {number}" for number in range(LARGEST_SHARE)]
-    cached.embed(names)
-    cached.embed(names[:1])
-    cached.embed(["one more"])
-    before = cached.misses
-    cached.embed([names[0], *names[2:], "one more"])
-    assert cached.misses == before
-    cached.embed([names[1]])
-    assert cached.misses == before + 1
-
-
 def test_a_vector_that_takes_more_than_its_share_is_not_kept():
     one = CachedEmbedder(WordEmbedder())
     one.embed(["a"])
@@ -225,40 +210,6 @@ def test_concurrent_calls_with_one_text_embed_it_once():
     for one in vectors:
         np.testing.assert_array_equal(one, WordEmbedder().embed(["red"]))
     assert (cached.hits, cached.misses) == (3, 1)
-
-
-@pytest.mark.parametrize("drop", [CachedEmbedder.clear, lambda cached: cached.forget(["red"])])
-def test_what_is_dropped_while_it_is_embedded_is_not_kept(drop):
-    embedder = Gated()
-    cached = CachedEmbedder(embedder)
-
-    def let():
-        assert embedder.begun.acquire(timeout=20)
-        drop(cached)
-        embedder.may_end.set()
-
-    vectors, _ = in_threads(lambda: cached.embed(["red"]), let)
-    assert vectors.shape == (1, 64)
-    assert len(cached) == 0
-
-
-def test_nothing_is_kept_of_a_failing_text_and_waiting_calls_fail_with_it():
-    embedder = Gated()
-    embedder.error = RuntimeError("broken")
-    cached = CachedEmbedder(embedder)
-
-    def call():
-        with pytest.raises(RuntimeError, match="broken"):
-            cached.embed(["red"])
-
-    def let():
-        waiting_calls(cached, 3)
-        embedder.may_end.set()
-
-    in_threads(call, call, call, let)
-    assert (embedder.texts, len(cached)) == (["red"], 0)
-    embedder.error = None
-    assert cached.embed(["red"]).shape == (1, 64)
 
 
 def test_a_text_does_not_fail_by_another_one_of_a_call_that_it_waits_for():

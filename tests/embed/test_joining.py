@@ -106,24 +106,6 @@ def test_texts_that_arrive_during_a_call_go_together_in_the_next_one(embedder):
     validated.close()
 
 
-def test_concurrent_adds_of_tasks_store_what_single_calls_would():
-    embedder = Held()
-    embedder.let_go.set()
-
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=embedder) as memory:
-            adds = (memory.add(f"text {at}") for at in range(CALLERS))
-            stored = await asyncio.gather(*adds)
-            for entry in stored:
-                expected = embedder.words.embed([entry.content])[0]
-                assert entry.embedding.tobytes() == expected.tobytes()
-
-    asyncio.run(scenario())
-    assert sorted(text for call in embedder.calls for text in call) == sorted(
-        f"text {at}" for at in range(CALLERS)
-    )
-
-
 def test_adds_of_tasks_that_wait_for_one_call_go_in_the_next_one(embedder):
     async def scenario():
         async with AsyncMemory(":memory:", embedder=embedder) as memory:
@@ -156,30 +138,6 @@ def test_a_joined_call_that_fails_fails_nobody_elses_text(embedder):
     assert "secret" not in str(caught.value)
     assert sorted(map(len, embedder.calls)) == [1, 1, 1, 1, 3]
     validated.close()
-
-
-def test_a_joined_add_of_tasks_that_fails_fails_nobody_elses_text(embedder):
-    embedder.fails = lambda texts: "poison" in texts
-
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=embedder) as memory:
-            first = asyncio.create_task(memory.add("first"))
-            await asyncio.to_thread(embedder.begun.wait, 60)
-            others = [asyncio.create_task(memory.add(text)) for text in ("one", "poison", "two")]
-            await asyncio.to_thread(
-                until, lambda: waiting_of(memory.repository._models.embedder) == 3
-            )
-            embedder.let_go.set()
-            results = await asyncio.gather(first, *others, return_exceptions=True)
-            assert [getattr(each, "content", type(each)) for each in results] == [
-                "first",
-                "one",
-                EmbeddingError,
-                "two",
-            ]
-            assert await memory.count() == 3
-
-    asyncio.run(scenario())
 
 
 def test_a_task_that_is_cancelled_leaves_the_call_of_the_others(embedder):

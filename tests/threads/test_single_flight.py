@@ -44,17 +44,6 @@ def test_the_least_recently_used_makes_space_and_a_look_is_no_use():
     assert names(cache) == "cd"
 
 
-def test_bytes_are_bounded_and_too_large_a_value_is_not_kept():
-    cache = cache_of(bytes=10, entry_bytes=6)
-    for name in "abc":
-        cache.put("u" + name, 4)
-    assert (names(cache), cache.used_bytes) == ("bc", 8)
-    cache.put("ub", 7)
-    assert cache.get("ub") == 4
-    cache.put("ub", 6)
-    assert (names(cache), cache.used_bytes) == ("cb", 10)
-
-
 def test_no_space_keeps_nothing():
     for bounds in ({"entries": 0}, {"entry_bytes": 0}, {"bytes": 0}):
         cache = cache_of(**bounds)
@@ -108,17 +97,6 @@ def test_an_owner_within_its_fair_share_keeps_what_it_would_keep_alone(seed, bou
 # Dropping
 
 
-def test_a_later_revision_ends_the_earlier_ones_of_its_owner():
-    cache = cache_of()
-    for key in ("ua", "ub", "va"):
-        cache.put(key, 1, 5)
-    cache.put("uc", 1, 6)
-    assert [cache.peek(key) for key in ("ua", "ub", "uc", "va")] == [None, None, 1, 1]
-    cache.put("ua", 1, 5)  # one that began before the change
-    cache.put("uc", 2, 5)
-    assert (names(cache), cache.get("uc"), cache.used_bytes) == ("ac", 1, 2)
-
-
 def test_a_value_is_replaced_only_by_whoever_saw_it():
     cache, before = cache_of(), 1000
     cache.put("ua", before, 3)
@@ -130,15 +108,6 @@ def test_a_value_is_replaced_only_by_whoever_saw_it():
     assert (cache.items(), cache.used_bytes) == ([("ua", 2000)], 2000)
     cache.replace("ua", cache.get("ua"), None)
     assert (len(cache), cache.used_bytes) == (0, 0)
-
-
-def test_an_owner_is_dropped_and_no_other():
-    cache = cache_of()
-    for key in ("ua", "ub", "va"):
-        cache.put(key, 2)
-    cache.drop_owner("u")
-    cache.drop_owner("unknown")
-    assert (cache.items(), cache.used_bytes) == ([("va", 2)], 2)
 
 
 @pytest.mark.parametrize("drop", [lambda cache: cache.clear(), lambda cache: cache.drop(["ua"])])
