@@ -228,7 +228,7 @@ def vectors_of(memory, entry_ids):
         VectorsById(
             "default",
             {("ann", each) for each in entry_ids},
-            memory.repository._indexes.active.model[0],
+            memory.repository._indexes.active.own.model.known[0],
         )
     )
     return [each.vectors for each in found.values() if each.vectors is not None]

@@ -1,12 +1,12 @@
 """MemoryQuery, the request of the retrieval service, and its results."""
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 from uuid import UUID
 
-import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
@@ -171,9 +171,13 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         """Return this query with a zone, unless it has one.
 
         Args:
-            name: Name of the zone.
+            name: Name of the zone, which is checked.
         """
-        return self if self.time_zone else msgspec.structs.replace(self, time_zone=name)
+        if self.time_zone:
+            return self
+        made = copy(self)
+        force_setattr(made, "time_zone", name)
+        return made
 
     @property
     def offset(self) -> int:

@@ -136,9 +136,10 @@ class Guard(Retriever):
         if error is not None:
             return self._fallback(None, error)
         key = self._key(run.request, run.scope)
-        limited = self._limited(key, run.scope)
-        if limited is not None:
-            return limited
+        if self._limiter is not None:
+            limited = self._limited(self._limiter, key, run.scope)
+            if limited is not None:
+                return limited
         permit = self._breaker.admit()
         if permit is None:
             return self._fallback(key, UNAVAILABLE)
@@ -164,7 +165,8 @@ class Guard(Retriever):
     ) -> Outcome:
         """Read the cache, then search, and keep what is found; runs in the caller's thread."""
         by_meaning = self._config.search_type != "keyword"
-        self.begin(by_meaning=by_meaning and self.repository.embedder is not None)
+        has_embedder = self.repository.shared.models.embedder is not None
+        self.begin(by_meaning=by_meaning and has_embedder)
         freshness, now = self.repository.freshness, self.repository.now()
         stands = freshness.position_and_revision(run.scope, run.deadline)
         revision = None if stands is None else stands[1]
@@ -214,10 +216,12 @@ class Guard(Retriever):
             return Outcome(trigger=trigger, error=error)
         return Outcome(cached.payload, trigger, error, cached.age(now))
 
-    def _limited(self, key: PayloadKey | None, scope: Scope) -> Outcome | None:
+    def _limited(
+        self, limiter: RateLimiter, key: PayloadKey | None, scope: Scope
+    ) -> Outcome | None:
         """Return the fallback of a search that the limiter refuses."""
         try:
-            if self._limiter is None or self._limiter.acquire(scope.user_id):
+            if limiter.acquire(scope.user_id):
                 return None
         except Exception as failure:
             error = error_of(failure)

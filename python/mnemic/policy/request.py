@@ -1,8 +1,8 @@
 """RetrievalRequest: a message of a chat, and whose memories may answer it."""
 
+from copy import copy
 from typing import ClassVar, Self
 
-import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
@@ -76,9 +76,13 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
         """Return this request with a zone, unless it has one.
 
         Args:
-            name: Name of the zone.
+            name: Name of the zone, which is checked.
         """
-        return self if self.time_zone else msgspec.structs.replace(self, time_zone=name)
+        if self.time_zone:
+            return self
+        made = copy(self)
+        force_setattr(made, "time_zone", name)
+        return made
 
     def expression(self, *, include_sensitive: bool) -> Expression | None:
         """Return the parsed filter; None excludes nothing."""

@@ -171,7 +171,7 @@ class Retriever(Service):
         return self._config
 
     def _search_type(self, config: RetrievalConfig) -> SearchType:
-        has_embedder = self.repository.embedder is not None
+        has_embedder = self.repository.shared.models.embedder is not None
         return config.search_type if has_embedder or config.search_type != "hybrid" else "keyword"
 
     def _search(

@@ -80,7 +80,7 @@ class DatabaseSearch(Part):
         """Return whether a search runs in the database."""
         if self._search_in == "memory" or search.states != (State.ACTIVE,):
             return False
-        if self._active.model is None:
+        if self._active.own.model.known is None:
             return False
         if self._search_in == "auto" and self._active.is_loaded:
             self._seconds = 0.0
@@ -115,7 +115,7 @@ class DatabaseSearch(Part):
 
     def _fits(self, memories: int) -> bool:
         """Return whether an index of so many memories fits into the budget."""
-        dimensions = 0 if self._active.model is None else self._active.model[1]
+        dimensions = 0 if self._active.own.model.known is None else self._active.own.model.known[1]
         nbytes = memories * (_BYTES_OF_ROW + _BYTES_OF_COMPONENT * dimensions)
         return self._pool is None or nbytes <= self._pool.max_bytes
 
@@ -140,7 +140,7 @@ class DatabaseSearch(Part):
             vectors: Its query, shape (m, dim).
             now: Microseconds since 1970 in UTC.
         """
-        model = self._active.model
+        model = self._active.own.model.known
         if model is None:
             return None
         is_exact = self._counts.of(scope, self._exact_limit) <= self._exact_limit
@@ -164,7 +164,7 @@ class DatabaseSearch(Part):
             return None
         if search.uses_accesses:
             self._active.accesses.write()
-        wanted = ActiveRows(_user_scope(scope), self._active.model)
+        wanted = ActiveRows(_user_scope(scope), self._active.own.model.known)
         rows = self._store.read(wanted, deadline=search.deadline)
         selection = self._indexed(rows)
         embeds = self._active.own.model.missing is not None

@@ -19,7 +19,6 @@ from mnemic.repository.index_saving import IndexSaving
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
-from mnemic.store.values import Model
 from mnemic.threads.loop_threads import shared_in_turn
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -92,11 +91,6 @@ class IndexSync:
     def is_loaded(self) -> bool:
         """Whether the index is in memory."""
         return self.own.is_loaded
-
-    @property
-    def model(self) -> Model | None:
-        """Name and dimension of the index's vectors; None before the agent's first vector."""
-        return self.own.model.known
 
     @property
     def waits_for_embedder(self) -> bool:

@@ -259,7 +259,7 @@ class QueryVectors(Part):
             )
         is_comparable = self._model.check_query(vectors)
         # The index learns the dimension when it takes the first vectors in.
-        if not is_comparable or self._active.model is None:
+        if not is_comparable or self._active.own.model.known is None:
             return None
         return np.atleast_2d(vectors)
 

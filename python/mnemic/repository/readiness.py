@@ -79,7 +79,7 @@ class Readiness(Part):
         return self._finder.has_memories(scope, deadline) and self._has_any_vector()
 
     def _has_any_vector(self) -> bool:
-        if self._active.model is None:
+        if self._active.own.model.known is None:
             return False
         missing = len(self._active.index.unembedded())
         return not missing or missing < self._finder.active_count(self._everyone)
