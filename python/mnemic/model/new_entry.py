@@ -267,7 +267,8 @@ def _filled(
             force_setattr(record, "updated_at", now)
     if record.id == NO_ID:
         force_setattr(record, "id", id_factory(now))
-    check_supersedes(record)
+    if record.supersedes is not None:
+        check_supersedes(record)
     return record
 
 

@@ -206,7 +206,8 @@ def add_options(codec: RowCodec, wanted: Add) -> AddOptions:
             raise InvalidEntryError(
                 f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
             )
-        check_supersedes(new.entry)
+        if new.entry.supersedes is not None:
+            check_supersedes(new.entry)
     key = codec.prepare(agent_id)
     model = _model_of(new.entry for new in wanted.entries)
     return AddOptions(wanted, codec, to_microseconds(wanted.now), model, key)

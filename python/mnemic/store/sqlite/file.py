@@ -155,7 +155,8 @@ class SqliteFile(OpenedSql):
         is_idempotent: bool = False,  # noqa: ARG002 - no connection is lost
         after_accesses: bool = False,
     ) -> Future[Any]:
-        self._connections.check_writable()
+        if self._is_read_only:
+            self._connections.check_writable()
         if after_accesses and self.accesses.is_pending():
             return self._write_after_accesses(job, finish)
         return self._writer.write(job, finish)
