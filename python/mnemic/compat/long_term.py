@@ -135,9 +135,8 @@ class AsyncLongTermBulkVerbs(ScopedBase):
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
         with naive_times_in(self.time_zone):
-            await self._repository.updater.touch(
-                scope, required_uuids("entry_ids", entry_ids), expires_at
-            )
+            ids = required_uuids("entry_ids", entry_ids)
+            await self._repository.updater.touch(scope, ids, expires_at)
 
     async def delete_many(
         self,

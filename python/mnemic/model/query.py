@@ -1,7 +1,6 @@
 """MemoryQuery, the request of the retrieval service, and its results."""
 
 from collections.abc import Iterable, Mapping
-from copy import copy
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -24,7 +23,7 @@ from mnemic.model.marks import SHOWN
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.passage import Passage
 from mnemic.model.ranking import ON_QUERY_ERROR, SEARCH_TYPES, OnQueryError, Recency, SearchType
-from mnemic.model.redacted import Redacted
+from mnemic.model.redacted import Redacted, with_checked
 from mnemic.model.time_zones import checked_time_zone, naive_times_in
 from mnemic.records import Listing, Record
 from mnemic.reporting.description import must_be, quoted
@@ -173,11 +172,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         Args:
             name: Name of the zone, which is checked.
         """
-        if self.time_zone:
-            return self
-        made = copy(self)
-        force_setattr(made, "time_zone", name)
-        return made
+        return self if self.time_zone else with_checked(self, "time_zone", name)
 
     @property
     def offset(self) -> int:

@@ -1,10 +1,22 @@
 """Records whose repr shows the length of their content in place of the content."""
 
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any, ClassVar, TypeVar
+
+from msgspec.structs import force_setattr
 
 from mnemic.records import Record
 from mnemic.records.secrets import RedactedStr, safe, without_passwords
 from mnemic.reporting.description import hidden
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+def with_checked(record: Kind, field: str, value: object) -> Kind:
+    """Return a copy of a record with a checked value in a field; nothing is checked again."""
+    made = copy(record)
+    force_setattr(made, field, value)
+    return made
 
 
 class Redacted(Record, frozen=True):

@@ -136,10 +136,9 @@ class Guard(Retriever):
         if error is not None:
             return self._fallback(None, error)
         key = self._key(run.request, run.scope)
-        if self._limiter is not None:
-            limited = self._limited(self._limiter, key, run.scope)
-            if limited is not None:
-                return limited
+        limited = self._limited(key, run.scope)
+        if limited is not None:
+            return limited
         permit = self._breaker.admit()
         if permit is None:
             return self._fallback(key, UNAVAILABLE)
@@ -216,12 +215,10 @@ class Guard(Retriever):
             return Outcome(trigger=trigger, error=error)
         return Outcome(cached.payload, trigger, error, cached.age(now))
 
-    def _limited(
-        self, limiter: RateLimiter, key: PayloadKey | None, scope: Scope
-    ) -> Outcome | None:
+    def _limited(self, key: PayloadKey | None, scope: Scope) -> Outcome | None:
         """Return the fallback of a search that the limiter refuses."""
         try:
-            if limiter.acquire(scope.user_id):
+            if self._limiter is None or self._limiter.acquire(scope.user_id):
                 return None
         except Exception as failure:
             error = error_of(failure)

@@ -1,6 +1,5 @@
 """RetrievalRequest: a message of a chat, and whose memories may answer it."""
 
-from copy import copy
 from typing import ClassVar, Self
 
 from msgspec.structs import force_setattr
@@ -10,7 +9,7 @@ from mnemic.model import Expression, validation
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, copied_filter, parse_filter
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.query import Filters
-from mnemic.model.redacted import Redacted
+from mnemic.model.redacted import Redacted, with_checked
 from mnemic.model.time_zones import checked_time_zone, naive_times_in
 from mnemic.reporting.description import must_be
 
@@ -78,11 +77,7 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
         Args:
             name: Name of the zone, which is checked.
         """
-        if self.time_zone:
-            return self
-        made = copy(self)
-        force_setattr(made, "time_zone", name)
-        return made
+        return self if self.time_zone else with_checked(self, "time_zone", name)
 
     def expression(self, *, include_sensitive: bool) -> Expression | None:
         """Return the parsed filter; None excludes nothing."""
