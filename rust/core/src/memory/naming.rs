@@ -15,7 +15,7 @@ use crate::deadline::{Deadline, MANY_ROWS};
 use crate::lexical::Collection;
 use crate::text::mentions::Mentions;
 use crate::text::names::{self, Mention};
-use crate::text::ordinary_names::{is_ordinary, is_title};
+use crate::text::ordinary_names::{ORDINARY, TITLES};
 use crate::text::spelling::Spelling;
 
 /// Smallest number of turns that address somebody by an alias: fewer may be a slip.
@@ -149,7 +149,7 @@ impl MemoryState {
             return None;
         }
         let collection = self.collection(users);
-        let is_ordinary = is_ordinary(key) || self.lexical.is_stop_word(word, collection);
+        let is_ordinary = ORDINARY.has(key) || self.lexical.is_stop_word(word, collection);
         let (near, address) = if is_ordinary { (Vec::new(), NOBODY) } else { (near, address) };
         let spelled =
             Spelled { key: key.to_owned(), is_capital, beginning, near, address, is_ordinary };
@@ -223,14 +223,14 @@ impl PossibleNames<'_> {
         let lexical = &self.memories.lexical;
         let is_stop_word = |word: &str| lexical.is_stop_word(word, self.collection);
         let words = names::words(name);
-        words.iter().all(|(_, word)| is_ordinary(&names::key(word)) || is_stop_word(word))
+        words.iter().all(|(_, word)| ORDINARY.has(&names::key(word)) || is_stop_word(word))
     }
 
     /// The first name of the only speaker whose name begins so.
     fn first_name(&self, spelled: &Spelled, turns: &Turns) -> Option<FirstName> {
         let code = only(&spelled.beginning, turns)?;
         let is_initial = spelled.key.chars().nth(1).is_none();
-        if is_initial || is_title(&spelled.key) {
+        if is_initial || TITLES.has(&spelled.key) {
             return None;
         }
         let name = self.memories.speakers.known().name(code);

@@ -1,6 +1,7 @@
 //! Answer types of English questions, and the types that a text could hold.
 
 use super::names::words;
+use super::word_table::{WordTable, Words};
 
 /// A kind of answer; a bit, so that a text's kinds fit a few bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,56 +14,10 @@ pub enum AnswerType {
     Name = 4,
 }
 
-const TIME_WORDS: [&str; 43] = [
-    "yesterday",
-    "today",
-    "tonight",
-    "tomorrow",
-    "last",
-    "next",
-    "ago",
-    "day",
-    "days",
-    "week",
-    "weeks",
-    "weekend",
-    "month",
-    "months",
-    "year",
-    "years",
-    "morning",
-    "evening",
-    "night",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "january",
-    "february",
-    "march",
-    "april",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "recently",
-    "spring",
-    "summer",
-    "winter",
-    "autumn",
-    "fall",
-];
+const FILE: &str = include_str!("../../data/questions.txt");
 
-const NUMBER_WORDS: [&str; 18] = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-    "twelve", "dozen", "couple", "twice", "once", "hundred", "thousand",
-];
+static TIMES: Words = Words::new(|| WordTable::of_list(FILE, "times"));
+static NUMBERS: Words = Words::new(|| WordTable::of_list(FILE, "numbers"));
 
 const TIME_ASKED: [&str; 5] = ["date", "day", "time", "month", "year"];
 const NUMBER_ASKED: [&str; 5] = ["many", "much", "often", "long", "old"];
@@ -118,11 +73,11 @@ fn is_of_time(word: &str) -> bool {
     let is_year = word.len() == 4
         && (word.starts_with("19") || word.starts_with("20"))
         && word.bytes().all(|byte| byte.is_ascii_digit());
-    is_year || TIME_WORDS.contains(&word)
+    is_year || TIMES.has(word)
 }
 
 fn is_number(word: &str) -> bool {
-    word.starts_with(|first: char| first.is_numeric()) || NUMBER_WORDS.contains(&word)
+    word.starts_with(|first: char| first.is_numeric()) || NUMBERS.has(word)
 }
 
 /// Whether a word of two letters or more is capitalised inside a sentence.

@@ -1,11 +1,11 @@
 //! The languages whose words can be stemmed, with their stop words.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::OnceLock;
 
 use frostem::{Algorithm, Stemmer};
 
+use super::hashing::Keyed;
 use super::normalise::fold;
 
 /// A language with a Snowball stemmer and a list of stop words.
@@ -36,59 +36,36 @@ pub enum Language {
     Turkish,
 }
 
-/// English name and ISO 639-1 code, by language.
-const NAMES: [(Language, &str, &str); 22] = [
-    (Language::Arabic, "arabic", "ar"),
-    (Language::Basque, "basque", "eu"),
-    (Language::Catalan, "catalan", "ca"),
-    (Language::Danish, "danish", "da"),
-    (Language::Dutch, "dutch", "nl"),
-    (Language::English, "english", "en"),
-    (Language::Finnish, "finnish", "fi"),
-    (Language::French, "french", "fr"),
-    (Language::German, "german", "de"),
-    (Language::Greek, "greek", "el"),
-    (Language::Hungarian, "hungarian", "hu"),
-    (Language::Indonesian, "indonesian", "id"),
-    (Language::Italian, "italian", "it"),
-    (Language::Nepali, "nepali", "ne"),
-    (Language::Norwegian, "norwegian", "no"),
-    (Language::Portuguese, "portuguese", "pt"),
-    (Language::Romanian, "romanian", "ro"),
-    (Language::Russian, "russian", "ru"),
-    (Language::Spanish, "spanish", "es"),
-    (Language::Swedish, "swedish", "sv"),
-    (Language::Tamil, "tamil", "ta"),
-    (Language::Turkish, "turkish", "tr"),
+/// Stemmer, which has the language's English name, and ISO 639-1 code, by language.
+const STEMMERS: [(Language, Algorithm, &str); 22] = [
+    (Language::Arabic, Algorithm::Arabic, "ar"),
+    (Language::Basque, Algorithm::Basque, "eu"),
+    (Language::Catalan, Algorithm::Catalan, "ca"),
+    (Language::Danish, Algorithm::Danish, "da"),
+    (Language::Dutch, Algorithm::Dutch, "nl"),
+    (Language::English, Algorithm::English, "en"),
+    (Language::Finnish, Algorithm::Finnish, "fi"),
+    (Language::French, Algorithm::French, "fr"),
+    (Language::German, Algorithm::German, "de"),
+    (Language::Greek, Algorithm::Greek, "el"),
+    (Language::Hungarian, Algorithm::Hungarian, "hu"),
+    (Language::Indonesian, Algorithm::Indonesian, "id"),
+    (Language::Italian, Algorithm::Italian, "it"),
+    (Language::Nepali, Algorithm::Nepali, "ne"),
+    (Language::Norwegian, Algorithm::Norwegian, "no"),
+    (Language::Portuguese, Algorithm::Portuguese, "pt"),
+    (Language::Romanian, Algorithm::Romanian, "ro"),
+    (Language::Russian, Algorithm::Russian, "ru"),
+    (Language::Spanish, Algorithm::Spanish, "es"),
+    (Language::Swedish, Algorithm::Swedish, "sv"),
+    (Language::Tamil, Algorithm::Tamil, "ta"),
+    (Language::Turkish, Algorithm::Turkish, "tr"),
 ];
 
 /// The languages of each folded, unstemmed stop word.
 static STOP_WORDS: OnceLock<StopWords> = OnceLock::new();
 
-type StopWords = HashMap<String, Languages, BuildHasherDefault<WordHasher>>;
-
-/// A hash of short words, for a table of known ones: each word of each memory is looked up.
-#[derive(Default)]
-struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(size_of::<u64>()) {
-            let mut number = [0; size_of::<u64>()];
-            number[..part.len()].copy_from_slice(part);
-            let mixed =
-                (self.0.rotate_left(5) ^ u64::from_le_bytes(number)).wrapping_mul(MULTIPLIER);
-            self.0 = mixed ^ mixed >> 32;
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// 2⁶⁴ by the golden ratio, as Knuth's multiplicative hashing has it.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+type StopWords = HashMap<String, Languages, Keyed>;
 
 /// Some languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -119,7 +96,7 @@ impl Languages {
 
 /// How many stop words there are of each language.
 #[derive(Debug, Default)]
-pub(super) struct Counts([u32; NAMES.len()]);
+pub(super) struct Counts([u32; STEMMERS.len()]);
 
 impl Counts {
     pub(super) fn of(stop_words: impl Iterator<Item = Languages>) -> Self {
@@ -164,11 +141,11 @@ const TIMES_AS_MANY: u32 = 2;
 
 impl Language {
     /// Number of languages.
-    pub(crate) const COUNT: usize = NAMES.len();
+    pub(crate) const COUNT: usize = STEMMERS.len();
 
     /// All languages, by English name.
     pub fn all() -> impl Iterator<Item = Self> {
-        NAMES.iter().map(|&(language, _, _)| language)
+        STEMMERS.iter().map(|&(language, _, _)| language)
     }
 
     /// The language of an English name or an ISO 639-1 code, in any case, if it is supported.
@@ -183,18 +160,19 @@ impl Language {
     /// ```
     pub fn from_name(name: &str) -> Option<Self> {
         let is_meant = |known: &str| known.eq_ignore_ascii_case(name);
-        let found = NAMES.iter().find(|(_, long, code)| is_meant(long) || is_meant(code));
+        let found =
+            STEMMERS.iter().find(|(_, stemmer, code)| is_meant(stemmer.name()) || is_meant(code));
         found.map(|&(language, _, _)| language)
     }
 
     /// The ISO 639-1 code.
     pub fn code(self) -> &'static str {
-        NAMES[self as usize].2
+        STEMMERS[self as usize].2
     }
 
     /// The English name, in small letters.
     pub fn name(self) -> &'static str {
-        NAMES[self as usize].1
+        STEMMERS[self as usize].1.name()
     }
 
     /// Whether a folded, unstemmed word is one of the language's stop words.
@@ -218,35 +196,12 @@ impl Language {
     }
 
     fn stop_words(self) -> impl Iterator<Item = String> {
-        let listed = stop_words::lookup(NAMES[self as usize].2).unwrap_or_default();
+        let listed = stop_words::lookup(STEMMERS[self as usize].2).unwrap_or_default();
         listed.iter().map(|word| fold(word))
     }
 
     pub(super) fn stemmer(self) -> Stemmer {
-        Stemmer::new(match self {
-            Self::Arabic => Algorithm::Arabic,
-            Self::Basque => Algorithm::Basque,
-            Self::Catalan => Algorithm::Catalan,
-            Self::Danish => Algorithm::Danish,
-            Self::Dutch => Algorithm::Dutch,
-            Self::English => Algorithm::English,
-            Self::Finnish => Algorithm::Finnish,
-            Self::French => Algorithm::French,
-            Self::German => Algorithm::German,
-            Self::Greek => Algorithm::Greek,
-            Self::Hungarian => Algorithm::Hungarian,
-            Self::Indonesian => Algorithm::Indonesian,
-            Self::Italian => Algorithm::Italian,
-            Self::Nepali => Algorithm::Nepali,
-            Self::Norwegian => Algorithm::Norwegian,
-            Self::Portuguese => Algorithm::Portuguese,
-            Self::Romanian => Algorithm::Romanian,
-            Self::Russian => Algorithm::Russian,
-            Self::Spanish => Algorithm::Spanish,
-            Self::Swedish => Algorithm::Swedish,
-            Self::Tamil => Algorithm::Tamil,
-            Self::Turkish => Algorithm::Turkish,
-        })
+        Stemmer::new(STEMMERS[self as usize].1)
     }
 }
 

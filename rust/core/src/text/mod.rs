@@ -35,6 +35,7 @@ mod turn;
 mod unicode;
 pub(crate) mod word_parts;
 mod word_piece;
+pub(crate) mod word_table;
 pub(crate) mod words;
 
 pub(crate) use answer_type::answer_types_held;

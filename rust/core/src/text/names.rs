@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ordinary_names::is_determiner;
+use super::ordinary_names::DETERMINERS;
 use super::unicode::NFKC;
 use super::words::{is_mark, is_unspaced};
 
@@ -96,7 +96,7 @@ pub(crate) fn is_all_lower(text: &str) -> bool {
 
 /// Whether a determiner stands before a word, which is no name then unless its case shows that.
 pub(crate) fn is_determined(words: &[(Range<usize>, &str)], at: usize) -> bool {
-    at.checked_sub(1).is_some_and(|before| is_determiner(&key(words[before].1)))
+    at.checked_sub(1).is_some_and(|before| DETERMINERS.has(&key(words[before].1)))
 }
 
 /// Whether a hyphen makes a place part of a longer word.

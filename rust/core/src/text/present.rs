@@ -1,48 +1,20 @@
 //! Whether a query asks for what holds at present: "Where do I live now?", "my current job".
 
 use super::names::words;
+use super::word_table::{WordTable, Words, list};
 
-/// Words of the present in English, German, French and Spanish.
-const WORDS: [&str; 24] = [
-    "now",
-    "current",
-    "currently",
-    "nowadays",
-    "presently",
-    "jetzt",
-    "derzeit",
-    "zurzeit",
-    "momentan",
-    "gegenwärtig",
-    "heutzutage",
-    "aktuell",
-    "aktuelle",
-    "aktuellen",
-    "aktueller",
-    "aktuelles",
-    "maintenant",
-    "actuellement",
-    "actuel",
-    "actuelle",
-    "ahora",
-    "actualmente",
-    "actual",
-    "actuales",
-];
-const PHRASES: [[&str; 2]; 1] = [["these", "days"]];
-/// The same in Chinese, Japanese and Korean, where no space need be around them.
-const UNSPACED: [&str; 13] = [
-    "现在", "目前", "当前", "如今", "現在", "今は", "今の", "今も", "目下", "지금", "현재", "요즘",
-    "요새",
-];
+const FILE: &str = include_str!("../../data/questions.txt");
+
+static WORDS: Words = Words::new(|| WordTable::of_list(FILE, "present"));
 
 /// Whether a query asks for what holds at present.
 pub(crate) fn asks_for_present(query: &str) -> bool {
     let lower = query.to_lowercase();
     let words: Vec<&str> = words(&lower).into_iter().map(|(_, word)| word).collect();
-    let has_word = words.iter().any(|word| WORDS.contains(word));
-    let has_phrase = words.windows(2).any(|pair| PHRASES.iter().any(|phrase| pair == phrase));
-    let has_unspaced = || !query.is_ascii() && UNSPACED.iter().any(|word| query.contains(word));
+    let has_word = words.iter().any(|word| WORDS.has(word));
+    let has_phrase = words.windows(2).any(|pair| pair == ["these", "days"]);
+    let has_unspaced =
+        || !query.is_ascii() && list(FILE, "unspaced present").any(|word| query.contains(word));
     has_word || has_phrase || has_unspaced()
 }
 

@@ -2,6 +2,7 @@
 //! about.
 
 use super::names::words;
+use super::word_table::{WordTable, Words, list};
 
 /// A side of a chat with an assistant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,90 +23,23 @@ impl Role {
     }
 }
 
-const USERS: [&str; 2] = ["user", "human"];
-const ASSISTANTS: [&str; 5] = ["assistant", "ai", "bot", "agent", "model"];
+const FILE: &str = include_str!("../../data/roles.txt");
+
+static USERS: Words = Words::new(|| WordTable::of_list(FILE, "user"));
+static ASSISTANTS: Words = Words::new(|| WordTable::of_list(FILE, "assistant"));
 /// Roles of neither side.
-const OTHERS: [&str; 2] = ["system", "tool"];
-
+static OTHERS: Words = Words::new(|| WordTable::of_list(FILE, "neither"));
 /// Verbs of an assistant's answers: stem forms, then past forms and participles.
-const ANSWERING: [&str; 27] = [
-    "suggest",
-    "recommend",
-    "say",
-    "tell",
-    "mention",
-    "give",
-    "explain",
-    "write",
-    "list",
-    "provide",
-    "propose",
-    "advise",
-    "describe",
-    "show",
-    "create",
-    "generate",
-    "offer",
-    "share",
-    "answer",
-    "reply",
-    "outline",
-    "draft",
-    "compose",
-    "translate",
-    "calculate",
-    "summarize",
-    "summarise",
-];
-const ANSWERED: [&str; 33] = [
-    "suggested",
-    "recommended",
-    "said",
-    "told",
-    "mentioned",
-    "gave",
-    "given",
-    "explained",
-    "wrote",
-    "written",
-    "listed",
-    "provided",
-    "proposed",
-    "advised",
-    "described",
-    "showed",
-    "shown",
-    "created",
-    "generated",
-    "offered",
-    "shared",
-    "answered",
-    "replied",
-    "outlined",
-    "drafted",
-    "composed",
-    "translated",
-    "calculated",
-    "summarized",
-    "summarised",
-    "pointed",
-    "taught",
-    "made",
-];
-
+static ANSWERING: Words = Words::new(|| WordTable::of_list(FILE, "answering"));
+static ANSWERED: Words = Words::new(|| WordTable::of_list(FILE, "answered"));
 /// Those who answered, where a verb of answering follows.
-const ANSWERERS: [&str; 6] = ["you", "assistant", "ai", "bot", "chatbot", "chatgpt"];
-
+static ANSWERERS: Words = Words::new(|| WordTable::of_list(FILE, "answerers"));
 /// "your earlier answer": what follows "your" where the answer is a past one.
-const EARLIER: [&str; 6] = ["earlier", "previous", "last", "first", "original", "former"];
+static EARLIER: Words = Words::new(|| WordTable::of_list(FILE, "earlier"));
 
 /// Largest number of adverbs between the person and the verb.
 const MAX_ADVERBS: usize = 2;
 
-/// Marks of the past in Chinese questions.
-const CHINESE_PAST: [&str; 6] = ["之前", "上次", "曾", "以前", "刚才", "当时"];
-/// Verbs of an assistant's answers in Chinese.
-const CHINESE_ANSWERED: [&str; 8] = ["推荐", "建议", "告诉", "提到", "介绍", "回答", "说", "提供"];
 /// Characters in front of 你 that make it the listener.
 const CHINESE_ADDRESSING: [char; 6] = ['和', '跟', '向', '给', '对', '与'];
 /// The verb and the mark of its past are searched for in so many characters behind 你.
@@ -124,10 +58,10 @@ impl Role {
     /// ```
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim();
-        if is_among(&USERS, name) {
+        if USERS.has_in_any_case(name) {
             Some(Self::User)
         } else {
-            is_among(&ASSISTANTS, name).then_some(Self::Assistant)
+            ASSISTANTS.has_in_any_case(name).then_some(Self::Assistant)
         }
     }
 
@@ -152,26 +86,24 @@ impl Role {
 
 /// Whether a name is that of a role, in any case, and therefore nobody's.
 pub(crate) fn is_role(name: &str) -> bool {
-    Role::from_name(name).is_some() || is_among(&OTHERS, name.trim())
-}
-
-fn is_among(known: &[&str], name: &str) -> bool {
-    known.iter().any(|one| name.eq_ignore_ascii_case(one))
+    Role::from_name(name).is_some() || OTHERS.has_in_any_case(name.trim())
 }
 
 /// Whether the words name an earlier answer of the assistant at a place.
 fn names_answer(words: &[&str], at: usize) -> bool {
-    let next = || words.get(at + 1).is_some_and(|next| is_among(&EARLIER, next));
-    is_among(&ANSWERERS, words[at]) && has_answered(words, at)
-        || is_among(&["your"], words[at]) && next()
+    let next = || words.get(at + 1).is_some_and(|next| EARLIER.has_in_any_case(next));
+    ANSWERERS.has_in_any_case(words[at]) && has_answered(words, at)
+        || words[at].eq_ignore_ascii_case("your") && next()
 }
 
 /// Whether the word at a place is the subject of an answer in the past: "did you suggest", "did the
 /// assistant say", "you once gave".
 fn has_answered(words: &[&str], at: usize) -> bool {
-    let asks_for_past = words[at.saturating_sub(2)..at].iter().any(|word| is_among(&["did"], word));
-    let is_verb =
-        |verb: &str| is_among(&ANSWERED, verb) || asks_for_past && is_among(&ANSWERING, verb);
+    let asks_for_past =
+        words[at.saturating_sub(2)..at].iter().any(|word| word.eq_ignore_ascii_case("did"));
+    let is_verb = |verb: &str| {
+        ANSWERED.has_in_any_case(verb) || asks_for_past && ANSWERING.has_in_any_case(verb)
+    };
     words[at + 1..].iter().take(MAX_ADVERBS + 1).any(|verb| is_verb(verb))
 }
 
@@ -188,11 +120,11 @@ fn names_answer_in_chinese(query: &str) -> bool {
 fn answers_in_chinese(rest: &str) -> bool {
     let end = rest.char_indices().nth(CHINESE_REACH).map_or(rest.len(), |(end, _)| end);
     let rest = &rest[..end];
-    CHINESE_ANSWERED.iter().any(|verb| {
+    list(FILE, "chinese answered").any(|verb| {
         let Some(at) = rest.find(verb) else { return false };
         let between = &rest[..at];
         let after = rest[at + verb.len()..].trim_start_matches('我');
-        let is_past = CHINESE_PAST.iter().any(|mark| between.contains(mark));
+        let is_past = list(FILE, "chinese past").any(|mark| between.contains(mark));
         is_past || after.starts_with(['过', '了', '的'])
     })
 }

@@ -1,9 +1,11 @@
 //! Words in a word: the parts of an identifier, and a Korean noun without its particles.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use super::language::Language;
 use super::unicode::{NFKC, is_invisible};
+use super::word_table::list;
 use super::words::{Analysis, Word, each_word, is_mark};
 
 /// Call `visit` with every word of `text` in order, each before its parts; [`Word::parts`] tells how
@@ -128,50 +130,9 @@ fn quantity(run: &str) -> Option<(&str, &str)> {
     unit.chars().all(char::is_alphabetic).then_some((number, unit))
 }
 
-/// Particles of Korean nouns, and forms of the verb that makes a noun a sentence; the longer ones
-/// before those that they end with.
-const PARTICLES: [&str; 40] = [
-    "에게서",
-    "한테서",
-    "으로는",
-    "에서는",
-    "에서도",
-    "이라고",
-    "이라는",
-    "입니다",
-    "이에요",
-    "까지",
-    "부터",
-    "처럼",
-    "보다",
-    "에게",
-    "한테",
-    "에서",
-    "에는",
-    "에도",
-    "으로",
-    "이나",
-    "이랑",
-    "하고",
-    "라고",
-    "께서",
-    "마다",
-    "조차",
-    "이다",
-    "예요",
-    "은",
-    "는",
-    "이",
-    "가",
-    "을",
-    "를",
-    "에",
-    "의",
-    "로",
-    "와",
-    "과",
-    "도",
-];
+/// Particles of Korean nouns, the longer ones before those that they end with.
+static PARTICLES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| list(include_str!("../../data/korean_particles.txt"), "particles").collect());
 
 /// Call `visit` with every word of a text, a Korean one before the same without particles.
 fn each_noun(text: &str, analysis: Analysis, visit: &mut impl FnMut(Word<'_>)) {

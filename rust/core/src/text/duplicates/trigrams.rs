@@ -1,7 +1,8 @@
 //! The sets of three consecutive characters of texts.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
+
+use super::super::hashing::Keyed;
 
 /// Stands where a text of fewer than three characters has none; no character has this number.
 const NONE: u64 = 0x1f_ffff;
@@ -32,7 +33,7 @@ pub(super) struct RarestFirst<'a> {
 impl Trigrams {
     pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut found = Self { numbers: Vec::new(), ends: Vec::new(), frequencies: Vec::new() };
-        let mut known = HashMap::with_hasher(Keyed::new());
+        let mut known = HashMap::with_hasher(Keyed::default());
         let mut last_texts: Vec<u32> = Vec::new();
         for (at, text) in (1..).zip(texts) {
             for_each_trigram(text, |trigram| {
@@ -83,45 +84,5 @@ fn for_each_trigram(text: &str, mut work: impl FnMut(u64)) {
     while let Some(character) = next() {
         trigram = (trigram << CHARACTER | character) & ((1 << (3 * CHARACTER)) - 1);
         work(trigram);
-    }
-}
-
-/// Hashes one number by a random key: a few instructions, where the standard library's hash takes
-/// longer than all other work on a trigram.
-#[derive(Clone, Copy)]
-struct Keyed {
-    key: u64,
-    state: u64,
-}
-
-impl Keyed {
-    fn new() -> Self {
-        Self { key: RandomState::new().hash_one(0_u64) | 1, state: 0 }
-    }
-}
-
-impl BuildHasher for Keyed {
-    type Hasher = Self;
-
-    fn build_hasher(&self) -> Self {
-        *self
-    }
-}
-
-impl Hasher for Keyed {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let product =
-            u128::from(self.state ^ value ^ self.key.rotate_left(32)) * u128::from(self.key);
-        self.state = product as u64 ^ (product >> 64) as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.state
     }
 }

@@ -1,5 +1,7 @@
 //! Markup that opens something within a line: tags, fences, the marks of chats.
 
+use super::super::word_table::{WordTable, Words};
+
 /// Longest name of a tag that stands apart from its bracket, as in `< system >`.
 const LONGEST_TAG: usize = 40;
 
@@ -7,28 +9,8 @@ const LONGEST_TAG: usize = 40;
 const LONGEST_MARK: usize = 20;
 
 /// Names in brackets that chat formats give a meaning.
-const CHAT_MARKS: [&str; 20] = [
-    "AI",
-    "ASSISTANT",
-    "AVAILABLE_TOOLS",
-    "BOS",
-    "DEVELOPER",
-    "EOS",
-    "FUNCTION",
-    "GMASK",
-    "HUMAN",
-    "INST",
-    "INSTRUCTIONS",
-    "SYS",
-    "SYSTEM",
-    "SYSTEM_PROMPT",
-    "TOOL",
-    "TOOLS",
-    "TOOL_CALLS",
-    "TOOL_CONTENT",
-    "TOOL_RESULTS",
-    "USER",
-];
+static CHAT_MARKS: Words =
+    Words::new(|| WordTable::of_list(include_str!("../../../data/roles.txt"), "chat marks"));
 
 /// The ASCII character that a full-width, small or vertical form, or a twin of the colon or of the
 /// backtick, is a picture of; others are their own.
@@ -96,7 +78,7 @@ pub(super) fn chat_mark_end(rest: &str) -> Option<usize> {
     let inside: String = rest[..end].chars().map(picture).collect();
     let name = inside.trim();
     let name = name.strip_prefix('/').unwrap_or(name).trim_start();
-    CHAT_MARKS.iter().any(|mark| mark.eq_ignore_ascii_case(name)).then_some(end)
+    CHAT_MARKS.has_in_any_case(name).then_some(end)
 }
 
 /// Accents of Latin letters that are written apart.

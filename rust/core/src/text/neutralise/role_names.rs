@@ -4,6 +4,7 @@ use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
 use super::super::normalise::fold;
 use super::super::roles::is_role;
+use super::super::word_table::{WordTable, Words};
 use super::markup::{is_accent, picture};
 
 const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
@@ -11,119 +12,12 @@ const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_
 /// A role and the signs behind it have at most so many characters in front of the colon.
 const REACH: usize = 40;
 
-/// Names of roles beside those of the module `roles`, folded, each script by itself.
-const NAMES: &[&str] = &[
-    // English
-    "developer",
-    "function",
-    "chatbot",
-    // German
-    "assistent",
-    "assistentin",
-    "nutzer",
-    "nutzerin",
-    "benutzer",
-    "benutzerin",
-    "anwender",
-    "anwenderin",
-    "mensch",
-    "entwickler",
-    "entwicklerin",
-    "werkzeug",
-    "funktion",
-    "ki",
-    "modell",
-    "systemnachricht",
-    "systemprompt",
-    "systemanweisung",
-    // French
-    "système",
-    "systeme",
-    "assistante",
-    "utilisateur",
-    "utilisatrice",
-    "humain",
-    "humaine",
-    "développeur",
-    "développeuse",
-    "developpeur",
-    "outil",
-    "fonction",
-    "ia",
-    "modèle",
-    "modele",
-    // Spanish
-    "sistema",
-    "asistente",
-    "usuario",
-    "usuaria",
-    "humano",
-    "humana",
-    "desarrollador",
-    "desarrolladora",
-    "herramienta",
-    "función",
-    "funcion",
-    "modelo",
-    // Russian
-    "система",
-    "ассистент",
-    "ассистентка",
-    "помощник",
-    "пользователь",
-    "человек",
-    "разработчик",
-    "инструмент",
-    "функция",
-    "ии",
-    "модель",
-    "бот",
-    "агент",
-    // Chinese
-    "系统",
-    "系統",
-    "系统提示",
-    "系统消息",
-    "系统指令",
-    "系統提示",
-    "系統訊息",
-    "助手",
-    "助理",
-    "用户",
-    "用戶",
-    "使用者",
-    "人类",
-    "人類",
-    "开发者",
-    "開發者",
-    "工具",
-    "函数",
-    "函數",
-    "人工智能",
-    "人工智慧",
-    "模型",
-    "机器人",
-    "機器人",
-    // Japanese
-    "システム",
-    "システムプロンプト",
-    "システムメッセージ",
-    "アシスタント",
-    "ユーザー",
-    "ユーザ",
-    "利用者",
-    "人間",
-    "開発者",
-    "ツール",
-    "関数",
-    "人工知能",
-    "モデル",
-    "ボット",
-];
+const FILE: &str = include_str!("../../../data/roles.txt");
 
+/// Names of roles beside those of the module `roles`, folded, each script by itself.
+static NAMES: Words = Words::new(|| WordTable::of_list(FILE, "further"));
 /// Words behind a role that leave it one.
-const QUALIFIERS: [&str; 7] =
-    ["prompt", "message", "instruction", "instructions", "note", "reply", "response"];
+static QUALIFIERS: Words = Words::new(|| WordTable::of_list(FILE, "qualifiers"));
 
 /// The place of the colon behind a role at the start of a line, if there is one.
 ///
@@ -185,12 +79,12 @@ fn names_role(label: &str, leads_to_digit: impl Fn() -> bool) -> bool {
     words.next().is_some_and(is_name_of_role)
         && words
             .next()
-            .is_none_or(|word| QUALIFIERS.contains(&word) || is_number(word) && !leads_to_digit())
+            .is_none_or(|word| QUALIFIERS.has(word) || is_number(word) && !leads_to_digit())
         && words.next().is_none()
 }
 
 fn is_name_of_role(word: &str) -> bool {
-    let is_name = |word: &str| is_role(word) || NAMES.contains(&word);
+    let is_name = |word: &str| is_role(word) || NAMES.has(word);
     let bare = || word.replace(is_accent, "");
     is_name(word) || !word.is_ascii() && (is_name(&bare()) || is_name(&in_latin(word)))
 }

@@ -1,102 +1,16 @@
 //! International bank account numbers, ISO 13616.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use super::super::word_table::WordTable;
 use super::characters::{HYPHENS, before_break, ends_word, joint, line_break, starts_word};
 use super::places::Place;
 
-/// Characters of a number of each country, from the registry of SWIFT, release 99.
-const LENGTHS: [([u8; 2], usize); 89] = [
-    (*b"AD", 24),
-    (*b"AE", 23),
-    (*b"AL", 28),
-    (*b"AT", 20),
-    (*b"AZ", 28),
-    (*b"BA", 20),
-    (*b"BE", 16),
-    (*b"BG", 22),
-    (*b"BH", 22),
-    (*b"BI", 27),
-    (*b"BR", 29),
-    (*b"BY", 28),
-    (*b"CH", 21),
-    (*b"CR", 22),
-    (*b"CY", 28),
-    (*b"CZ", 24),
-    (*b"DE", 22),
-    (*b"DJ", 27),
-    (*b"DK", 18),
-    (*b"DO", 28),
-    (*b"EE", 20),
-    (*b"EG", 29),
-    (*b"ES", 24),
-    (*b"FI", 18),
-    (*b"FK", 18),
-    (*b"FO", 18),
-    (*b"FR", 27),
-    (*b"GB", 22),
-    (*b"GE", 22),
-    (*b"GI", 23),
-    (*b"GL", 18),
-    (*b"GR", 27),
-    (*b"GT", 28),
-    (*b"HN", 28),
-    (*b"HR", 21),
-    (*b"HU", 28),
-    (*b"IE", 22),
-    (*b"IL", 23),
-    (*b"IQ", 23),
-    (*b"IS", 26),
-    (*b"IT", 27),
-    (*b"JO", 30),
-    (*b"KW", 30),
-    (*b"KZ", 20),
-    (*b"LB", 28),
-    (*b"LC", 32),
-    (*b"LI", 21),
-    (*b"LT", 20),
-    (*b"LU", 20),
-    (*b"LV", 21),
-    (*b"LY", 25),
-    (*b"MC", 27),
-    (*b"MD", 24),
-    (*b"ME", 22),
-    (*b"MK", 19),
-    (*b"MN", 20),
-    (*b"MR", 27),
-    (*b"MT", 31),
-    (*b"MU", 30),
-    (*b"NI", 28),
-    (*b"NL", 18),
-    (*b"NO", 15),
-    (*b"OM", 23),
-    (*b"PK", 24),
-    (*b"PL", 28),
-    (*b"PS", 29),
-    (*b"PT", 25),
-    (*b"QA", 29),
-    (*b"RO", 24),
-    (*b"RS", 22),
-    (*b"RU", 33),
-    (*b"SA", 24),
-    (*b"SC", 31),
-    (*b"SD", 18),
-    (*b"SE", 24),
-    (*b"SI", 19),
-    (*b"SK", 24),
-    (*b"SM", 27),
-    (*b"SO", 23),
-    (*b"ST", 25),
-    (*b"SV", 28),
-    (*b"TL", 23),
-    (*b"TN", 24),
-    (*b"TR", 26),
-    (*b"UA", 29),
-    (*b"VA", 22),
-    (*b"VG", 24),
-    (*b"XK", 20),
-    (*b"YE", 30),
-];
+/// Characters of a number of each country.
+static LENGTHS: LazyLock<WordTable<usize>> = LazyLock::new(|| {
+    WordTable::of(include_str!("../../../data/iban_lengths.txt"), |list| list.parse().ok())
+});
 
 /// The number whose check digits stand at a place, behind the letters of a country.
 pub(super) fn iban(place: Place<'_>) -> Option<Range<usize>> {
@@ -128,9 +42,7 @@ fn letter_before(text: &str, at: usize) -> Option<usize> {
 }
 
 fn length(country: [u8; 2]) -> Option<usize> {
-    let name = country.map(|letter| letter.to_ascii_uppercase());
-    let index = LENGTHS.binary_search_by_key(&name, |(each, _)| *each).ok()?;
-    Some(LENGTHS[index].1)
+    LENGTHS.get(&country.map(|letter| letter.to_ascii_uppercase()))
 }
 
 /// The end of so many letters and digits, with single spaces or hyphens between them, line breaks

@@ -5,12 +5,15 @@ use std::sync::LazyLock;
 
 use regex_automata::util::prefilter::Prefilter;
 use regex_automata::{MatchKind, Span};
+use serde::Deserialize;
 
+use super::super::word_table::{WordTable, listed, named};
 use super::characters::starts_word;
 use super::places::Place;
 
 /// Characters that follow a prefix.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Alphabet {
     Hexadecimal,
     /// Letters and digits.
@@ -26,59 +29,27 @@ enum Alphabet {
 
 use Alphabet::{Alphanumeric, Base64, Dotted, Header, Hexadecimal, Token};
 
-/// Prefix, alphabet and fewest characters behind the prefix.
-const KEYS: &[(&str, Alphabet, usize)] = &[
-    ("sk-", Token, 20),             // OpenAI, Anthropic, OpenRouter
-    ("sk_live_", Alphanumeric, 10), // Stripe
-    ("sk_test_", Alphanumeric, 10),
-    ("rk_live_", Alphanumeric, 10),
-    ("rk_test_", Alphanumeric, 10),
-    ("pk_live_", Alphanumeric, 10),
-    ("pk_test_", Alphanumeric, 10),
-    ("whsec_", Header, 16),
-    ("ghp_", Alphanumeric, 30), // GitHub
-    ("gho_", Alphanumeric, 30),
-    ("ghu_", Alphanumeric, 30),
-    ("ghs_", Alphanumeric, 30),
-    ("ghr_", Alphanumeric, 30),
-    ("github_pat_", Token, 22),
-    ("AKIA", Alphanumeric, 16), // Amazon Web Services
-    ("ASIA", Alphanumeric, 16),
-    ("AIza", Token, 35), // Google
-    ("GOCSPX-", Token, 20),
-    ("ya29.", Token, 20),
-    ("xoxb-", Token, 10), // Slack
-    ("xoxa-", Token, 10),
-    ("xoxp-", Token, 10),
-    ("xoxr-", Token, 10),
-    ("xoxs-", Token, 10),
-    ("xapp-", Token, 10),
-    ("glpat-", Dotted, 20), // GitLab
-    ("gldt-", Token, 20),
-    ("glrt-", Dotted, 20),
-    ("glptt-", Token, 20),
-    ("npm_", Alphanumeric, 36),
-    ("pypi-", Token, 32),
-    ("hf_", Alphanumeric, 30),  // Hugging Face
-    ("gsk_", Alphanumeric, 30), // Groq
-    ("xai-", Alphanumeric, 30),
-    ("pplx-", Alphanumeric, 30),
-    ("r8_", Alphanumeric, 30),    // Replicate
-    ("SG.", Dotted, 40),          // SendGrid
-    ("dop_v1_", Hexadecimal, 64), // DigitalOcean
-    ("shpat_", Hexadecimal, 32),  // Shopify
-    ("shpss_", Hexadecimal, 32),
-    ("dapi", Hexadecimal, 32),      // Databricks
-    ("hvs.", Token, 20),            // HashiCorp Vault
-    ("tskey-", Token, 20),          // Tailscale
-    ("lin_api_", Alphanumeric, 30), // Linear
-    ("ntn_", Alphanumeric, 30),     // Notion
-    ("PMAK-", Token, 30),           // Postman
-    ("AGE-SECRET-KEY-1", Alphanumeric, 50),
-];
+const FILE: &str = include_str!("../../../data/key_prefixes.txt");
 
-/// Keys of Amazon have exactly 20 characters; longer runs are Base64.
-const EXACT: [&str; 2] = ["AKIA", "ASIA"];
+/// What follows each prefix.
+static KEYS: LazyLock<WordTable<Body>> = LazyLock::new(|| WordTable::of(FILE, body));
+
+#[derive(Clone, Copy)]
+struct Body {
+    alphabet: Alphabet,
+    /// Fewest characters.
+    least: usize,
+    /// Whether more are too many.
+    is_exact: bool,
+}
+
+/// What follows the prefixes of a list, by what that is called.
+fn body(list: &str) -> Option<Body> {
+    let (alphabet, least) = list.split_once(' ')?;
+    let exact = least.strip_prefix("exactly ");
+    let (least, is_exact) = (exact.unwrap_or(least).parse().ok()?, exact.is_some());
+    Some(Body { alphabet: named(alphabet)?, least, is_exact })
+}
 
 const JSON_WEB_TOKEN: &str = "eyJ";
 const PRIVATE_KEY: &str = "-----BEGIN ";
@@ -98,7 +69,7 @@ const MAX_GAP: usize = 256;
 /// All prefixes at once; None where the processor has no fast search for them.
 static PREFIXES: LazyLock<Option<Prefilter>> = LazyLock::new(|| {
     let others = [JSON_WEB_TOKEN, PRIVATE_KEY];
-    let all = KEYS.iter().map(|(prefix, ..)| *prefix).chain(others).chain(BEARER);
+    let all = listed(FILE).map(|(_, prefix)| prefix).chain(others).chain(BEARER);
     Prefilter::new(MatchKind::LeftmostFirst, &all.collect::<Vec<_>>())
 });
 
@@ -138,13 +109,12 @@ pub(super) fn api_key(place: Place<'_>) -> Option<Range<usize>> {
 }
 
 fn key_len(text: &str) -> Option<usize> {
-    KEYS.iter().find_map(|(prefix, alphabet, least)| {
-        let body = text.strip_prefix(prefix)?;
-        let len = run(body, *alphabet);
-        let is_long = if EXACT.contains(prefix) { len == *least } else { len >= *least };
-        let is_key = is_long && is_random(&body[..len]);
-        is_key.then(|| prefix.len() + body[..len].trim_end_matches('.').len())
-    })
+    let (Body { alphabet, least, is_exact }, prefix) = KEYS.longest(text)?;
+    let body = &text[prefix..];
+    let len = run(body, alphabet);
+    let is_long = len >= least && !(is_exact && len > least);
+    let is_key = is_long && is_random(&body[..len]);
+    is_key.then(|| prefix + body[..len].trim_end_matches('.').len())
 }
 
 /// Whether a body is no row of words such as `learn-to-build-the-tree`.

@@ -1,7 +1,7 @@
 //! The decision at a run of marks: the end of the sentence, or not.
 
 use super::abbreviations::{
-    Class, class_of_pair, is_brand, is_month, is_starter, is_time_of_day, is_weekday,
+    BRANDS, Class, MONTHS, STARTERS, TIMES_OF_DAY, WEEKDAYS, class_of_pair,
 };
 use super::characters::{is_dash, is_east_asian, is_hangul, is_opening, mark};
 use super::following::{self, Following, Kind as Next};
@@ -98,7 +98,8 @@ fn goes_on(reader: &Reader<'_>, start: usize, marks: &Marks, next: &Following<'_
             Kind::FullStop => goes_on_behind_stop(reader, start, marks, next),
             Kind::Ellipsis => goes_on_behind_dots(reader, start, marks, next),
             Kind::Strong => {
-                next.kind == Next::Lower && is_brand(preceding::word(reader, start, marks.at).word)
+                next.kind == Next::Lower
+                    && BRANDS.has_in_any_case(preceding::word(reader, start, marks.at).word)
             }
             Kind::Definite => false,
         }
@@ -184,11 +185,11 @@ fn goes_on_in_lower_case(
         Word::Abbreviation(class) => class > Class::BeforeNumber,
         Word::Initial | Word::Unit | Word::Roman => true,
         Word::Number(digits) if digits <= LONGEST_ORDINAL => {
-            is_month(next.word)
+            MONTHS.has_in_any_case(next.word)
                 || preceding::is_determined(reader, start, preceding.start)
-                || !is_starter(next.word)
+                || !STARTERS.has_in_any_case(next.word)
         }
-        Word::Number(digits) => digits == YEAR && is_month(next.word),
+        Word::Number(digits) => digits == YEAR && MONTHS.has_in_any_case(next.word),
         Word::Marked => is_initial(next),
         Word::Plain => false,
     }
@@ -218,16 +219,16 @@ fn goes_on_with_name(
     match preceding.kind {
         Word::Abbreviation(Class::Always) => true,
         Word::Abbreviation(Class::BeforeName) | Word::Initial => {
-            !is_starter(next.word) || is_initial(next)
+            !STARTERS.has_in_any_case(next.word) || is_initial(next)
         }
         Word::Abbreviation(Class::BeforeLower | Class::BeforeNumber) => {
-            is_time_of_day(preceding.word) && is_weekday(next.word)
+            TIMES_OF_DAY.has_in_any_case(preceding.word) && WEEKDAYS.has_in_any_case(next.word)
         }
         Word::Number(digits) if digits <= LONGEST_ORDINAL => {
-            is_month(next.word)
+            MONTHS.has_in_any_case(next.word)
                 || next.word.starts_with(is_hangul) && preceding.follows_stop
                 || preceding::is_determined(reader, start, preceding.start)
-                    && !is_starter(next.word)
+                    && !STARTERS.has_in_any_case(next.word)
         }
         Word::Marked => is_initial(next),
         Word::Number(_) | Word::Roman | Word::Unit | Word::Plain => false,

@@ -1,6 +1,6 @@
 //! The word before a full stop, which may have the full stop for itself.
 
-use super::abbreviations::{self, Class};
+use super::abbreviations::{self, Class, DETERMINERS, INTERJECTIONS, LABELS, UNITS};
 use super::characters::{is_dash, is_in_word, is_joining, is_opening, is_spaceless};
 use super::reader::Reader;
 
@@ -89,7 +89,7 @@ fn kind(reader: &Reader<'_>, start: usize, word_start: usize, word: &str) -> Kin
     let is_one = is_letter(word);
     let is_capital = word.starts_with(char::is_uppercase);
     let may_be_unit = is_one && word.starts_with(char::is_lowercase)
-        || abbreviations::is_unit(word)
+        || UNITS.has_in_any_case(word)
             && !(is_capital && (is_one || class(word) == Some(Class::BeforeName)));
     if may_be_unit && follows_number(reader, start, word_start) {
         return Kind::Unit;
@@ -144,7 +144,7 @@ fn letter(
 fn is_labelled(reader: &Reader<'_>, start: usize, word_start: usize) -> bool {
     let end = reader.skip_back(word_start, start, is_thin_space);
     let label = start_of(reader, start, end).filter(|_| end < word_start);
-    label.is_some_and(|label| abbreviations::is_label(&reader.text[label..end]))
+    label.is_some_and(|label| LABELS.has_in_any_case(&reader.text[label..end]))
 }
 
 fn is_caseless(word: &str) -> bool {
@@ -189,7 +189,7 @@ fn follows_number(reader: &Reader<'_>, start: usize, word_start: usize) -> bool 
     let number_start = start_of(reader, start, end).filter(|_| end < word_start);
     number_start.is_some_and(|number_start| {
         let number = &reader.text[number_start..end];
-        is_roman(number) || number.strip_suffix('.').is_some_and(abbreviations::is_unit)
+        is_roman(number) || number.strip_suffix('.').is_some_and(|word| UNITS.has_in_any_case(word))
     })
 }
 
@@ -199,7 +199,7 @@ fn has_no_vowel(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_alphabetic())
         && word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
         && !word.bytes().any(|byte| b"aeiouyAEIOUY".contains(&byte))
-        && !abbreviations::is_interjection(word)
+        && !INTERJECTIONS.has_in_any_case(word)
 }
 
 /// Whether a word marks an item of a list, if it is the first of a sentence: "1.", "2.3.", "b.", "iv.".
@@ -224,7 +224,7 @@ pub(super) fn is_determined(reader: &Reader<'_>, start: usize, number: usize) ->
     };
     word(number).is_some_and(|(place, determiner)| {
         let is_english = || word(place).is_some_and(|(_, word)| word.eq_ignore_ascii_case("i"));
-        abbreviations::makes_ordinals(determiner)
+        DETERMINERS.has_in_any_case(determiner)
             && !(determiner.eq_ignore_ascii_case("am") && is_english())
     })
 }

@@ -10,10 +10,11 @@ mod relative;
 mod spans;
 mod vocabulary;
 
+use super::super::word_table::WordTable;
 use super::Granularity;
 use super::reference::{Basis, Found, Length, Named, Reference, found, near_today};
 use numbers::{Form, Number, is_numeral};
-use vocabulary::{Term, begins_with, goes_on, is_torn, term};
+use vocabulary::{TERMS, Term, goes_on, is_torn};
 
 /// Characters of scripts without spaces, and Hangul.
 pub(super) fn is_east_asian(character: char) -> bool {
@@ -92,7 +93,7 @@ impl<'call> EastAsian<'call> {
         first.is_ascii_alphanumeric()
             || first == '_'
             || is_numeral(first)
-            || is_east_asian(first) && (relative::begins(first) || vocabulary::begins(first))
+            || is_east_asian(first) && (relative::begins(first) || TERMS.begins(first))
     }
 
     /// The date at a place, and its parts for the next one of a list.
@@ -125,8 +126,8 @@ impl<'call> EastAsian<'call> {
             None => (self.resolve(partial), next),
         };
         let starts = self.before(at).is_some_and(|before| "从從自".contains(before));
-        match begins_with(&self.text[end..], &["起", "开始", "開始"]).filter(|_| starts) {
-            Some(length) => (date.map(|date| self.until_today(date)), end + length),
+        match self.over(end, &["起", "开始", "開始"]).filter(|_| starts) {
+            Some(next) => (date.map(|date| self.until_today(date)), next),
             None => self.since(date, end),
         }
     }
@@ -150,7 +151,13 @@ impl<'call> EastAsian<'call> {
 
     /// The place behind the longest of some words.
     fn over(&self, at: usize, words: &[&str]) -> Option<usize> {
-        begins_with(&self.text[at..], words).map(|length| at + length)
+        let found = words.iter().filter(|word| self.text[at..].starts_with(**word));
+        found.map(|word| at + word.len()).max()
+    }
+
+    /// The meaning of the longest word of a table, and the place behind it.
+    fn longest<T: Copy>(&self, at: usize, table: &WordTable<T>) -> Step<T> {
+        table.longest(&self.text[at..]).map(|(meaning, length)| (meaning, at + length))
     }
 
     /// The place behind up to two spaces: 2023 年 5 月.
@@ -179,8 +186,7 @@ impl<'call> EastAsian<'call> {
 
     /// The word that begins at a place and is no part of others.
     fn term(&self, at: usize) -> Step<Term> {
-        let (term, length) = term(&self.text[at..])?;
-        let end = at + length;
+        let (term, end) = self.longest(at, &TERMS)?;
         let (first, before, behind) = (self.char(at)?, self.before(at), self.char(end));
         let word = &self.text[at..end];
         let is_apart = if is_hangul(first) {

@@ -2,41 +2,11 @@
 
 use super::super::calendar::{Days, day, week, weekday_until};
 use super::super::vocabulary::Unit;
-use super::vocabulary::unit;
+use super::vocabulary::{KOREAN, PERIODS, UNITS};
 use super::*;
 
 const AGO: &[&str] = &["以前", "之前", "前", "전"];
 const LATER: &[&str] = &["以后", "以後", "之后", "之後", "后", "後", "후", "뒤"];
-
-/// Korean numerals before a unit.
-const KOREAN: [(&str, i64); 12] = [
-    ("한", 1),
-    ("두", 2),
-    ("세", 3),
-    ("석", 3),
-    ("네", 4),
-    ("넉", 4),
-    ("다섯", 5),
-    ("여섯", 6),
-    ("일곱", 7),
-    ("여덟", 8),
-    ("아홉", 9),
-    ("열", 10),
-];
-
-const KOREAN_TENS: [(&str, i64); 11] = [
-    ("열", 10),
-    ("스물", 20),
-    ("스무", 20),
-    ("서른", 30),
-    ("마흔", 40),
-    ("쉰", 50),
-    ("예순", 60),
-    ("일흔", 70),
-    ("여든", 80),
-    ("아흔", 90),
-    ("백", 100),
-];
 
 /// Words between two amounts of one length.
 const JOINERS: &[&str] = &["零", "又", "と", "하고", "과", "와", ","];
@@ -53,18 +23,6 @@ const STEPS: [(&str, i64, &str); 7] = [
     ("下", 1, "天地楼樓手之乡鄉底以一脚腳"),
 ];
 
-const PERIODS: [(&str, Unit); 9] = [
-    ("周末", Unit::Weekend),
-    ("週末", Unit::Weekend),
-    ("星期", Unit::Week),
-    ("礼拜", Unit::Week),
-    ("禮拜", Unit::Week),
-    ("周", Unit::Week),
-    ("週", Unit::Week),
-    ("季度", Unit::Quarter),
-    ("月", Unit::Month),
-];
-
 /// Characters behind 周 and 月 that make another word of them: 周围, 月亮.
 const NO_PERIOD: &str = "围圍边邊杰傑转轉遭旋亮光球饼餅票台臺经經嫂";
 
@@ -75,9 +33,9 @@ const WEEKDAYS: &[&str] = &["星期", "礼拜", "禮拜", "周", "週"];
 
 /// Whether a word of these tables begins with a character.
 pub(super) fn begins(first: char) -> bool {
-    let korean = KOREAN.iter().chain(&KOREAN_TENS).map(|(word, _)| *word);
     let steps = STEPS.iter().map(|(word, ..)| *word);
-    korean.chain(steps).chain(WEEKDAYS.iter().copied()).any(|word| word.starts_with(first))
+    KOREAN.begins(first)
+        || steps.chain(WEEKDAYS.iter().copied()).any(|word| word.starts_with(first))
 }
 
 impl EastAsian<'_> {
@@ -114,7 +72,7 @@ impl EastAsian<'_> {
         let of_month = half_before.and_then(|at| self.over(at, &["月"]));
         let (unit, next) = match of_month {
             Some(next) => (Unit::Month, next),
-            None => unit(&self.text[at..]).map(|(unit, length)| (unit, at + length))?,
+            None => self.longest(at, &UNITS)?,
         };
         let half_behind = self.over(self.over_spaces(next), &["半", "반"]);
         let halves = half_before.into_iter().chain(half_behind).count() as i64;
@@ -131,18 +89,12 @@ impl EastAsian<'_> {
         if self.before(at).is_some_and(is_hangul) {
             return None;
         }
-        let tens = self.korean(at, &KOREAN_TENS);
-        let at_ones = tens.map_or(at, |(_, next)| self.over_spaces(next));
-        let ones = self.korean(at_ones, &KOREAN).filter(|(count, _)| tens.is_none() || *count < 10);
-        match (tens, ones) {
-            (Some((tens, _)), Some((ones, next))) => Some((tens + ones, next)),
-            (tens, ones) => tens.or(ones),
+        let (first, next) = self.longest(at, &KOREAN)?;
+        let ones = self.longest(self.over_spaces(next), &KOREAN).filter(|(ones, _)| *ones < 10);
+        match ones.filter(|_| first >= 10) {
+            Some((ones, next)) => Some((first + ones, next)),
+            None => Some((first, next)),
         }
-    }
-
-    fn korean(&self, at: usize, words: &[(&str, i64)]) -> Step<i64> {
-        let count = |(word, value): &(&str, i64)| Some((*value, self.over(at, &[word])?));
-        words.iter().filter_map(count).max_by_key(|(_, end)| *end)
     }
 
     /// Whether a number stands before the one at a place: 三到五天, 3、4日.
@@ -207,8 +159,7 @@ impl EastAsian<'_> {
             Some((step, next))
         })?;
         let at_unit = self.over(next, &["个", "個"]).unwrap_or(next);
-        let unit = |(word, unit): (&str, Unit)| Some((unit, self.over(at_unit, &[word])?));
-        let (unit, end) = PERIODS.into_iter().find_map(unit)?;
+        let (unit, end) = self.longest(at_unit, &PERIODS)?;
         let is_word = self.is_at(end, NO_PERIOD);
         (!is_word).then_some((Term::Period(unit, step), end))
     }
