@@ -6,7 +6,9 @@ use icu_properties::props::Script;
 use crate::Error;
 
 use super::Language;
+use super::code_points::script;
 use super::detection::{beginning, detect};
+use super::word_table::listed;
 
 /// The largest share of similarity, in hundredths: of a text in a covered language; in another one of a
 /// covered script, of which a model knows names and loan words; of a memory in such a one where it has
@@ -16,52 +18,8 @@ const OTHER_LANGUAGE: u8 = 10;
 const WITHOUT_WORDS: u8 = 40;
 const IDEOGRAPHS: u8 = 5;
 
-/// All codes of ISO 639-1.
-const CODES: &str = "\
-    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de \
-    dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia \
-    id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo \
-    lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl \
-    ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk \
-    tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu";
-
-/// The scripts of the languages that are not written in Latin letters alone.
-const SCRIPTS: [(&str, &[Script]); 34] = [
-    ("ab av ba be bg ce cv kv ky mk mn os ru tt uk", &[Script::Cyrillic]),
-    ("bs kk sr tg tk uz", &[Script::Cyrillic, Script::Latin]),
-    ("ar fa ps sd ug ur", &[Script::Arabic]),
-    ("az", &[Script::Latin, Script::Cyrillic, Script::Arabic]),
-    ("ku", &[Script::Latin, Script::Arabic]),
-    ("hi mr ne pi sa", &[Script::Devanagari]),
-    ("ks", &[Script::Arabic, Script::Devanagari]),
-    ("pa", &[Script::Gurmukhi, Script::Arabic]),
-    ("as bn", &[Script::Bengali]),
-    ("am ti", &[Script::Ethiopic]),
-    ("bo dz", &[Script::Tibetan]),
-    ("he yi", &[Script::Hebrew]),
-    ("cr iu oj", &[Script::CanadianAboriginal, Script::Latin]),
-    ("zh", &[Script::Han, Script::Bopomofo]),
-    ("ja", &[Script::Han, Script::Hiragana, Script::Katakana]),
-    ("ko", &[Script::Hangul, Script::Han]),
-    ("el", &[Script::Greek]),
-    ("hy", &[Script::Armenian]),
-    ("ka", &[Script::Georgian]),
-    ("cu", &[Script::Cyrillic, Script::Glagolitic]),
-    ("ae", &[Script::Avestan]),
-    ("dv", &[Script::Thaana]),
-    ("ii", &[Script::Yi]),
-    ("gu", &[Script::Gujarati]),
-    ("kn", &[Script::Kannada]),
-    ("km", &[Script::Khmer]),
-    ("lo", &[Script::Lao]),
-    ("ml", &[Script::Malayalam]),
-    ("my", &[Script::Myanmar]),
-    ("or", &[Script::Oriya]),
-    ("si", &[Script::Sinhala]),
-    ("ta", &[Script::Tamil]),
-    ("te", &[Script::Telugu]),
-    ("th", &[Script::Thai]),
-];
+/// The languages of ISO 639-1 by their scripts.
+const FILE: &str = include_str!("../../data/scripts_of_languages.txt");
 
 /// The languages that an embedder covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,11 +38,13 @@ impl Coverage {
     pub fn of<Code: AsRef<str>>(languages: &[Code]) -> Result<Self, Error> {
         let (mut scripts, mut detected) = (Vec::new(), Vec::new());
         for code in languages.iter().map(AsRef::as_ref) {
-            if !is_one_of(CODES, code) {
+            let known = scripts.len();
+            scripts
+                .extend(listed(FILE).filter(|(_, one)| *one == code).map(|(name, _)| script(name)));
+            if scripts.len() == known {
                 return Err(Error::UnknownLanguage { code: code.to_owned() });
             }
-            scripts.extend_from_slice(scripts_of(code));
-            let is_norwegian = is_one_of("nb nn", code);
+            let is_norwegian = matches!(code, "nb" | "nn");
             detected.extend(Language::from_name(if is_norwegian { "no" } else { code }));
         }
         Ok(Self { scripts, languages: detected })
@@ -155,17 +115,10 @@ fn share_of(percent: u8) -> f64 {
     f64::from(percent) / 100.0
 }
 
-fn scripts_of(code: &str) -> &'static [Script] {
-    let found = SCRIPTS.iter().find(|(codes, _)| is_one_of(codes, code));
-    found.map_or(&[Script::Latin], |(_, scripts)| scripts)
-}
-
-fn is_one_of(codes: &str, code: &str) -> bool {
-    codes.split(' ').any(|one| one == code)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn covers(languages: &[&str], text: &str) -> bool {
@@ -243,14 +196,10 @@ mod tests {
 
     #[test]
     fn every_code_has_scripts_and_no_other_is_known() {
-        let codes: Vec<&str> = CODES.split(' ').collect();
+        let codes: BTreeSet<&str> = listed(FILE).map(|(_, code)| code).collect();
         assert_eq!(codes.len(), 183);
-        assert!(codes.is_sorted());
+        let codes: Vec<&str> = codes.into_iter().collect();
         assert!(Coverage::of(&codes).is_ok());
-        let listed = SCRIPTS.iter().flat_map(|(of, _)| of.split(' '));
-        for code in listed {
-            assert!(codes.contains(&code), "{code}");
-        }
         for code in ["", "english", "EN", "xx", "e"] {
             assert_eq!(
                 Coverage::of(&["de", code]),

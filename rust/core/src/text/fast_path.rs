@@ -2,11 +2,8 @@
 
 use std::sync::OnceLock;
 
-use icu_properties::CodePointMapData;
-use icu_properties::props::GeneralCategory;
-
 use super::apart::may_be_apart;
-use super::unicode::{CASES, NFKC};
+use super::unicode::{CASES, NFKC, is_mark};
 
 const PAGE_LENGTH: usize = 256;
 type Page = [Option<char>; PAGE_LENGTH];
@@ -62,13 +59,4 @@ pub(super) fn stands_alone(character: char) -> bool {
     let is_other_space = !character.is_ascii() && character.is_whitespace();
     NFKC.is_normalized(character.encode_utf8(&mut [0; 4]))
         && !(is_composing_letter || is_other_space || is_mark(character) && !is_selector)
-}
-
-fn is_mark(character: char) -> bool {
-    matches!(
-        CodePointMapData::<GeneralCategory>::new().get(character),
-        GeneralCategory::NonspacingMark
-            | GeneralCategory::SpacingMark
-            | GeneralCategory::EnclosingMark
-    )
 }

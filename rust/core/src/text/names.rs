@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::ordinary_names::DETERMINERS;
-use super::unicode::NFKC;
-use super::words::{is_mark, is_unspaced};
+use super::unicode::{NFKC, is_mark};
+use super::words::is_unspaced;
 
 /// The words of a text with their places in it: runs of letters, digits and their marks; in scripts
 /// without spaces between words, each character.

@@ -8,8 +8,9 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::normalise::fold;
 use super::stems::stems;
 use super::tokenizer::{Analyser, tokens};
+use super::unicode::is_mark;
 use super::word_parts::each_word_and_part;
-use super::words::{Analysis, is_mark, is_unspaced};
+use super::words::{Analysis, is_unspaced};
 
 /// A stretch of a text, and which of the tokens it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use icu_casemap::{CaseMapper, CaseMapperBorrowed};
 use icu_normalizer::{ComposingNormalizer, ComposingNormalizerBorrowed};
+use icu_properties::CodePointMapData;
+use icu_properties::props::{GeneralCategory, GeneralCategoryGroup};
 
 pub(super) const CASES: CaseMapperBorrowed<'static> = CaseMapper::new();
 pub(super) const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc();
@@ -19,4 +21,9 @@ pub(super) fn is_invisible(letter: char) -> bool {
         | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}'
         | '\u{13430}'..='\u{13455}' | '\u{16FE4}' | '\u{1BCA0}'..='\u{1BCA3}'
         | '\u{1D159}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// Whether a character is a mark on another one: an accent, a vowel sign.
+pub(super) fn is_mark(character: char) -> bool {
+    GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(character))
 }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::language::Language;
-use super::unicode::{NFKC, is_invisible};
+use super::unicode::{NFKC, is_invisible, is_mark};
 use super::word_table::list;
-use super::words::{Analysis, Word, each_word, is_mark};
+use super::words::{Analysis, Word, each_word};
 
 /// Call `visit` with every word of `text` in order, each before its parts; [`Word::parts`] tells how
 /// many of the words behind a word are parts of it.

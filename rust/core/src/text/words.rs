@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use icu_properties::CodePointMapData;
-use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, LineBreak, Script};
+use icu_properties::props::{LineBreak, Script};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Language;
 use super::normalise::fold;
-use super::unicode::is_invisible;
+use super::unicode::{is_invisible, is_mark};
 
 /// Characters of a word that count; the rest is cut off, so that no token is long.
 pub(super) const MAX_CHARACTERS: usize = 64;
@@ -157,8 +157,4 @@ pub(super) fn is_unspaced(character: char) -> bool {
             Script::Han | Script::Hiragana | Script::Katakana
         )
         || CodePointMapData::<LineBreak>::new().get(character) == LineBreak::ComplexContext
-}
-
-pub(super) fn is_mark(character: char) -> bool {
-    GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(character))
 }

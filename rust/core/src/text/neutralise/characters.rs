@@ -2,11 +2,20 @@
 //! spelling needs them.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use icu_properties::props::{Emoji, ExtendedPictographic, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-use super::bytes::position;
+use super::super::bytes::position;
+use super::super::code_points::{CodePoints, is_in, ranges, script};
+use super::super::word_table::list;
+
+const FILE: &str = include_str!("../../../data/invisible.txt");
+
+static INVISIBLE: CodePoints = CodePoints::new(|| ranges(FILE, "invisible"));
+static JOINED_SCRIPTS: LazyLock<Vec<Script>> =
+    LazyLock::new(|| list(FILE, "joined scripts").map(script).collect());
 
 /// Whether a byte may begin a character that is not simply kept, but for spaces. Continuation bytes
 /// never do; the first bytes named are those of U+0080 to U+00BF, U+0340 to U+037F, U+0600 to U+063F,
@@ -184,27 +193,8 @@ fn kind(character: char) -> Kind {
 }
 
 fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\0'..='\u{1f}'
-            | '\u{7f}'..='\u{9f}'
-            | '\u{ad}' // soft hyphen
-            | '\u{34f}' // combining grapheme joiner
-            | '\u{61c}' // Arabic letter mark
-            | '\u{17b4}'..='\u{17b5}' // Khmer inherent vowels
-            | '\u{200b}' // zero-width space
-            | '\u{200e}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' // Hangul filler
-            | '\u{fdd0}'..='\u{fdef}' // no characters, for internal use
-            | '\u{feff}' // byte order mark
-            | '\u{ffa0}' // half-width Hangul filler
-            | '\u{fff0}'..='\u{fffb}' // interlinear annotation, and reserved as ignorable
-            | '\u{1bca0}'..='\u{1bca3}' // shorthand
-            | '\u{1d173}'..='\u{1d17a}' // music
-            | '\u{e0000}'..='\u{e0fff}' // tags, and reserved as ignorable
-    ) || u32::from(character) & 0xfffe == 0xfffe // no characters, the last two of each plane
+    // The last two of each plane are no characters.
+    is_in(&INVISIBLE, character) || u32::from(character) & 0xfffe == 0xfffe
 }
 
 /// Whether a joiner is part of the spelling between two characters.
@@ -235,43 +225,8 @@ fn is_mongolian(character: char) -> bool {
 /// Whether words of a character's script are spelled with joiners: where letters join by their
 /// place, and where a vowel killer makes conjuncts or shows itself.
 fn needs_joiners(character: char) -> bool {
-    !character.is_ascii()
-        && matches!(
-            CodePointMapData::<Script>::new().get(character),
-            Script::Adlam
-                | Script::Arabic
-                | Script::Balinese
-                | Script::Bengali
-                | Script::Brahmi
-                | Script::Chakma
-                | Script::Devanagari
-                | Script::Grantha
-                | Script::Gujarati
-                | Script::Gurmukhi
-                | Script::HanifiRohingya
-                | Script::Javanese
-                | Script::Kaithi
-                | Script::Kannada
-                | Script::Khmer
-                | Script::Malayalam
-                | Script::Mandaic
-                | Script::Manichaean
-                | Script::Mongolian
-                | Script::Myanmar
-                | Script::Newa
-                | Script::Nko
-                | Script::Oriya
-                | Script::PhagsPa
-                | Script::Sharada
-                | Script::Sinhala
-                | Script::Sogdian
-                | Script::Sundanese
-                | Script::Syriac
-                | Script::TaiTham
-                | Script::Tamil
-                | Script::Telugu
-                | Script::Tibetan
-        )
+    let script = || CodePointMapData::<Script>::new().get(character);
+    !character.is_ascii() && JOINED_SCRIPTS.contains(&script())
 }
 
 /// Whether a variation selector may stand behind a character: those of emoji, of Han and of a few

@@ -1,6 +1,5 @@
 //! Texts as one line that opens nothing in a prompt.
 
-mod bytes;
 mod characters;
 mod line_start;
 mod markup;

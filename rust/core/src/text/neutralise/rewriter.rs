@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::bytes::position;
+use super::super::bytes::position;
 use super::markup::{chat_mark_end, is_fence, opens_tag, picture};
 
 /// Whether a byte may begin markup within a line, or end the line. Full-width and small forms begin

@@ -1,5 +1,7 @@
 //! Names of the sides of a chat, as they begin a turn.
 
+use std::sync::LazyLock;
+
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
 use super::super::normalise::fold;
@@ -16,6 +18,10 @@ const FILE: &str = include_str!("../../../data/roles.txt");
 
 /// Names of roles beside those of the module `roles`, folded, each script by itself.
 static NAMES: Words = Words::new(|| WordTable::of_list(FILE, "further"));
+/// Letters of other scripts with the Latin ones that they look like.
+static LOOK_ALIKES: LazyLock<WordTable<char>> = LazyLock::new(|| {
+    WordTable::of(include_str!("../../../data/look_alikes.txt"), |latin| latin.parse().ok())
+});
 /// Words behind a role that leave it one.
 static QUALIFIERS: Words = Words::new(|| WordTable::of_list(FILE, "qualifiers"));
 
@@ -92,32 +98,8 @@ fn is_name_of_role(word: &str) -> bool {
 /// A word without accents, in the Latin letters that its Cyrillic and Greek ones look like.
 fn in_latin(word: &str) -> String {
     let letters = NFKD.normalize_iter(word.chars());
-    letters.filter(|letter| !is_accent(*letter)).map(latin_picture).collect()
-}
-
-fn latin_picture(letter: char) -> char {
-    match letter {
-        'а' | 'α' | 'ɑ' => 'a',
-        'с' | 'ϲ' => 'c',
-        'ԁ' => 'd',
-        'е' | 'ҽ' | 'ε' => 'e',
-        'һ' => 'h',
-        'і' | 'ι' | 'ı' => 'i',
-        'ј' => 'j',
-        'ӏ' => 'l',
-        'м' => 'm',
-        'η' | 'ո' => 'n',
-        'о' | 'ο' | 'օ' => 'o',
-        'р' | 'ρ' => 'p',
-        'г' => 'r',
-        'ѕ' | 'ꜱ' => 's',
-        'т' | 'τ' => 't',
-        'υ' | 'ս' => 'u',
-        'ν' | 'ѵ' => 'v',
-        'х' | 'χ' => 'x',
-        'у' | 'γ' | 'ү' => 'y',
-        _ => letter,
-    }
+    let latin = |letter: char| LOOK_ALIKES.get(letter.encode_utf8(&mut [0; 4]).as_bytes());
+    letters.filter(|letter| !is_accent(*letter)).map(|one| latin(one).unwrap_or(one)).collect()
 }
 
 /// Letters, digits, and the accents of letters that are written apart.

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::super::bytes::set_of;
 use super::super::unicode::{NFKC, is_invisible};
 
 const CHUNK: usize = 32;
@@ -146,21 +147,10 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// Whether a byte begins an invisible character or a variant, among others.
-const BEGINS: [bool; 256] = {
-    let mut begins = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        begins[byte] = byte < 0x09 || byte > 0x0D;
-        byte += 1;
-    }
-    let firsts = [0x7F, 0xC2, 0xCC, 0xCD, 0xD8, 0xE1, 0xE2, 0xE3, 0xEF, 0xF0, 0xF3];
-    let mut index = 0;
-    while index < firsts.len() {
-        begins[firsts[index]] = true;
-        index += 1;
-    }
-    begins
-};
+const BEGINS: [bool; 256] = set_of(
+    b"\0\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\
+      \x7f\xc2\xcc\xcd\xd8\xe1\xe2\xe3\xef\xf0\xf3",
+);
 
 /// The length of the invisible characters at the start of a text.
 fn invisible_len(text: &str) -> usize {

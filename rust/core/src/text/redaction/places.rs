@@ -3,10 +3,8 @@
 use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
+use super::super::bytes::position;
 use super::characters::line_break;
-
-/// Bytes that are tested at once.
-const CHUNK: usize = 32;
 
 /// A place around which a pattern may match.
 #[derive(Clone, Copy)]
@@ -45,26 +43,21 @@ pub(super) fn digits(text: &str, most: usize) -> (usize, usize) {
 }
 
 fn next_digit(text: &str, from: usize) -> Option<usize> {
-    let bytes = text.as_bytes();
     let mut at = from;
-    while at < bytes.len() {
-        let chunk = &bytes[at..bytes.len().min(at + CHUNK)];
-        at += if chunk.iter().fold(false, |found, byte| found | can_begin_digit(*byte)) {
-            let index = chunk.iter().position(|byte| can_begin_digit(*byte)).unwrap_or_default();
-            if digit_len(text, at + index).is_some() {
-                return Some(at + index);
-            }
-            index + 1
-        } else {
-            chunk.len()
-        };
+    loop {
+        at += position(&text.as_bytes()[at..], can_begin_digit)?;
+        if digit_len(text, at).is_some() {
+            return Some(at);
+        }
+        at += 1;
     }
-    None
 }
 
 /// ASCII digits, and the first bytes of Arabic-Indic, Persian, Devanagari and full-width ones.
-fn can_begin_digit(byte: u8) -> bool {
-    byte.wrapping_sub(b'0') < 10 || matches!(byte, 0xD9 | 0xDB | 0xE0 | 0xEF)
+fn can_begin_digit(byte: u8) -> u8 {
+    let is_other =
+        [0xD9, 0xDB, 0xE0, 0xEF].iter().fold(0, |any, first| any | u8::from(byte == *first));
+    u8::from(byte.wrapping_sub(b'0') < 10) | is_other
 }
 
 /// The length of the digit at a place, which need not begin a character.

@@ -7,7 +7,7 @@
 
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
-use super::classes::{CONTROLS, IDEOGRAPHS, MARKS, PUNCTUATION, SPACES};
+use super::classes::{Class, class_of};
 
 const NFD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfd();
 
@@ -28,28 +28,29 @@ pub(super) fn read(character: char, mut give: impl FnMut(Reading)) {
         give(Reading::Letter(character.to_ascii_lowercase()));
     } else if character.is_ascii_punctuation() {
         give(Reading::Alone(character));
-    } else if character == ' ' || is_in(SPACES, character) {
+    } else if character == ' ' {
         give(Reading::Space);
-    } else if is_in(IDEOGRAPHS, character) {
-        parts(character, |part| give(Reading::Alone(part)));
-    } else if !is_in(CONTROLS, character) {
-        parts(character, |part| give(letter_or_mark(part)));
+    } else {
+        match class_of(character) {
+            Some(Class::Spaces) => give(Reading::Space),
+            Some(Class::Ideographs) => parts(character, |part| give(Reading::Alone(part))),
+            Some(Class::Controls) => {}
+            _ => parts(character, |part| give(letter_or_mark(part))),
+        }
     }
 }
 
 /// The small letters of the canonical decomposition, without accents.
 fn parts(character: char, give: impl FnMut(char)) {
     let decomposed = NFD.normalize_iter(std::iter::once(character));
-    let kept = decomposed.filter(|part| !is_in(MARKS, *part));
+    let kept = decomposed.filter(|part| class_of(*part) != Some(Class::Marks));
     kept.flat_map(char::to_lowercase).for_each(give);
 }
 
 fn letter_or_mark(part: char) -> Reading {
-    if is_in(PUNCTUATION, part) { Reading::Alone(part) } else { Reading::Letter(part) }
-}
-
-fn is_in(ranges: &[(u32, u32)], character: char) -> bool {
-    let code = u32::from(character);
-    let after = ranges.partition_point(|(first, _)| *first <= code);
-    after > 0 && code <= ranges[after - 1].1
+    if class_of(part) == Some(Class::Punctuation) {
+        Reading::Alone(part)
+    } else {
+        Reading::Letter(part)
+    }
 }

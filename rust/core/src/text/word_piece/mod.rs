@@ -1,7 +1,6 @@
 //! The tokens of BERT models: words in the model's normal form, cut greedily into known pieces.
 
 mod characters;
-#[rustfmt::skip] // filled lines
 mod classes;
 mod file;
 

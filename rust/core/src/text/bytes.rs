@@ -12,3 +12,14 @@ pub(super) fn position(bytes: &[u8], passes: impl Fn(u8) -> u8) -> Option<usize>
     let block = if start < BLOCK * blocks.len() { &bytes[start..start + BLOCK] } else { rest };
     block.iter().position(|&byte| passes(byte) > 0).map(|place| start + place)
 }
+
+/// The bytes of a kind, as truth values by their numbers.
+pub(super) const fn set_of(bytes: &[u8]) -> [bool; 256] {
+    let mut set = [false; 256];
+    let mut at = 0;
+    while at < bytes.len() {
+        set[bytes[at] as usize] = true;
+        at += 1;
+    }
+    set
+}
