@@ -1,10 +1,18 @@
 //! Kinds of characters that matter at the ends of sentences.
 
 use icu_properties::CodePointMapData;
-use icu_properties::props::{GeneralCategory, Script, SentenceBreak};
+use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, Script, SentenceBreak};
 
-/// Kinds of marks that may end a sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use super::super::unicode::is_mark;
+
+/// Quotes, which close in some languages and open in others.
+const QUOTES: GeneralCategoryGroup =
+    GeneralCategoryGroup::InitialPunctuation.union(GeneralCategoryGroup::FinalPunctuation);
+const OPENING: GeneralCategoryGroup = QUOTES.union(GeneralCategoryGroup::OpenPunctuation);
+
+/// Kinds of marks that may end a sentence, and of runs of them: a run is of the last of its kinds, or
+/// else an ellipsis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mark {
     /// A full stop that abbreviations and numbers have as well.
     FullStop,
@@ -57,10 +65,7 @@ pub(super) fn is_closing_quote(character: char) -> bool {
     if character.is_ascii() {
         return matches!(character, '"' | '\'' | '*' | '_' | '`' | '~');
     }
-    matches!(
-        category(character),
-        GeneralCategory::FinalPunctuation | GeneralCategory::InitialPunctuation
-    ) || character == '\u{ff02}'
+    QUOTES.contains(category(character)) || character == '\u{ff02}'
 }
 
 /// Whether a character may stand between the mark at the end of a sentence and its end.
@@ -73,13 +78,7 @@ pub(super) fn is_opening(character: char) -> bool {
     if character.is_ascii() {
         return matches!(character, '(' | '[' | '{' | '"' | '\'' | '*' | '_' | '`' | '~' | '<');
     }
-    matches!(character, '¿' | '¡' | '\u{2e18}' | '\u{ff02}')
-        || matches!(
-            category(character),
-            GeneralCategory::OpenPunctuation
-                | GeneralCategory::InitialPunctuation
-                | GeneralCategory::FinalPunctuation
-        )
+    OPENING.contains(category(character)) || "¿¡\u{2e18}\u{ff02}".contains(character)
 }
 
 pub(super) fn is_dash(character: char) -> bool {
@@ -101,22 +100,8 @@ pub(crate) fn is_dot(character: char) -> bool {
 }
 
 fn is_wide_exclamation_or_question(character: char) -> bool {
-    matches!(
-        character,
-        '！' | '？'
-            | '\u{fe56}'
-            | '\u{fe57}'
-            | '\u{61f}'
-            | '\u{7f9}'
-            | '\u{1367}'
-            | '\u{1945}'
-            | '\u{1944}'
-            | '\u{a60f}'
-            | '\u{a6f7}'
-            | '\u{2cfa}'
-            | '\u{2cfb}'
-            | '\u{11143}'
-    )
+    "！？\u{fe56}\u{fe57}\u{61f}\u{7f9}\u{1367}\u{1945}\u{1944}\u{a60f}\u{a6f7}\u{2cfa}\u{2cfb}\u{11143}"
+        .contains(character)
 }
 
 /// Whether a letter of a script that has no spaces between words.
@@ -155,13 +140,7 @@ pub(super) fn is_greek(character: char) -> bool {
 
 /// Whether a mark that joins the letter before it, such as a vowel sign.
 pub(super) fn is_joining(character: char) -> bool {
-    !character.is_ascii()
-        && matches!(
-            category(character),
-            GeneralCategory::NonspacingMark
-                | GeneralCategory::SpacingMark
-                | GeneralCategory::EnclosingMark
-        )
+    !character.is_ascii() && is_mark(character)
 }
 
 pub(super) fn is_in_word(character: char) -> bool {

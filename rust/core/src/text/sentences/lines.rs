@@ -14,12 +14,12 @@ use super::reader::{Decision, Reader};
 const SHORTEST_BROKEN: usize = 40;
 
 /// The decision at a line end that no mark precedes.
-pub(super) fn decision(reader: &Reader<'_>, start: usize, at: usize) -> Decision {
+pub(super) fn decision(reader: &Reader<'_>, at: usize) -> Decision {
     let (next, lines) = gap(reader, at);
     if lines == 1 && is_broken(reader, at) {
         Decision::GoesOn(next)
     } else {
-        Decision::Ends(reader.without_white_before(at, start))
+        Decision::Ends(reader.without_white_before(at))
     }
 }
 

@@ -11,19 +11,10 @@ const QUOTE_REACH: usize = 256;
 /// Number of digits in a note such as `[12]`.
 const LONGEST_NOTE: usize = 4;
 
-/// Kinds of runs of marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    FullStop,
-    Ellipsis,
-    Strong,
-    Definite,
-}
-
 /// A run of marks with the characters that close behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
-    pub(super) kind: Kind,
+    pub(super) kind: Mark,
     /// The first mark.
     pub(super) at: usize,
     /// Behind the closing quotes, brackets and notes.
@@ -39,38 +30,21 @@ impl Marks {
 }
 
 /// The run of marks that begins at a place; `None` if no mark stands there.
-pub(super) fn run(reader: &Reader<'_>, start: usize, at: usize) -> Option<Marks> {
+pub(super) fn run(reader: &Reader<'_>, at: usize) -> Option<Marks> {
     let first = reader.at(at)?;
     let mut kind = match (first, mark(first)) {
-        (';', _) if is_greek_question(reader, start, at) => Kind::Strong,
-        (_, Some(mark)) => kind_of_one(mark),
+        (';', _) if is_greek_question(reader, at) => Mark::Strong,
+        (_, Some(mark)) => mark,
         _ => return None,
     };
     let mut end = at + first.len_utf8();
     while let Some((next, mark)) = next_mark(reader, end, first) {
-        kind = joined(kind, mark);
+        kind = kind.max(mark).max(Mark::Ellipsis);
         end = next;
     }
     let mut marks = Marks { kind, at, close: end, has_bracket: false, has_quote: false };
-    close(reader, start, &mut marks);
+    close(reader, &mut marks);
     Some(marks)
-}
-
-fn kind_of_one(mark: Mark) -> Kind {
-    match mark {
-        Mark::FullStop => Kind::FullStop,
-        Mark::Ellipsis => Kind::Ellipsis,
-        Mark::Strong => Kind::Strong,
-        Mark::Definite => Kind::Definite,
-    }
-}
-
-fn joined(kind: Kind, mark: Mark) -> Kind {
-    match (kind, mark) {
-        (Kind::Definite, _) | (_, Mark::Definite) => Kind::Definite,
-        (Kind::Strong, _) | (_, Mark::Strong) => Kind::Strong,
-        _ => Kind::Ellipsis,
-    }
 }
 
 /// The place behind the next mark of a run, and its kind.
@@ -110,8 +84,8 @@ fn is_space(character: char) -> bool {
 }
 
 /// A semicolon between Greek words is a question mark; their semicolon is a raised dot.
-fn is_greek_question(reader: &Reader<'_>, start: usize, at: usize) -> bool {
-    let word_end = reader.skip_back(at, start, |one| is_closing_quote(one) || is_space(one));
+fn is_greek_question(reader: &Reader<'_>, at: usize) -> bool {
+    let word_end = reader.skip_back(at, reader.start, |one| is_closing_quote(one) || is_space(one));
     if !reader.before(word_end).is_some_and(is_greek) {
         return false;
     }
@@ -122,7 +96,7 @@ fn is_greek_question(reader: &Reader<'_>, start: usize, at: usize) -> bool {
         || reader.at(behind).is_none()
 }
 
-fn close(reader: &Reader<'_>, start: usize, marks: &mut Marks) {
+fn close(reader: &Reader<'_>, marks: &mut Marks) {
     let mut unclear_from = None;
     while let Some(character) = reader.at(marks.close) {
         let here = marks.close;
@@ -145,7 +119,7 @@ fn close(reader: &Reader<'_>, start: usize, marks: &mut Marks) {
         marks.close += character.len_utf8();
     }
     let opening = unclear_from.filter(|_| begins_word(reader, marks.close));
-    if let Some(opening) = opening.filter(|quote| !is_open(reader, start, marks.at, *quote)) {
+    if let Some(opening) = opening.filter(|quote| !is_open(reader, marks.at, *quote)) {
         marks.close = opening;
     }
 }
@@ -161,12 +135,12 @@ fn is_unclear(quote: char) -> bool {
 }
 
 /// Whether the quote at a place is its own opposite, and stands an odd number of times before a mark.
-fn is_open(reader: &Reader<'_>, start: usize, at: usize, quote: usize) -> bool {
+fn is_open(reader: &Reader<'_>, at: usize, quote: usize) -> bool {
     let Some(quote) = reader.at(quote).filter(|quote| matches!(quote, '"' | '\u{ff02}')) else {
         return false;
     };
     let mut is_open = false;
-    let lowest = at.saturating_sub(QUOTE_REACH).max(start);
+    let lowest = at.saturating_sub(QUOTE_REACH).max(reader.start);
     let mut place = at;
     while place > lowest {
         let Some(character) = reader.before(place) else { break };
@@ -206,19 +180,19 @@ fn begins_word(reader: &Reader<'_>, at: usize) -> bool {
 }
 
 /// Whether a run of marks stands alone between brackets, as in "(?)" and "[...]".
-pub(super) fn is_bracketed(reader: &Reader<'_>, start: usize, marks: &Marks) -> bool {
+pub(super) fn is_bracketed(reader: &Reader<'_>, marks: &Marks) -> bool {
     marks.has_bracket
-        && marks.at > start
+        && marks.at > reader.start
         && reader.before(marks.at).is_some_and(|one| matches!(one, '(' | '[' | '（' | '［'))
 }
 
 /// Whether the letters around a run of marks are East Asian, which have no space there.
-pub(super) fn is_east_asian_around(reader: &Reader<'_>, start: usize, marks: &Marks) -> bool {
+pub(super) fn is_east_asian_around(reader: &Reader<'_>, marks: &Marks) -> bool {
     let is_east_asian_before =
-        marks.at > start && reader.before(marks.at).is_some_and(is_east_asian);
+        marks.at > reader.start && reader.before(marks.at).is_some_and(is_east_asian);
     let next = reader.at(marks.close);
     match marks.kind {
-        Kind::Strong => {
+        Mark::Strong => {
             next.is_some_and(is_east_asian)
                 || is_east_asian_before
                     && next.is_some_and(|one| is_in_word(one) || is_opening(one))

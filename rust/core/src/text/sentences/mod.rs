@@ -54,23 +54,24 @@ impl Iterator for Sentences<'_> {
     fn next(&mut self) -> Option<Range<usize>> {
         let start = self.reader.skip(self.position, char::is_whitespace);
         self.reader.at(start)?;
-        let end = end_of(&self.reader, start);
+        self.reader.start = start;
+        let end = end_of(&self.reader);
         self.position = end;
         Some(start..end)
     }
 }
 
-fn end_of(reader: &Reader<'_>, start: usize) -> usize {
-    let mut at = start;
+fn end_of(reader: &Reader<'_>) -> usize {
+    let mut at = reader.start;
     loop {
         at = reader.candidate(at);
         let Some(character) = reader.at(at) else {
-            return reader.without_white_before(at, start);
+            return reader.without_white_before(at);
         };
         let decision = if characters::is_line_end(character) {
-            lines::decision(reader, start, at)
-        } else if let Some(marks) = marks::run(reader, start, at) {
-            boundary::decision(reader, start, &marks)
+            lines::decision(reader, at)
+        } else if let Some(marks) = marks::run(reader, at) {
+            boundary::decision(reader, &marks)
         } else {
             Decision::GoesOn(at + character.len_utf8())
         };

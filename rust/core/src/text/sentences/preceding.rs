@@ -38,33 +38,29 @@ pub(super) struct Preceding<'t> {
 }
 
 /// The word that ends before a full stop at `at`, in a sentence from `start` on.
-pub(super) fn word<'t>(reader: &Reader<'t>, start: usize, at: usize) -> Preceding<'t> {
-    let word_start = start_of(reader, start, at).unwrap_or(at);
+pub(super) fn word<'t>(reader: &Reader<'t>, at: usize) -> Preceding<'t> {
+    let word_start = start_of(reader, at).unwrap_or(at);
     let word = &reader.text[word_start..at];
-    let is_free = word_start == start
+    let is_free = word_start == reader.start
         || reader.before(word_start).is_some_and(|one| {
             one.is_whitespace() || is_opening(one) || is_dash(one) || is_spaceless(one)
         });
-    let kind = if word.is_empty() || !is_free {
-        Kind::Plain
-    } else {
-        kind(reader, start, word_start, word)
-    };
+    let kind =
+        if word.is_empty() || !is_free { Kind::Plain } else { kind(reader, word_start, word) };
     let follows_stop = matches!(kind, Kind::Number(_))
-        && word_before(reader, start, word_start)
-            .is_some_and(|word| word.chars().all(char::is_numeric));
+        && word_before(reader, word_start).is_some_and(|word| word.chars().all(char::is_numeric));
     Preceding { start: word_start, word, kind, follows_stop }
 }
 
-fn start_of(reader: &Reader<'_>, start: usize, at: usize) -> Option<usize> {
+fn start_of(reader: &Reader<'_>, at: usize) -> Option<usize> {
     let is_spaceless_word = reader.before(at).is_some_and(is_spaceless);
-    let lowest = at.saturating_sub(LONGEST).max(start);
+    let lowest = at.saturating_sub(LONGEST).max(reader.start);
     let in_word = |one: char| {
         matches!(one, '.' | '-' | '\'' | '’' | '\u{2011}' | '&')
             || is_in_word(one) && is_spaceless(one) == is_spaceless_word
     };
     let mut place = at;
-    while place > start {
+    while place > reader.start {
         let Some(character) = reader.before(place).filter(|one| in_word(*one)) else { break };
         place -= character.len_utf8();
         if place < lowest {
@@ -77,11 +73,11 @@ fn start_of(reader: &Reader<'_>, start: usize, at: usize) -> Option<usize> {
     )
 }
 
-fn kind(reader: &Reader<'_>, start: usize, word_start: usize, word: &str) -> Kind {
+fn kind(reader: &Reader<'_>, word_start: usize, word: &str) -> Kind {
     if word.chars().all(char::is_numeric) {
         return Kind::Number(word.chars().count());
     }
-    let before = word_before(reader, start, word_start);
+    let before = word_before(reader, word_start);
     let of_pair = before.and_then(|before| abbreviations::class_of_pair(before, word));
     if let Some(class) = of_pair {
         return Kind::Abbreviation(class);
@@ -91,11 +87,11 @@ fn kind(reader: &Reader<'_>, start: usize, word_start: usize, word: &str) -> Kin
     let may_be_unit = is_one && word.starts_with(char::is_lowercase)
         || UNITS.has_in_any_case(word)
             && !(is_capital && (is_one || class(word) == Some(Class::BeforeName)));
-    if may_be_unit && follows_number(reader, start, word_start) {
+    if may_be_unit && follows_number(reader, word_start) {
         return Kind::Unit;
     }
     if is_one {
-        return letter(reader, start, word_start, word, before);
+        return letter(reader, word_start, word, before);
     }
     if let Some(class) = class(word) {
         return Kind::Abbreviation(class);
@@ -117,13 +113,7 @@ fn class(word: &str) -> Option<Class> {
 
 /// The kind of one letter. With a vowel sign it may be a word of an Indian language, but is none
 /// behind another such letter with a full stop.
-fn letter(
-    reader: &Reader<'_>,
-    start: usize,
-    word_start: usize,
-    word: &str,
-    before: Option<&str>,
-) -> Kind {
+fn letter(reader: &Reader<'_>, word_start: usize, word: &str, before: Option<&str>) -> Kind {
     let is_upper = word.starts_with(char::is_uppercase);
     if let Some(class) = abbreviations::class(word).filter(|_| !is_upper) {
         return Kind::Abbreviation(class.max(Class::BeforeLower));
@@ -134,16 +124,16 @@ fn letter(
     let is_marked = word.chars().nth(1).is_some() && is_caseless(word);
     if is_marked && !before.is_some_and(is_letter) {
         Kind::Marked
-    } else if is_upper && is_labelled(reader, start, word_start) {
+    } else if is_upper && is_labelled(reader, word_start) {
         Kind::Plain
     } else {
         Kind::Initial
     }
 }
 
-fn is_labelled(reader: &Reader<'_>, start: usize, word_start: usize) -> bool {
-    let end = reader.skip_back(word_start, start, is_thin_space);
-    let label = start_of(reader, start, end).filter(|_| end < word_start);
+fn is_labelled(reader: &Reader<'_>, word_start: usize) -> bool {
+    let end = reader.skip_back(word_start, reader.start, is_thin_space);
+    let label = start_of(reader, end).filter(|_| end < word_start);
     label.is_some_and(|label| LABELS.has_in_any_case(&reader.text[label..end]))
 }
 
@@ -152,12 +142,12 @@ fn is_caseless(word: &str) -> bool {
 }
 
 /// The word before another one and white space, if it has a full stop: the "z" of "z. B.".
-fn word_before<'t>(reader: &Reader<'t>, start: usize, word_start: usize) -> Option<&'t str> {
-    let end = reader.skip_back(word_start, start, is_thin_space);
-    if end == word_start || end == start || reader.before(end) != Some('.') {
+fn word_before<'t>(reader: &Reader<'t>, word_start: usize) -> Option<&'t str> {
+    let end = reader.skip_back(word_start, reader.start, is_thin_space);
+    if end == word_start || end == reader.start || reader.before(end) != Some('.') {
         return None;
     }
-    let first_start = start_of(reader, start, end - 1)?;
+    let first_start = start_of(reader, end - 1)?;
     Some(&reader.text[first_start..end - 1])
 }
 
@@ -181,12 +171,13 @@ fn is_roman(word: &str) -> bool {
         && word.bytes().all(|byte| matches!(byte, b'I' | b'V' | b'X' | b'L' | b'C'))
 }
 
-fn follows_number(reader: &Reader<'_>, start: usize, word_start: usize) -> bool {
-    let end = reader.skip_back(word_start, start, |one| matches!(one, ' ' | '\u{a0}' | '\u{202f}'));
-    if end == start || reader.before(end).is_some_and(char::is_numeric) {
-        return end > start;
+fn follows_number(reader: &Reader<'_>, word_start: usize) -> bool {
+    let end = reader
+        .skip_back(word_start, reader.start, |one| matches!(one, ' ' | '\u{a0}' | '\u{202f}'));
+    if end == reader.start || reader.before(end).is_some_and(char::is_numeric) {
+        return end > reader.start;
     }
-    let number_start = start_of(reader, start, end).filter(|_| end < word_start);
+    let number_start = start_of(reader, end).filter(|_| end < word_start);
     number_start.is_some_and(|number_start| {
         let number = &reader.text[number_start..end];
         is_roman(number) || number.strip_suffix('.').is_some_and(|word| UNITS.has_in_any_case(word))
@@ -216,10 +207,10 @@ pub(super) fn is_marker(word: &str) -> bool {
 
 /// Whether the word before a number makes an ordinal of it in German, as in "am 3. Tag" but not in
 /// "I am 30. Anna".
-pub(super) fn is_determined(reader: &Reader<'_>, start: usize, number: usize) -> bool {
+pub(super) fn is_determined(reader: &Reader<'_>, number: usize) -> bool {
     let word = |end: usize| {
-        let word_end = reader.without_white_before(end, start);
-        let word_start = start_of(reader, start, word_end).filter(|_| word_end < end)?;
+        let word_end = reader.without_white_before(end);
+        let word_start = start_of(reader, word_end).filter(|_| word_end < end)?;
         Some((word_start, &reader.text[word_start..word_end]))
     };
     word(number).is_some_and(|(place, determiner)| {

@@ -1,15 +1,19 @@
-//! Reading of a text by place, with a count of the characters read in tests.
+//! Reading of a text by place.
 
+use super::super::bytes::set_of;
 #[cfg(test)]
-use std::cell::Cell;
+use super::tests::count;
+
+/// Tests count the characters read.
+#[cfg(not(test))]
+fn count(_characters: usize) {}
 
 /// A text that is read at places given in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Reader<'t> {
     pub(super) text: &'t str,
-    /// Bytes and characters read so far.
-    #[cfg(test)]
-    pub(super) steps: Cell<usize>,
+    /// Where the sentence begins.
+    pub(super) start: usize,
 }
 
 /// The result at a place that may end a sentence.
@@ -24,54 +28,25 @@ pub(super) enum Decision {
 ///
 /// Most of the two-byte characters (Latin, Greek, Cyrillic, Hebrew) and Han and Hangul are passed
 /// over by this table alone.
-static MAY_END: [bool; 256] = {
-    let mut table = [false; 256];
-    let marks = *b".!?;\n\r\x0b\x0c";
-    let mut at = 0;
-    while at < marks.len() {
-        table[marks[at] as usize] = true;
-        at += 1;
-    }
-    let leads = [0xc2, 0xcd, 0xd6, 0xd8, 0xdb, 0xdc, 0xdf, 0xe0, 0xe1, 0xe2, 0xe3, 0xea, 0xef];
-    let mut at = 0;
-    while at < leads.len() {
-        table[leads[at]] = true;
-        at += 1;
-    }
-    table[0xf0] = true;
-    table
-};
+static MAY_END: [bool; 256] =
+    set_of(b".!?;\n\r\x0b\x0c\xc2\xcd\xd6\xd8\xdb\xdc\xdf\xe0\xe1\xe2\xe3\xea\xef\xf0");
 
 impl<'t> Reader<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self {
-            text,
-            #[cfg(test)]
-            steps: Cell::new(0),
-        }
+        Self { text, start: 0 }
     }
-
-    #[cfg(test)]
-    fn count(&self, steps: usize) {
-        self.steps.set(self.steps.get() + steps);
-    }
-
-    #[cfg(not(test))]
-    #[inline]
-    #[expect(clippy::unused_self, reason = "tests count here")]
-    fn count(&self, _steps: usize) {}
 
     /// The character at a place.
     #[inline]
     pub(super) fn at(&self, at: usize) -> Option<char> {
-        self.count(1);
+        count(1);
         self.text[at..].chars().next()
     }
 
     /// The character that ends at a place.
     #[inline]
     pub(super) fn before(&self, at: usize) -> Option<char> {
-        self.count(1);
+        count(1);
         self.text[..at].chars().next_back()
     }
 
@@ -81,7 +56,7 @@ impl<'t> Reader<'t> {
         let rest = &self.text.as_bytes()[at..];
         let skipped = rest.iter().position(|byte| MAY_END[usize::from(*byte)]);
         let skipped = skipped.unwrap_or(rest.len());
-        self.count(skipped);
+        count(skipped);
         at + skipped
     }
 
@@ -109,7 +84,8 @@ impl<'t> Reader<'t> {
         at
     }
 
-    pub(super) fn without_white_before(&self, at: usize, lowest: usize) -> usize {
-        self.skip_back(at, lowest, char::is_whitespace)
+    /// The place before the white space of the sentence that ends at a place.
+    pub(super) fn without_white_before(&self, at: usize) -> usize {
+        self.skip_back(at, self.start, char::is_whitespace)
     }
 }
