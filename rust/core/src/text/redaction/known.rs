@@ -5,28 +5,23 @@ use std::ops::Range;
 use super::addresses::{ipv4, ipv6};
 use super::email::email;
 use super::iban::iban;
-use super::keys::api_key;
+use super::keys::{api_key, for_each_prefix};
 use super::numbers::{card, ssn};
 use super::phone::phone;
-use super::places::Place;
+use super::places::{Place, for_each_at_sign, for_each_colon};
 
 /// A function that returns the match of a pattern around a place.
 pub(super) type Reader = fn(Place<'_>) -> Option<Range<usize>>;
 
-/// Places around which a pattern can match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Places {
-    Numbers,
-    AtSigns,
-    Colons,
-    Keys,
-}
+/// A function that calls for each place around which a pattern can match.
+pub(super) type EachPlace = fn(&str, &mut dyn FnMut(usize));
 
 /// A pattern with a name.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) name: &'static str,
-    pub(super) places: Places,
+    /// None for a pattern of numbers, which are found for all such patterns at once.
+    pub(super) places: Option<EachPlace>,
     pub(super) reader: Reader,
     /// Whether a match can begin in another one, of which it leaves a part over: any digits that
     /// stand before a card's number can pass its check with the first of its groups.
@@ -34,20 +29,20 @@ pub(super) struct Known {
 }
 
 impl Known {
-    const fn new(name: &'static str, places: Places, reader: Reader) -> Self {
+    const fn new(name: &'static str, places: Option<EachPlace>, reader: Reader) -> Self {
         Self { name, places, reader, overlaps: false }
     }
 }
 
 pub(super) const KNOWN: [Known; 8] = [
-    Known::new("ssn", Places::Numbers, ssn),
-    Known { overlaps: true, ..Known::new("card", Places::Numbers, card) },
-    Known::new("email", Places::AtSigns, email),
-    Known::new("phone", Places::Numbers, phone),
-    Known::new("iban", Places::Numbers, iban),
-    Known::new("ipv4", Places::Numbers, ipv4),
-    Known::new("ipv6", Places::Colons, ipv6),
-    Known::new("api_key", Places::Keys, api_key),
+    Known::new("ssn", None, ssn),
+    Known { overlaps: true, ..Known::new("card", None, card) },
+    Known::new("email", Some(for_each_at_sign), email),
+    Known::new("phone", None, phone),
+    Known::new("iban", None, iban),
+    Known::new("ipv4", None, ipv4),
+    Known::new("ipv6", Some(for_each_colon), ipv6),
+    Known::new("api_key", Some(for_each_prefix), api_key),
 ];
 
 /// Names of the patterns that need no regular expression.

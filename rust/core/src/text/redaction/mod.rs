@@ -27,7 +27,7 @@ use characters::is_digit;
 pub use custom::RedactionCheck;
 use invisible::Visible;
 pub use known::known_patterns;
-use known::{KNOWN, Known, Places};
+use known::{KNOWN, Known};
 use places::Place;
 use simulation::{Spent, Work};
 
@@ -213,8 +213,8 @@ impl Redactor {
     }
 
     fn find_known(&self, text: &str, found: &mut Vec<Range<usize>>) {
-        let at = |places| self.known.iter().filter(move |known| known.places == places);
-        let mut numbers: Vec<_> = at(Places::Numbers).map(|known| Reading::new(known)).collect();
+        let of_numbers = self.known.iter().filter(|known| known.places.is_none());
+        let mut numbers: Vec<_> = of_numbers.map(|known| Reading::new(known)).collect();
         if !numbers.is_empty() {
             places::for_each_number(text, |at, count, is_broken| {
                 for reading in &mut numbers {
@@ -223,18 +223,12 @@ impl Redactor {
             });
             found.extend(numbers.into_iter().filter_map(|reading| reading.beyond));
         }
-        let rarer: [(_, EachPlace); 3] = [
-            (Places::AtSigns, places::for_each_at_sign),
-            (Places::Colons, places::for_each_colon),
-            (Places::Keys, keys::for_each_prefix),
-        ];
-        for (places, for_each) in rarer {
-            for known in at(places) {
-                let mut reading = Reading::new(known);
-                for_each(text, &mut |at| {
-                    reading.read(Place { text, at, count: 0, is_broken: false, floor: 0 }, found);
-                });
-            }
+        for known in &self.known {
+            let Some(for_each) = known.places else { continue };
+            let mut reading = Reading::new(known);
+            for_each(text, &mut |at| {
+                reading.read(Place { text, at, count: 0, is_broken: false, floor: 0 }, found);
+            });
         }
     }
 
@@ -252,9 +246,6 @@ impl Redactor {
         outcome
     }
 }
-
-/// Calls for each place of a kind.
-type EachPlace = fn(&str, &mut dyn FnMut(usize));
 
 /// A pattern with a name, and the end of its last match.
 struct Reading {
