@@ -3,7 +3,7 @@
 //! Stop words alone (Grefenstette, JADT 1995) confuse related languages, n-grams alone misjudge short
 //! texts; where both agree they erred in three of 5,074 short English turns (docs/lab/quality.md).
 
-use whichlang::{Lang, detect_language};
+use whichlang::{LANGUAGES, Lang, detect_language};
 
 use super::Language;
 use super::language::{Counts, Languages};
@@ -87,30 +87,21 @@ impl<'words> Evidence<'words> {
             let is_sure = !could_be_english || language == Language::English;
             return is_sure.then_some(language);
         }
-        let is_unknown = leaders.iter().all(|language| !NGRAM_LANGUAGES.contains(language));
+        let known = || LANGUAGES.into_iter().filter_map(language_named);
+        let is_unknown = !known().any(|language| leaders.contains(&language));
         let is_one = leaders.len() == 1 || leaders == [Language::Danish, Language::Norwegian];
         let is_english = by_letters == Some(Language::English);
         (has_many && is_unknown && is_one && !is_english).then(|| leaders[0])
     }
 }
 
-/// The languages that the n-grams know.
-const NGRAM_LANGUAGES: [Language; 11] = [
-    Language::Arabic,
-    Language::Dutch,
-    Language::English,
-    Language::French,
-    Language::German,
-    Language::Italian,
-    Language::Portuguese,
-    Language::Russian,
-    Language::Spanish,
-    Language::Swedish,
-    Language::Turkish,
-];
-
 fn by_ngrams(text: &str) -> Option<Language> {
-    match detect_language(text) {
+    language_named(detect_language(text))
+}
+
+/// The language that the n-grams call so, if it has a stemmer.
+fn language_named(name: Lang) -> Option<Language> {
+    match name {
         Lang::Ara => Some(Language::Arabic),
         Lang::Deu => Some(Language::German),
         Lang::Eng => Some(Language::English),

@@ -114,16 +114,6 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 /// first, the stop words are those of that other language. Without a language, words are no stop
 /// words.
 pub(crate) fn tokens_in(text: &str, languages: &QueryLanguages) -> Vec<QueryToken> {
-    if languages.others.is_empty() {
-        let mut tokens = Vec::new();
-        each_word_and_part(text, Analysis { language: languages.first }, |word| {
-            let token = word.token().into_owned();
-            let token =
-                QueryToken { token, others: Vec::new(), is_stop_word: false, parts: word.parts };
-            tokens.push((token, word.stop_word()));
-        });
-        return marked(tokens, languages.first);
-    }
     let LanguageWords { words, languages } = LanguageWords::of(text, languages);
     let tokens = words.iter().map(|word| {
         let word = word.in_language(languages.first);

@@ -24,6 +24,14 @@ pub(super) static KOREAN: LazyLock<WordTable<i64>> = LazyLock::new(|| {
 pub(super) static PERIODS: LazyLock<WordTable<Unit>> =
     LazyLock::new(|| WordTable::of(include_str!("../../../../data/chinese_periods.txt"), named));
 
+/// Words with the characters before and behind them that make other words of them.
+static TORN: LazyLock<WordTable<&str>> = LazyLock::new(|| {
+    WordTable::of(include_str!("../../../../data/dates_east_asian_torn.txt"), Some)
+});
+static LONGER: LazyLock<WordTable<&str>> = LazyLock::new(|| {
+    WordTable::of(include_str!("../../../../data/dates_east_asian_longer.txt"), Some)
+});
+
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -63,31 +71,12 @@ fn meaning(list: &str) -> Option<Term> {
 
 /// Whether the character behind a word makes a name or another word of it: 明日香, 日曜大工.
 pub(super) fn goes_on(word: &str, behind: char) -> bool {
-    let others = match word {
-        "明日" => "香菜葉",
-        "今日" => "子",
-        "前年" => "比",
-        "日曜" => "大洋",
-        "오늘" => "날",
-        "그제" => "야서",
-        _ => "",
-    };
-    others.contains(behind)
+    LONGER.get(word.as_bytes()).is_some_and(|others| others.contains(behind))
 }
 
 /// Whether a word is only the end of another and the begin of a third: 以前 天气 has 前天.
 pub(super) fn is_torn(word: &str, before: char) -> bool {
-    let others = match word {
-        "前天" | "前年" => "以之目当當从從先生",
-        "去年" => "过過出失",
-        "明天" | "明年" | "明日" | "明晚" => "说說声聲证證表文光发發透聪聰",
-        "后天" | "後天" | "后年" | "後年" => "然以之背最前今随隨",
-        "来年" | "來年" => "未从從原本近历歷将將出起回到以往",
-        "今天" | "今年" | "今日" => "如至当當迄现現",
-        "近" => "附最接靠邻鄰",
-        _ => "",
-    };
-    others.contains(before)
+    TORN.get(word.as_bytes()).is_some_and(|others| others.contains(before))
 }
 
 #[cfg(test)]
