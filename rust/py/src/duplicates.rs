@@ -5,7 +5,7 @@ use mnemic_core::text::duplicates as core_duplicates;
 use pyo3::prelude::*;
 
 use crate::errors::{raised, require_memory};
-use crate::text::{DETACH_BYTES, collect};
+use crate::text::{collect, detached, total_length};
 
 /// For each byte of a text: its trigrams in a list, in a table and in the lists of their texts.
 const BYTES_PER_TRIGRAM: usize = 64;
@@ -16,11 +16,9 @@ const BYTES_PER_TRIGRAM: usize = 64;
 pub(crate) fn duplicates(texts: &Bound<'_, PyAny>, near: Option<f64>) -> PyResult<Vec<usize>> {
     let py = texts.py();
     let texts = collect(texts)?;
-    let length: usize = texts.iter().map(|text| text.len()).sum();
+    let length = total_length(&texts);
     let longest = texts.iter().map(|text| of_folding(text)).max().unwrap_or(0);
     let per_byte = if near.is_some() { BYTES_PER_TRIGRAM } else { 2 };
     require_memory(longest.saturating_add(length.saturating_mul(per_byte)))?;
-    let compare = || core_duplicates(&texts, near);
-    let found = if length < DETACH_BYTES { compare() } else { py.detach(compare) };
-    found.map_err(raised)
+    detached(py, length, || core_duplicates(&texts, near)).map_err(raised)
 }

@@ -7,8 +7,8 @@ use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::{Role, TimeZone};
 use mnemic_core::{
-    Answer, Components, CosineScale, Evidence, IndexSnapshot, LinkedHit, Links, MemoryHit,
-    MemoryIndex, NeighbourHit, Request, RowSet, Why,
+    Answer, Components, CosineScale, Evidence, EvidenceFloor, IndexSnapshot, LinkedHit, Links,
+    MemoryHit, MemoryIndex, NeighbourHit, Request, RowSet, Why,
 };
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::intern;
@@ -24,8 +24,7 @@ use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{
-    Given, GivenEvidence, GivenOrder, GivenScale, GivenScope, LinkSearch, Listed, NeighbourSearch,
-    Search, offset_changes,
+    Given, GivenOrder, GivenScope, LinkSearch, Listed, NeighbourSearch, Search, offset_changes,
 };
 use crate::scorings::Scorings;
 use crate::text::{PyCoverage, analyser_of};
@@ -289,8 +288,8 @@ impl PyMemoryIndex {
             offset: search.offset,
             min_similarity: search.min_similarity,
             min_score: search.min_score,
-            scale: search.scale.as_ref().map(GivenScale::scale),
-            evidence: search.evidence.as_ref().map(GivenEvidence::floor),
+            scale: search.scale.as_ref().map(CosineScale::from),
+            evidence: search.evidence.as_ref().map(EvidenceFloor::from),
             with_total: search.with_total,
             explains: search.with_reasons,
             sort_key: search.order.as_ref().map(GivenOrder::order).transpose()?,

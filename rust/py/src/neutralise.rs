@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::errors::require_memory;
-use crate::text::{DETACH_BYTES, collect, utf8};
+use crate::text::{collect, detached, total_length, utf8};
 
 /// Three copies: one without invisible characters, one rewritten, and capacity to grow.
 const COPIES: usize = 8;
@@ -19,8 +19,7 @@ pub(crate) fn neutralise<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py
     let py = text.py();
     let given = utf8(text.clone(), || "text".to_owned())?;
     require_memory(given.len().saturating_mul(COPIES))?;
-    let work = || core_neutralise(&given);
-    Ok(match if given.len() < DETACH_BYTES { work() } else { py.detach(work) } {
+    Ok(match detached(py, given.len(), || core_neutralise(&given)) {
         Cow::Borrowed(_) => text.clone(),
         Cow::Owned(line) => PyString::new(py, &line),
     })
@@ -32,9 +31,8 @@ pub(crate) fn neutralise<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py
 pub(crate) fn neutralise_batch<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let py = texts.py();
     let texts = collect(texts)?;
-    let length = texts.iter().map(|text| text.len()).sum::<usize>();
+    let length = total_length(&texts);
     require_memory(length.saturating_mul(COPIES))?;
     let work = || texts.iter().map(|text| core_neutralise(text)).collect::<Vec<_>>();
-    let lines = if length < DETACH_BYTES { work() } else { py.detach(work) };
-    PyList::new(py, lines)
+    PyList::new(py, detached(py, length, work))
 }

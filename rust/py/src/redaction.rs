@@ -6,7 +6,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyString;
 
 use crate::errors::{InvalidArgumentError, raised, require_memory};
-use crate::text::{DETACH_BYTES, collect, utf8};
+use crate::text::{collect, detached, utf8};
 
 /// Bytes of a text and of the places of its matches, for each byte of the text.
 const BYTES_PER_BYTE: usize = 2;
@@ -64,15 +64,12 @@ impl PyRedactor {
     /// The redacted text, None without a match, and the number of replacements.
     fn redacted(&self, py: Python<'_>, text: &str) -> PyResult<(Option<String>, usize)> {
         require_memory(text.len().saturating_mul(BYTES_PER_BYTE))?;
-        let find = || self.0.matches(text);
-        let is_short = text.len() < DETACH_BYTES;
-        let places = if is_short { find() } else { py.detach(find) }.map_err(raised)?;
+        let places = detached(py, text.len(), || self.0.matches(text)).map_err(raised)?;
         if places.is_empty() {
             return Ok((None, 0));
         }
         require_memory(self.0.redacted_len(text, &places).saturating_mul(BYTES_PER_BYTE))?;
-        let replace = || self.0.redacted(text, &places);
-        let redacted = if is_short { replace() } else { py.detach(replace) };
+        let redacted = detached(py, text.len(), || self.0.redacted(text, &places));
         Ok((Some(redacted), places.len()))
     }
 }

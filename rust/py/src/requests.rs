@@ -76,32 +76,38 @@ impl Search<'_> {
     }
 }
 
-/// The fields of `mnemic.model.search.EvidenceFloor`.
-#[derive(FromPyObject)]
-pub(crate) struct GivenEvidence {
-    similarity: Option<f64>,
-    is_learned: bool,
+/// Fields of Python's objects, and the record of the core that has the same.
+macro_rules! mirrored {
+    ($(#[$about:meta])* $given:ident => $core:ident { $($field:ident: $kind:ty),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(FromPyObject)]
+        pub(crate) struct $given {
+            $($field: $kind),+
+        }
+
+        impl From<&$given> for $core {
+            fn from(given: &$given) -> Self {
+                Self { $($field: given.$field),+ }
+            }
+        }
+    };
 }
 
-impl GivenEvidence {
-    pub(crate) fn floor(&self) -> EvidenceFloor {
-        EvidenceFloor { similarity: self.similarity, is_learned: self.is_learned }
+mirrored! {
+    /// The fields of `mnemic.model.search.EvidenceFloor`.
+    GivenEvidence => EvidenceFloor {
+        similarity: Option<f64>,
+        is_learned: bool,
     }
 }
 
-/// The fields of `mnemic.model.search.CosineScale` that a ranking needs.
-#[derive(FromPyObject)]
-pub(crate) struct GivenScale {
-    mean: f64,
-    spread: f64,
-    floor: f64,
-    lower_limit: f64,
-}
-
-impl GivenScale {
-    pub(crate) fn scale(&self) -> CosineScale {
-        let Self { mean, spread, floor, lower_limit } = *self;
-        CosineScale { mean, spread, floor, lower_limit }
+mirrored! {
+    /// The fields of `mnemic.model.search.CosineScale` that a ranking needs.
+    GivenScale => CosineScale {
+        mean: f64,
+        spread: f64,
+        floor: f64,
+        lower_limit: f64,
     }
 }
 
@@ -272,46 +278,49 @@ impl GivenShare {
     }
 }
 
-#[derive(FromPyObject)]
-pub(crate) struct GivenKeywords {
-    pub(crate) words: f64,
-    pub(crate) char_ngrams: f64,
-    pub(crate) bigrams: f64,
-    pub(crate) previous: f64,
-    pub(crate) second: f64,
-    pub(crate) stop_words: f64,
-    pub(crate) max_df: f64,
-    pub(crate) fuzziness: f64,
-    pub(crate) exponent: f64,
-    pub(crate) unspaced_exponent: Option<f64>,
-    pub(crate) k1: f64,
-    pub(crate) b: Option<f64>,
+mirrored! {
+    GivenKeywords => KeywordFields {
+        words: f64,
+        char_ngrams: f64,
+        bigrams: f64,
+        previous: f64,
+        second: f64,
+        stop_words: f64,
+        max_df: f64,
+        fuzziness: f64,
+        exponent: f64,
+        unspaced_exponent: Option<f64>,
+        k1: f64,
+        b: Option<f64>,
+    }
 }
 
-#[derive(FromPyObject)]
-pub(crate) struct GivenSession {
-    pub(crate) previous: f64,
-    pub(crate) next: f64,
-    pub(crate) answer: f64,
-    pub(crate) second_neighbour: f64,
-    pub(crate) question: f64,
-    pub(crate) date: f64,
-    pub(crate) speaker: f64,
-    pub(crate) answer_type: f64,
-    pub(crate) isolated: f64,
-    pub(crate) date_inside: f64,
-    pub(crate) min_lift: f64,
-    pub(crate) role: f64,
+mirrored! {
+    GivenSession => Session {
+        previous: f64,
+        next: f64,
+        answer: f64,
+        second_neighbour: f64,
+        question: f64,
+        date: f64,
+        speaker: f64,
+        answer_type: f64,
+        isolated: f64,
+        date_inside: f64,
+        min_lift: f64,
+        role: f64,
+    }
 }
 
-#[derive(FromPyObject)]
-pub(crate) struct GivenWeights {
-    pub(crate) relevance: f64,
-    pub(crate) recency: f64,
-    pub(crate) importance: f64,
-    pub(crate) access: f64,
-    pub(crate) salience: f64,
-    pub(crate) context: f64,
+mirrored! {
+    GivenWeights => Weights {
+        relevance: f64,
+        recency: f64,
+        importance: f64,
+        access: f64,
+        salience: f64,
+        context: f64,
+    }
 }
 
 #[derive(FromPyObject)]
@@ -365,10 +374,6 @@ pub(crate) fn salience_parts(
 
 impl GivenRanking {
     pub(crate) fn ranking(&self) -> PyResult<ScoringConfig> {
-        let keywords = &self.keywords;
-        let session = &self.session;
-        let GivenWeights { relevance, recency, importance, access, salience, context } =
-            self.weights;
         let (similarity, adaptive) = self.similarity.shares();
         Ok(ScoringConfig {
             similarity,
@@ -376,37 +381,11 @@ impl GivenRanking {
             covered_only: self.covered_only,
             chunk_penalty: self.chunk_penalty,
             full_words: self.full_words,
-            keywords: KeywordFields {
-                words: keywords.words,
-                char_ngrams: keywords.char_ngrams,
-                bigrams: keywords.bigrams,
-                previous: keywords.previous,
-                second: keywords.second,
-                stop_words: keywords.stop_words,
-                max_df: keywords.max_df,
-                fuzziness: keywords.fuzziness,
-                exponent: keywords.exponent,
-                unspaced_exponent: keywords.unspaced_exponent,
-                k1: keywords.k1,
-                b: keywords.b,
-            },
+            keywords: (&self.keywords).into(),
             strip_speaker_names: self.strip_speaker_names,
             max_speaker_share: self.max_speaker_share,
-            session: Session {
-                previous: session.previous,
-                next: session.next,
-                answer: session.answer,
-                second_neighbour: session.second_neighbour,
-                question: session.question,
-                date: session.date,
-                speaker: session.speaker,
-                answer_type: session.answer_type,
-                isolated: session.isolated,
-                date_inside: session.date_inside,
-                min_lift: session.min_lift,
-                role: session.role,
-            },
-            weights: Weights { relevance, recency, importance, access, salience, context },
+            session: (&self.session).into(),
+            weights: (&self.weights).into(),
             recency: self.recency.recency()?,
             salience: self.salience.salience(),
         })

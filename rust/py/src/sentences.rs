@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::errors::{InvalidArgumentError, require_memory};
-use crate::text::{DETACH_BYTES, collect, utf8};
+use crate::text::{collect, detached, total_length, utf8};
 
 /// A tuple of two ints, and its place in a list.
 const BYTES_PER_SENTENCE: usize = 128;
@@ -26,11 +26,7 @@ const BYTES_PER_MARK: usize = 128;
 pub(crate) fn sentences(text: Bound<'_, PyString>) -> PyResult<Vec<(usize, usize)>> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
-    let places = if text.len() < DETACH_BYTES {
-        places_in_characters(&text)
-    } else {
-        py.detach(|| places_in_characters(&text))
-    };
+    let places = detached(py, text.len(), || places_in_characters(&text));
     require_memory(places.len().saturating_mul(BYTES_PER_SENTENCE))?;
     Ok(places)
 }
@@ -69,7 +65,7 @@ pub(crate) fn passage(
         let start = text[..found.span.start].chars().count();
         (start, start + text[found.span].chars().count(), found.words)
     };
-    Ok(if text.len() < DETACH_BYTES { found() } else { py.detach(found) })
+    Ok(detached(py, text.len(), found))
 }
 
 #[doc = stub!("markdown_blocks")]
@@ -116,8 +112,7 @@ pub(crate) fn clip_sentences_batch<'py>(
     let max_sentences = at_least("max_sentences", max_sentences, 1)?;
     let texts = collect(texts)?;
     let clipped = || texts.iter().map(|text| owned(clip(text, max_sentences))).collect();
-    let is_short = texts.iter().map(|text| text.len()).sum::<usize>() < DETACH_BYTES;
-    let clipped: Vec<Option<String>> = if is_short { clipped() } else { py.detach(clipped) };
+    let clipped: Vec<Option<String>> = detached(py, total_length(&texts), clipped);
     let items = texts.iter().zip(clipped).map(|(text, clipped)| match clipped {
         Some(clipped) => PyString::new(py, &clipped).into_any(),
         None => text.as_py_str().bind(py).clone().into_any(),
@@ -160,11 +155,7 @@ fn shortened<'py>(
 ) -> PyResult<Bound<'py, PyString>> {
     let py = text.py();
     let borrowed = utf8(text.clone(), || "text".to_owned())?;
-    let shorter = if borrowed.len() < DETACH_BYTES {
-        owned(shorten(&borrowed))
-    } else {
-        py.detach(|| owned(shorten(&borrowed)))
-    };
+    let shorter = detached(py, borrowed.len(), || owned(shorten(&borrowed)));
     Ok(shorter.map_or(text, |shorter| PyString::new(py, &shorter)))
 }
 

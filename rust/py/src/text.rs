@@ -18,7 +18,7 @@ use crate::errors::{InvalidArgumentError, raised, require_memory};
 const BYTES_PER_TEXT: usize = 256;
 
 /// From this many bytes on, the work takes longer than detaching from the interpreter.
-pub(crate) const DETACH_BYTES: usize = 2048;
+const DETACH_BYTES: usize = 2048;
 
 #[doc = stub!("Coverage")]
 #[pyclass(frozen, name = "Coverage", module = "mnemic._core")]
@@ -53,12 +53,7 @@ pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
     require_memory(of_folding(&text))?;
-    let digest = if text.len() < DETACH_BYTES {
-        core_fingerprint(&text)
-    } else {
-        py.detach(|| core_fingerprint(&text))
-    };
-    Ok(display_id(&digest))
+    Ok(display_id(&detached(py, text.len(), || core_fingerprint(&text))))
 }
 
 #[doc = stub!("fingerprint_digests")]
@@ -67,10 +62,9 @@ pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
 pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let py = texts.py();
     let texts = collect(texts)?;
-    let is_short = texts.iter().map(|text| text.len()).sum::<usize>() < DETACH_BYTES;
     let longest = texts.iter().map(|text| of_folding(text)).max().unwrap_or(0);
     require_memory(longest.saturating_add(texts.len().saturating_mul(BYTES_PER_TEXT)))?;
-    let digests = if is_short { fingerprints(&texts) } else { py.detach(|| fingerprints(&texts)) };
+    let digests = detached(py, total_length(&texts), || fingerprints(&texts));
     PyList::new(py, digests.iter().map(|digest| PyBytes::new(py, digest)))
 }
 
@@ -81,11 +75,7 @@ pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
     require_memory(of_folding(&text))?;
-    if text.len() < DETACH_BYTES {
-        Ok(core_fold(&text))
-    } else {
-        Ok(py.detach(|| core_fold(&text)))
-    }
+    Ok(detached(py, text.len(), || core_fold(&text)))
 }
 
 #[doc = stub!("detect_language")]
@@ -135,11 +125,7 @@ pub(crate) fn date_ranges(
 pub(crate) fn estimate_tokens(text: Bound<'_, PyString>) -> PyResult<usize> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
-    if text.len() < DETACH_BYTES {
-        Ok(core_estimate_tokens(&text))
-    } else {
-        Ok(py.detach(|| core_estimate_tokens(&text)))
-    }
+    Ok(detached(py, text.len(), || core_estimate_tokens(&text)))
 }
 
 #[doc = stub!("estimate_tokens_batch")]
@@ -149,8 +135,21 @@ pub(crate) fn estimate_tokens_batch(texts: &Bound<'_, PyAny>) -> PyResult<Vec<us
     let py = texts.py();
     let texts = collect(texts)?;
     let estimate = || texts.iter().map(|text| core_estimate_tokens(text)).collect();
-    let is_short = texts.iter().map(|text| text.len()).sum::<usize>() < DETACH_BYTES;
-    Ok(if is_short { estimate() } else { py.detach(estimate) })
+    Ok(detached(py, total_length(&texts), estimate))
+}
+
+/// Do work on so many bytes of text, with the interpreter detached if they are many.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    if bytes < DETACH_BYTES { work() } else { py.detach(work) }
+}
+
+/// The bytes of all texts.
+pub(crate) fn total_length(texts: &[PyBackedStr]) -> usize {
+    texts.iter().map(|text| text.len()).sum()
 }
 
 /// The texts of an iterable of str.

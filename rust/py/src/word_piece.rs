@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{raised, require_memory};
-use crate::text::{DETACH_BYTES, utf8};
+use crate::text::{detached, utf8};
 
 /// Of the tables, with the copies that are made where they grow, for each byte of the file.
 const BYTES_PER_BYTE: usize = 16;
@@ -55,7 +55,6 @@ impl PyWordPieceTokenizer {
     fn encoding(&self, text: &Bound<'_, PyString>) -> PyResult<Encoding> {
         let py = text.py();
         let text = utf8(text.clone(), || "text".to_owned())?;
-        let encode = || self.encode_text(&text);
-        Ok(if text.len() < DETACH_BYTES { encode() } else { py.detach(encode) })
+        Ok(detached(py, text.len(), || self.encode_text(&text)))
     }
 }
