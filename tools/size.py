@@ -142,7 +142,7 @@ def measured(paths: Iterable[PurePath]) -> dict[str, Table]:
             lines = python_lines(source, tree)
             if path.is_relative_to("python") or path.is_relative_to("files"):
                 classes |= large_classes(path, tree)
-        elif path.suffix == ".rs" and folder and path.name != "tests.rs":
+        elif path.suffix == ".rs" and folder and not path.stem.endswith("tests"):
             lines = rust_lines((ROOT / path).read_text())
         elif path.suffix == ".md" and path.is_relative_to("docs"):
             words += len((ROOT / path).read_text().split())
