@@ -197,7 +197,7 @@ INTERNAL = {
     "MemoryEntry.with_embedding",
     "MemoryEntry.with_first_vector",
     "MemoryEntry.with_own_embedding",
-    "MemoryEntry.with_stored_embedding",
+    "MemoryEntry.with_vectors",
     "MemoryEntry.without_embedding",
     "MemoryEntryUpdate.applied_to",
     "SalienceWeights.of",

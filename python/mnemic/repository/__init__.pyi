@@ -7,11 +7,11 @@ from mnemic.repository.found import Find as Find
 from mnemic.repository.found import Follow as Follow
 from mnemic.repository.found import LinkedOutcome as LinkedOutcome
 from mnemic.repository.found import SearchOutcome as SearchOutcome
+from mnemic.repository.options import RETENTION as RETENTION
 from mnemic.repository.options import Options as Options
 from mnemic.repository.repository import Repository as Repository
 from mnemic.repository.service import Searchable as Searchable
 from mnemic.repository.service import Service as Service
 from mnemic.repository.service import ServiceTelemetry as ServiceTelemetry
 from mnemic.repository.service import checked_memory as checked_memory
-from mnemic.repository.settings import RETENTION as RETENTION
 from mnemic.repository.settings import Settings as Settings

@@ -7,6 +7,9 @@ import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import OnRecalled
 from mnemic.protocols import Clock, IdFactory, UserLimit
 
+RETENTION = timedelta(days=90)
+"""Time for which a deleted memory can be restored, unless a memory is opened with another one."""
+
 WhenFull: TypeAlias = Literal["refuse", "evict"]
 """What becomes of a write that exceeds a quota or a budget; see `Options`."""
 

@@ -22,7 +22,7 @@ from mnemic.reporting.description import described, failure, must_be, quoted
 from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.index_pool import IndexPool
-from mnemic.repository.options import WhenFull
+from mnemic.repository.options import RETENTION, WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.store import MAX_STALE
 from mnemic.store.values import EntryLimits
@@ -64,9 +64,6 @@ def _named_embedder(name: str) -> "Embedder":
 
     return MiniLmEmbedder()
 
-
-RETENTION = timedelta(days=90)
-"""Time for which a deleted memory can be restored, unless a memory is opened with another one."""
 
 MAX_RETENTION = timedelta(days=365_000)
 """About a thousand years; what is longer was meant otherwise."""
