@@ -11,7 +11,7 @@ from mnemic.arrays import Float32Array, np
 from mnemic.model import MemoryEntry, MemoryStatus
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Record, RowBatch
-from mnemic.model.timestamps import from_microseconds
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.operations import Add
 from mnemic.store.row_codec import (
@@ -147,6 +147,14 @@ class NewVectors(NamedTuple):
     row: int
     time: int
     vectors: Sequence[Float32Array | bytes]
+
+
+def new_vectors(
+    codec: RowCodec, row: int, entry: MemoryEntry, model: str, parts: Iterable[Float32Array]
+) -> NewVectors:
+    """Return the vectors of a stored entry's chunks, as they are stored."""
+    time = to_microseconds(entry.updated_at)
+    return NewVectors(row, time, as_stored(codec, entry, model, parts))
 
 
 class AddOptions(NamedTuple):

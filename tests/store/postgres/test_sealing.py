@@ -136,7 +136,7 @@ def test_a_write_reads_keys_in_its_transaction_alone(store, monkeypatch):
     monkeypatch.setattr(Connections, "read", noted)
     for number in range(1, 5):
         added(store, "a", [secret(number)])
-    assert updated(store, 1, importance=0.75).importance == 0.75
+    assert updated(store, 1, importance=0.75).last.importance == 0.75
     assert read == []
 
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from mnemic.crypto.envelope import OVERHEAD, header
 from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry
-from mnemic.model.timestamps import to_microseconds
-from mnemic.store.new_rows import NewVectors, as_stored
+from mnemic.store.new_rows import NewVectors, as_stored, new_vectors
 from mnemic.store.operations import AddShadowVectors
 from mnemic.store.postgres.session import Columns, Insertion, Session, Vector
 from mnemic.store.postgres.stored import EMBEDDINGS, SEALED_VECTORS, lacks, reading_stored
@@ -352,12 +351,7 @@ def write_shadow_vectors(
     if codec.seals:
         on.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", written)
     new = [
-        NewVectors(
-            row,
-            to_microseconds(entry.updated_at),
-            as_stored(codec, entry, model, wanted.vectors[row]),
-        )
-        for row, entry in found.items()
+        new_vectors(codec, row, entry, model, wanted.vectors[row]) for row, entry in found.items()
     ]
     upsert_vectors(on, agent_id, (model, 0), new, is_shadow=True)
 

@@ -5,9 +5,8 @@ from typing import Final
 
 from mnemic.errors import KeyUnavailableError
 from mnemic.model import MemoryEntry, Scope
-from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
-from mnemic.store.new_rows import NewVectors, as_stored
+from mnemic.store.new_rows import new_vectors
 from mnemic.store.operations import (
     AddEmbeddings,
     AddShadowVectors,
@@ -68,14 +67,7 @@ def add_embeddings(on: SqlSession, codec: RowCodec, wanted: AddEmbeddings) -> No
         return
     if any(entry.is_encrypted for entry in found.values()):
         current_key(on, codec, agent_id)
-    new = [
-        NewVectors(
-            row,
-            to_microseconds(entry.created_at),
-            as_stored(codec, entry, model[0], vectors[row]),
-        )
-        for row, entry in found.items()
-    ]
+    new = [new_vectors(codec, row, entry, model[0], vectors[row]) for row, entry in found.items()]
     dialect.insert_vectors(on, agent_id, model, new)
     changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found.items()]
     log_changes(on, agent_id, changes, model)

@@ -9,7 +9,7 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.eviction import Write
-from mnemic.store.new_rows import NewVectors, as_stored
+from mnemic.store.new_rows import new_vectors
 from mnemic.store.operations import SetExpiry, Update
 from mnemic.store.row_codec import (
     CHANGED_NAMES,
@@ -165,8 +165,8 @@ def _write_vectors(
 ) -> Model:
     """Store the new vectors of a row that has none of their model; return that."""
     name, vectors = embedded
-    model, time = (name, vectors.shape[1]), to_microseconds(entry.updated_at)
-    new = NewVectors(row, time, as_stored(codec, entry, name, vectors))
+    model = name, vectors.shape[1]
+    new = new_vectors(codec, row, entry, name, vectors)
     on.dialect.insert_vectors(on, entry.agent_id, model, [new])
     return model
 
