@@ -182,8 +182,8 @@ def test_a_group_whose_commit_got_no_answer_is_recognised_by_a_memory_that_it_st
         ],
     )
     assert stored.is_new == [True]
-    assert updated.id == uid(900)
-    assert deleted is True
+    assert updated.last.id == uid(900)
+    assert deleted == [uid(900)]
     assert active(store) == {uid(1)}
 
 
