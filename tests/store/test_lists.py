@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import DeadlineExceededError, SealBrokenError, StoreCorruptError
-from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope
+from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType
 from mnemic.model.distinct import MAX_VALUES, distinct_query
 from mnemic.model.filter import EVERY_ENTRY, parse_filter
 from mnemic.model.results import PageCursor
@@ -133,13 +133,6 @@ def test_an_entry_counts_until_the_moment_it_expires(store):
         assert count_of(store, AGENT, parse_filter({"tags": ["b"]}), now=now) == expected
         assert len(values(store, AGENT, "category", now=now)) == expected
         assert len(values(store, AGENT, "tags", now=now)) == expected
-
-
-def test_projects_and_sessions_limit_what_is_counted(store):
-    added(store, "a", [numbered(1, project_id="p", category="a"), numbered(2, category="b")])
-    within = Scope("a", project_id="p")
-    assert counted(store, within) == 1
-    assert shown(values(store, within, "category")) == [("a", 1)]
 
 
 def test_types_are_members_and_a_tag_counts_once_for_an_entry(store):

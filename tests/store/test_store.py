@@ -688,11 +688,3 @@ def test_event_loops_and_plain_threads_use_one_store_at_once(store):
         thread.join()
     assert counted(store, AGENT) == 100
     assert store.position("a") == LogPosition(100, 0)
-
-
-def test_a_plain_call_inside_a_running_event_loop_works_too(store):
-    async def inside():
-        added(store, "a", [numbered(1)])
-        return count_of(store, AGENT, now=NOON)
-
-    assert asyncio.run(inside()) == 1

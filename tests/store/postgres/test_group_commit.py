@@ -12,12 +12,8 @@ from subprocess import PIPE, Popen
 import psycopg
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry
-from mnemic.errors import (
-    InvalidEntryError,
-    OutcomeUnknownError,
-    StoreBusyError,
-)
+from mnemic import AsyncMemory, Memory
+from mnemic.errors import OutcomeUnknownError, StoreBusyError
 from mnemic.model import Scope
 from mnemic.store import open_store
 from mnemic.store.accesses import PendingAccesses
@@ -118,20 +114,6 @@ def test_writes_that_wait_together_share_one_transaction(store, witness):
     assert [stored.batch.seq for stored in outcomes] == list(range(3, 23))
 
 
-def test_a_write_that_the_database_refuses_is_undone_alone(store):
-    too_long = "x" * 100_000 + "".join(chr(0x4E00 + at) for at in range(20_000))
-    outcomes = gathered(
-        store,
-        [
-            lambda: adding(store, "a", [numbered(1)]),
-            lambda: adding(store, "a", [numbered(2, user_id=too_long)]),
-            lambda: adding(store, "a", [numbered(3)]),
-        ],
-    )
-    assert isinstance(outcomes[1], InvalidEntryError)
-    assert [outcomes[0].ids, outcomes[2].ids] == [[uid(1)], [uid(3)]]
-
-
 def test_an_agent_whose_memories_another_program_locks_holds_up_no_other_agents_write(
     database, witness
 ):
@@ -227,14 +209,6 @@ def test_who_waits_for_accesses_cannot_cancel_them_and_nothing_is_logged(store, 
     writing.result(PATIENCE)
     assert entries_by_id(store, Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
     assert not caplog.records
-
-
-def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):
-    with Memory(database, embedder=None) as memory:
-        one = memory.add("an apple", user_id="ann")
-        assert memory.search("apple", user_id="ann", search_type="keyword")
-        memory.add_many([MemoryEntry("bread", id=one.id)], on_conflict="replace", user_id="ann")
-        assert memory.get(one.id, user_id="ann").access_count == 0
 
 
 def test_a_write_waits_for_an_agents_lock_no_longer_than_for_a_while(

@@ -7,13 +7,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
 from mnemic import Memory
-from mnemic.errors import BusyThreadError, DeadlineExceededError, StoreUnavailableError
+from mnemic.errors import DeadlineExceededError
 from mnemic.hyde import HydeEngine
 from mnemic.model import Scope
 from mnemic.store.postgres import connections, positions
@@ -45,28 +45,6 @@ with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
             ann.delete(known.get(name, name), permanent=verb == "erase")
         print("done", flush=True)
 """
-
-
-def test_a_search_in_the_midst_of_its_threads_own_question_is_refused_at_once(
-    database, monkeypatch
-):
-    outcomes, ask = [], positions._result
-
-    def interrupted(*values, **named):
-        if threading.current_thread() is threading.main_thread() and not outcomes:
-            begun = time.monotonic()
-            with pytest.raises(BusyThreadError):
-                memory.search("honey")
-            outcomes.append(time.monotonic() - begun)
-        return ask(*values, **named)
-
-    with Memory(database, embedder=WordEmbedder()) as memory:
-        memory.add("Ann likes honey")
-        memory.search("honey")
-        monkeypatch.setattr(positions, "_result", interrupted)
-        assert [hit.content for hit in memory.search("honey")] == ["Ann likes honey"]
-    assert len(outcomes) == 1
-    assert outcomes[0] < positions.ANSWER_SECONDS / 2
 
 
 class OtherProcess:
@@ -294,27 +272,6 @@ def test_the_mark_is_no_later_than_the_last_moment_at_which_nothing_was_missing(
         awaited(lambda: "eve likes honey" in dict(answer(memory)[0]))
 
 
-def test_loaded_memories_are_searched_while_the_server_is_away_and_say_since_when(server):
-    url = server.new_database()
-    with filled(url) as memory:
-        settled(memory)
-        fresh = [answer(memory, user) for user in ("ann", "bob")]
-        assert [stale for _, stale in fresh] == [None, None]
-        before = datetime.now(UTC)
-        with away(server):
-            for user, (hits, _) in zip(("ann", "bob"), fresh, strict=True):
-                begun = time.monotonic()
-                found, stale_since = answer(memory, user)
-                assert found == hits
-                assert before - timedelta(seconds=10) <= stale_since <= datetime.now(UTC)
-                assert time.monotonic() - begun < 1.0
-            with pytest.raises(StoreUnavailableError):
-                memory.add("new", user_id="ann")
-        awaited(lambda: answer(memory)[1] is None)
-        memory.add("more honey", user_id="ann")
-        assert "more honey" in [text for text, _ in answer(memory)[0]]
-
-
 def test_an_answer_has_its_mark_though_a_commit_beside_it_has_no_known_outcome(server, monkeypatch):
     latest = positions.Positions.latest
 
@@ -332,18 +289,6 @@ def test_an_answer_has_its_mark_though_a_commit_beside_it_has_no_known_outcome(s
         assert (hits, fresh[1]) == (fresh[0], None)
         assert stale_since is not None
         awaited(lambda: answer(memory) == fresh)
-
-
-def test_stale_answers_end_after_their_time(server):
-    url = server.new_database()
-    with filled(url, max_stale=0.5) as memory:
-        settled(memory)
-        with away(server):
-            time.sleep(0.6)  # as long as they may be stale
-            with pytest.raises(StoreUnavailableError, match=r"max_stale is 0\.5 s"):
-                answer(memory)
-        awaited(lambda: memory.repository._store._database.positions._connection)
-        assert answer(memory)[1] is None
 
 
 def test_memories_that_a_server_lost_are_found_no_more(server):

@@ -1,11 +1,7 @@
 """What the store in PostgreSQL does alone, its tables' steps, its plans, and its files."""
 
 import asyncio
-import random
 import re
-import subprocess
-import sys
-from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -15,11 +11,10 @@ from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import (
     InvalidEntryError,
     SchemaVersionError,
-    StoreError,
     StoreFileError,
     StoreUnavailableError,
 )
-from mnemic.model import MemoryType, Scope
+from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
 from mnemic.store.operations import Add, RowsSince, VectorsOfRow
@@ -27,103 +22,12 @@ from mnemic.store.postgres.dialect import POSTGRES
 from mnemic.store.postgres.schema import MIGRATIONS, migrate, version
 from mnemic.store.postgres.session import Connection, Session, prepare
 from tests.store.contract import count_of
-from tests.support.clock import NOON, Clock
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import numbered
 from tests.support.paths import ROOT
 from tests.support.places import Places
 from tests.support.threads import run_together
-
-WORDS = (
-    *("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey"),
-    *("ink", "jam", "kale", "lemon", "mint", "nut", "oil", "pear"),
-)
-QUESTIONS = ("apple bread", "honey", "lemon mint pear")
-FILTERS = (
-    {"tags": {"any": ["fig"]}},
-    {"importance": {"gte": 0.5}},
-    {"content": {"contains": "Ink"}},
-)
-
-
-def opened(place):
-    return Memory(place, embedder=WordEmbedder(), clock=Clock())
-
-
-def filled(place, number=300):
-    memory = opened(place)
-    draw = random.Random(7)  # noqa: S311 - no secret
-    for user in ("ann", "bob", None):
-        memory.add_many(
-            [
-                {
-                    "id": UUID(int=draw.getrandbits(128)),
-                    "content": " ".join(draw.choices(WORDS, k=6)),
-                    "type": draw.choice(list(MemoryType)),
-                    "importance": draw.random(),
-                    "tags": draw.sample(WORDS, 2),
-                    "metadata": {"at": at, "z": 1, "a": [1.5, "ü"]},
-                    "created_at": f"2026-01-{1 + at % 28:02d}T12:00:00.{at:06d}Z",
-                }
-                for at in range(number)
-            ],
-            user_id=user,
-        )
-    return memory
-
-
-def answers(memory):
-    """Return what searches, lists and filters give, with all scores as their bytes."""
-    found = []
-    for user in ("ann", "bob", None):
-        for kind in ("semantic", "keyword", "hybrid"):
-            for question in QUESTIONS:
-                hits = memory.search(question, user_id=user, limit=20, search_type=kind)
-                found += [(hit.id, hit.metadata, np.float64(hit.score).tobytes()) for hit in hits]
-        for where in FILTERS:
-            found += [entry.id for entry in memory.list(user_id=user, filters=where, limit=50)]
-    return found
-
-
-def test_searches_lists_and_filters_give_the_same_on_both_stores_to_the_last_bit(
-    database, tmp_path
-):
-    with filled(database) as postgres, filled(tmp_path / "a.db") as sqlite:
-        assert answers(postgres) == answers(sqlite)
-
-
-def test_memories_move_between_the_stores_and_answer_the_same(database, tmp_path):
-    with filled(tmp_path / "a.db") as sqlite:
-        expected = answers(sqlite)
-        sqlite.export(tmp_path / "a.jsonl", all_users=True)
-    with opened(database) as postgres:
-        postgres.import_(tmp_path / "a.jsonl")
-        assert answers(postgres) == expected
-        postgres.export(tmp_path / "b.jsonl", all_users=True)
-    with opened(tmp_path / "b.db") as back:
-        back.import_(tmp_path / "b.jsonl")
-        assert answers(back) == expected
-
-
-def test_what_another_process_writes_is_found(database):
-    with opened(database) as memory:
-        memory.add("apple bread", user_id="ann")
-        assert not memory.search("honey", user_id="ann", search_type="keyword")
-        code = (
-            "from mnemic import Memory\n"
-            "from tests.support.embedders import WordEmbedder\n"
-            f"with Memory({database!r}, embedder=WordEmbedder()) as memory:\n"
-            "    memory.add('honey', user_id='ann')\n"
-            "    print([hit.content for hit in memory.search('apple', user_id='ann', limit=1)])\n"
-        )
-        other = subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
-        )
-        assert other.stdout == "['apple bread']\n"
-        (hit,) = memory.search("honey", user_id="ann", search_type="keyword")
-        assert hit.content == "honey"
-        assert not memory.search("honey", user_id="bob")
-
 
 URLS = (
     "postgresql://me:hunter2@127.0.0.1:1/none?connect_timeout=1",
@@ -151,13 +55,6 @@ def test_reprs_have_no_password(database):
     with Memory(secret, embedder=None) as memory:
         memory.add("apple")
         assert "hunter2" not in f"{memory!r} {memory.stats()!r}"
-
-
-def test_a_text_that_postgresql_cannot_hold_is_refused_before_anything_is_written(database):
-    with Memory(database, embedder=None) as memory:
-        with pytest.raises((StoreError, ValueError)):
-            memory.add_many(["fine", "a\0b"])
-        assert memory.count() == 0
 
 
 @pytest.mark.parametrize("number", [1, 40])

@@ -51,24 +51,16 @@ from tests.support.entries import only, uid
 
 TAMPERINGS = {
     "another entry's content": lambda place: place.put("content", place.column("content", 2), 1),
-    "another user's content": lambda place: place.put("content", place.column("content", 3), 1),
-    "another agent's content": lambda place: place.put(
-        "content", place.column("content", 1, "b"), 1
-    ),
-    "no content": lambda place: place.put("content", "", 1),
-    "no Base64": lambda place: place.put("content", "ä" + place.column("content", 1), 1),
     "no UTF-8": lambda place: place.run(
         "UPDATE agent_memory_entries SET content = CAST(x'fffe' AS TEXT) WHERE row = 1"
     ),
-    "cut off": lambda place: place.put_field(place.field(1)[:-1], 1),
     "a bit of the text": lambda place: place.put_field(flipped(place.field(1), 40), 1),
-    "a bit of the tag": lambda place: place.put_field(flipped(place.field(1), -1), 1),
     "another user": lambda place: place.put("user_id", "mallory", 1),
     "alice's": lambda place: place.put("user_id", "alice", 1),
     "not sensitive": lambda place: place.put("is_sensitive", value=False, number=1),
     "older": lambda place: place.put("created_at", 1, 1),
 }
-"""What happens to entry 1."""
+"""What happens to entry 1; that no other field opens is shown of the codec."""
 SCOPES = {"another user": Scope("a", "mallory"), "alice's": ALICE}
 OTHERS = {2, 3, 4}
 """The entries of agent a that nobody tampers with."""

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from mnemic import Encryption, Memory
-from mnemic.errors import (
-    DuplicateEntryError,
-    KeyUnavailableError,
-    SealBrokenError,
-    WrongKeyError,
-)
+from mnemic.errors import DuplicateEntryError, KeyUnavailableError, SealBrokenError, WrongKeyError
 from mnemic.model import MemoryEntryUpdate, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store.operations import (

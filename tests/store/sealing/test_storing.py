@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mnemic.errors import EntryNotFoundError
-from mnemic.model import MemoryEntryUpdate, MemoryFilter, distinct
+from mnemic.model import MemoryEntryUpdate, distinct
 from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import (
@@ -14,10 +13,7 @@ from mnemic.store.operations import (
     Delete,
     DistinctValues,
     DropShadowVectors,
-    Links,
     RowsToEmbed,
-    SetExpiry,
-    Successors,
     Update,
     VectorsOfRow,
 )
@@ -34,13 +30,10 @@ from tests.store.contract import (
     contents_of,
     count_of,
     embedded,
-    embedded_numbers,
     exported,
     forgotten,
-    linked,
     living_numbers,
     matched,
-    matching,
     model_of,
     one,
     paged,
@@ -58,7 +51,7 @@ from tests.store.sealing.places import (
     statistics,
     updated,
 )
-from tests.support.clock import HOUR, NOON
+from tests.support.clock import NOON
 from tests.support.entries import numbered, only, uid
 from tests.support.keys import KEY, forms_of
 from tests.support.threads import run_together
@@ -147,17 +140,6 @@ def test_sealed_rows_are_followed_on_request_although_nothing_changed_them(place
     assert living_numbers(rows_since(store, seq_of(store), with_sensitive=True)) == {2, 3}
 
 
-def test_what_one_opening_seals_another_reads_and_reopening_too(place):
-    first, second = place.open(), place.open()
-    filled(first)
-    assert paged(second) == paged(first) == [1, 2, 3, 4]
-    added(second, "a", [secret(5)])
-    assert one(first, AGENT, 5).content == f"{SECRET} 5"
-    first.close()
-    second.close()
-    assert paged(place.open()) == [1, 2, 3, 4, 5]
-
-
 @pytest.mark.requirement("R105", "C179")
 def test_each_agent_has_a_key_of_its_own_however_many_openings_make_it(place):
     stores = [place.open() for _ in range(4)]
@@ -197,18 +179,6 @@ def test_a_retry_finds_the_entry_that_was_sealed_meanwhile(store, place):
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
     store.write(Delete(AGENT, only(1))).result()
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(2)]
-
-
-@pytest.mark.parametrize("way", ["skip", "merge"])
-def test_a_sensitive_text_finds_its_sealed_duplicate(store, way, place):
-    added(store, "a", [secret(1, importance=0.1)])
-    again = secret(2, content=f"{SECRET.upper()}  1", importance=0.9, tags=["new"])
-    assert added(store, "a", [again], on_duplicate=way).ids == [uid(1)]
-    assert one(store, AGENT, 1).tags == ((SECRET, "new") if way == "merge" else (SECRET,))
-    assert place.column("is_encrypted", 1)
-    for agent, fields in (("a", {"user_id": "bob"}), ("b", {"agent_id": "b"})):
-        other = secret(3, content=f"{SECRET} 1", **fields)
-        assert added(store, agent, [other], on_duplicate=way).is_new == [True]
 
 
 def test_replacing_never_takes_the_seal_off_silently(store, place):
@@ -295,36 +265,3 @@ def test_a_seal_is_never_undone(store, place):
         assert (found.is_encrypted, found.sensitive, found.content) == (True, True, "harmless")
         assert place.column("is_encrypted", number)
     assert [stored.entry.is_encrypted for stored in exported(store)] == [True, True]
-
-
-@pytest.mark.parametrize("content", ["a longer content than before", "x"])
-def test_a_sealed_entry_is_updated_like_another(store, content, place):
-    filled(store)
-    since = seq_of(store)
-    vectors = ("m", np.array([[6, 7]], np.float32))
-    entry = changed(store, 1, content=content, importance=1.0, embedded=vectors)
-    assert one(store, AGENT, 1) == entry
-    assert (entry.content, entry.version, entry.tags) == (content, 2, (SECRET,))
-    batch = rows_since(store, since)
-    assert (living_numbers(batch), embedded_numbers(batch)) == ({1}, {1})
-    assert batch.vectors.tolist() == [[6, 7]]
-    store.write(SetExpiry(AGENT, only(1), NOON + HOUR, now=NOON)).result()
-    store.touch("a", [rows_of(store)[1]], NOON)
-    store.write_accesses().result()
-    assert one(store, AGENT, 1).access_count == 1
-    assert place.shows(SECRET, *([content] if len(content) > 1 else [])) == []
-    assert store.verify().ok
-
-
-def test_a_superseded_and_a_linked_sealed_entry_are_as_others(store):
-    added(store, "a", [secret(1), secret(2)])
-    added(store, "a", [secret(3, supersedes=uid(1))])
-    assert paged(store) == [2, 3]
-    linked(store, 2, 3)
-    links = store.read(Links(AGENT, NOON, uid(2), "out"))
-    assert [read.link.to_id for read in links] == [uid(3)]
-    later = store.read(Successors(AGENT, [rows_of(store)[1]], now=NOON))
-    assert [entry.id for entry in later.values()] == [uid(3)]
-    with pytest.raises(EntryNotFoundError):
-        added(store, "a", [secret(5, supersedes=uid(99))])
-    assert matching(store, EVERYONE, EVERYTHING, MemoryFilter(include_forgotten=True))

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from mnemic import new_files
-from mnemic.errors import StoreError, StoreFileError, StoreFullError
+from mnemic.errors import StoreFileError, StoreFullError
 from mnemic.store.sqlite import maintenance
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.failing_files import fail_to_complete
@@ -197,14 +197,6 @@ def test_the_folder_is_flushed_once_the_copy_is_named(store, tmp_path, monkeypat
     monkeypatch.setattr(new_files, "sync_folder", recorded)
     store.backup(tmp_path / "b.db")
     assert flushed == [(str(tmp_path), True)]
-
-
-def test_a_closed_store_makes_no_backup(tmp_path):
-    store = SqliteStore(tmp_path / "a.db")
-    store.close()
-    with pytest.raises(StoreError, match="the memory was closed"):
-        store.backup(tmp_path / "b.db")
-    assert names_in(tmp_path) == ["a.db"]
 
 
 def test_a_store_closed_during_a_backup_leaves_no_log(tmp_path, monkeypatch):

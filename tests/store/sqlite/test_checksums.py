@@ -6,7 +6,6 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from mnemic import MemoryEntry
 from mnemic.errors import ReadOnlyError, SealBrokenError, StoreCorruptError
 from mnemic.store.sqlite.opening import migrate
 from tests.store.contract import AGENT, one, paged
@@ -28,42 +27,6 @@ def path(tmp_path):
         memory.add("Has a dog", **ALICE, id=UUID(int=3))
         memory.link(first.id, second.id, **ALICE)
     return made
-
-
-def test_every_verb_that_writes_keeps_the_sums(tmp_path):
-    path = tmp_path / "a.db"
-    with opened(path) as memory:
-        entries = memory.add_many({"content": f"memory {n}", **ALICE} for n in range(8))
-        ids = [entry.id for entry in entries]
-        steps = [
-            lambda: memory.add("long " * 2000, **ALICE, metadata={"a": {"b": [1, -0.0]}}),
-            lambda: memory.add("exact", importance=1.0, idempotency_key="k", **ALICE),
-            lambda: memory.add("exact", idempotency_key="k", **ALICE),
-            lambda: memory.add("Exact", on_duplicate="merge", tags=["x"], **ALICE),
-            lambda: memory.add("newer", supersedes=ids[0], **ALICE),
-            lambda: memory.update(ids[1], content="changed", metadata={"n": 2}, **ALICE),
-            lambda: memory.update(ids[2], importance=0.1, add_tags=["x"], **ALICE),
-            lambda: memory.update(ids[2], status="archived", **ALICE),
-            lambda: memory.link(ids[3], ids[4], strength=0.0, **ALICE),
-            lambda: memory.link(ids[3], ids[4], strength=0.5, **ALICE),
-            lambda: memory.link(ids[4], ids[5], "refines", **ALICE),
-            lambda: memory.link(ids[5], ids[4], **ALICE),
-            lambda: memory.unlink(ids[3], ids[4], **ALICE),
-            lambda: memory.get(ids[4], **ALICE),
-            lambda: memory.delete(ids[4], **ALICE),
-            lambda: memory.restore(ids[4], **ALICE),
-            lambda: memory.delete(ids[4], permanent=True, **ALICE),
-            lambda: memory.add(MemoryEntry("elsewhere", sensitive=True, position=3), user_id="bob"),
-            lambda: memory.delete_all(**ALICE),
-            lambda: memory.delete_all(permanent=True, **ALICE),
-        ]
-        for number, step in enumerate(steps):
-            step()
-            report = memory.verify()
-            assert report.ok, (number, report.problems)
-            assert report.without_sums == 0
-    with opened(path) as memory:
-        assert memory.verify().memories == 1
 
 
 def test_memories_without_vectors_get_their_sums_with_them(tmp_path):

@@ -13,7 +13,6 @@ from mnemic import Memory, MemoryEntry
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.index.native import MAX_PENDING, NativeIndex
-from mnemic.licensing import DocumentedLicenses
 from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.repository.agent_index import IndexSettings
@@ -300,14 +299,6 @@ def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_erro
 
 
 # Retries, and a clock that several threads read.
-
-
-def test_a_call_repeated_with_its_key_is_answered_though_the_quota_is_used_up(monkeypatch):
-    monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
-    with Memory(":memory:", "aide", embedder=WordEmbedder(8)) as memory:
-        first = memory.add("x" * 60, idempotency_key="k")
-        assert memory.add("x" * 60, idempotency_key="k").id == first.id
-        assert memory.add("x" * 60, on_duplicate="skip").id == first.id
 
 
 def test_searches_whose_clocks_differ_see_what_lives_then_and_load_nothing(monkeypatch):

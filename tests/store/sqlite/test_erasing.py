@@ -15,7 +15,7 @@ from uuid import UUID
 import apsw
 import pytest
 
-from mnemic.errors import StoreBusyError, StoreClosedError, StoreFileError, StoreReplacedError
+from mnemic.errors import StoreBusyError, StoreFileError, StoreReplacedError
 from mnemic.memory import Memory
 from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
@@ -116,12 +116,6 @@ def test_closing_does_not_leave_the_bytes_to_those_who_have_the_file_open(tmp_pa
         assert other.count() == 2
 
 
-def test_waiting_for_it_is_possible(memory, tmp_path):
-    memory.add_many([], instead_of=[UUID(int=7)])
-    assert memory.erase_pending()
-    assert left(tmp_path, [7]) == []
-
-
 def test_a_reader_holds_it_up_until_a_later_write(memory, tmp_path, erasures):
     reader = apsw.Connection(str(tmp_path / "a.db"))
     reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
@@ -132,20 +126,6 @@ def test_a_reader_holds_it_up_until_a_later_write(memory, tmp_path, erasures):
     time.sleep(RETRY_SECONDS)
     memory.add("another")
     assert is_soon(lambda: left(tmp_path, [7]) == [])
-
-
-def test_a_closed_store_refuses_it(tmp_path):
-    store = SqliteStore(tmp_path / "a.db")
-    store.close()
-    with pytest.raises(StoreClosedError):
-        store.erase(soon=True)
-
-
-def test_a_memory_without_a_file_has_nothing_to_erase():
-    with Memory(":memory:", embedder=None) as memory:
-        filled(memory, range(3))
-        memory.add_many([], instead_of=[UUID(int=1)])
-        assert memory.count() == 2
 
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -233,15 +213,6 @@ def test_the_folder_lies_beside_the_file_itself_wherever_a_link_is(path, tmp_pat
     link.symlink_to(path)
     store = SqliteStore(link)
     assert store.snapshot_folder == f"{path}-index"
-    store.close()
-
-
-def test_in_memory_no_snapshots_are_kept():
-    store = SqliteStore(":memory:")
-    assert store.snapshot_folder is None
-    with pytest.raises(StoreFileError, match="no snapshots"):
-        store.locked_snapshots()
-    assert store.erase().result()
     store.close()
 
 

@@ -14,7 +14,6 @@ from mnemic.errors import (
     StoreCorruptError,
     StoreError,
     StoreFileError,
-    StoreReplacedError,
 )
 from mnemic.memory import Memory
 from mnemic.model import Scope
@@ -305,16 +304,6 @@ def test_opening_a_file_twice_keeps_the_locks_of_the_first(tmp_path):
     second.close()
 
 
-def test_a_file_that_was_taken_away_is_an_error_and_is_not_made_again(tmp_path):
-    store = SqliteStore(tmp_path / "a.db")
-    for name in names_in(tmp_path):
-        (tmp_path / name).unlink()
-    with pytest.raises(StoreReplacedError, match="moved, deleted or replaced while it was open"):
-        store.position("a")
-    assert names_in(tmp_path) == []
-    store.close()
-
-
 @pytest.mark.parametrize("name", ["Zürich 東京 🙂.db", "a b?c#d%41.db", "file:x.db", "it's"])
 def test_any_name_in_utf_8_is_a_name_for_a_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -323,21 +312,6 @@ def test_any_name_in_utf_8_is_a_name_for_a_file(tmp_path, monkeypatch, name):
         store.position("a")
         store.close()
     assert names_in(tmp_path) == [name]
-
-
-def test_a_link_to_a_file_is_that_file(tmp_path):
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    (tmp_path / "link.db").symlink_to(folder / "a.db")
-    opened_and_closed(folder / "a.db")
-    first, second = SqliteStore(tmp_path / "link.db"), SqliteStore(folder / "a.db")
-    insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
-    first._submit(None, lambda connection: connection.execute(insert)).result()
-    assert second.position("a").seq == 5
-    second.close()
-    first.close()
-    assert sorted(names_in(tmp_path)) == ["elsewhere", "link.db"]
-    assert names_in(folder) == ["a.db"]
 
 
 @pytest.mark.parametrize("name", ["\udcff.db", chr(0xD800), "a\0b"])

@@ -89,17 +89,6 @@ def test_a_commit_that_fails_fails_its_whole_group_and_nothing_is_kept(writer, c
     assert stored(connections) == [9]
 
 
-def test_closing_finishes_what_was_handed_in(writer, connections):
-    release, _ = held(writer)
-    futures = [writer.submit(insert(number)) for number in range(600)]
-    threading.Timer(0.05, release.set).start()
-    writer.close()
-    assert all(future.done() for future in futures)
-    assert len(stored(connections)) == 600
-    with pytest.raises(StoreClosedError):
-        writer.submit(insert(1))
-
-
 def test_a_caller_that_finds_nobody_writing_runs_its_job_itself(writer, connections):
     threads = []
 
@@ -179,29 +168,6 @@ def test_many_threads_write_everything_once_and_never_two_at_a_time(writer, conn
         worker.join()
     assert max(most) == 1
     assert stored(connections) == [1000 * at + number for at in range(8) for number in range(25)]
-
-
-def test_callers_of_one_event_loop_share_transactions_and_do_not_hold_it_up(writer, connections):
-    commits, ticks = [], []
-    connections.writer.set_commit_hook(lambda: bool(commits.append(1)))
-
-    async def tick():
-        while len(ticks) < 3:
-            ticks.append(len(commits))
-            await asyncio.sleep(0.01)
-
-    async def main():
-        release, first = held(writer)
-        writes = [asyncio.ensure_future(run(writer, insert(number))) for number in range(100)]
-        await tick()
-        release.set()
-        assert await asyncio.gather(*writes) == list(range(100))
-        await asyncio.wrap_future(first)
-
-    asyncio.run(main())
-    assert ticks == [0, 0, 0]
-    assert len(commits) <= 3
-    assert stored(connections) == list(range(100))
 
 
 def test_a_loop_that_was_closed_meanwhile_disturbs_nobody_else(writer, connections):
