@@ -17,7 +17,6 @@ from mnemic.records.numbered import NumberedEnum
 from mnemic.store.operations import (
     BEFORE_EXPIRY,
     Add,
-    AddLinks,
     AgentFacts,
     EntriesById,
     EntriesByRow,
@@ -33,7 +32,7 @@ from mnemic.store.operations import (
     StoredEntries,
     Update,
 )
-from mnemic.store.values import NO_ENTRY_LIMITS, Quotas, StoredLink
+from mnemic.store.values import NO_ENTRY_LIMITS, Quotas
 from tests.support.clock import NOON
 from tests.support.entries import numbered, only, uid
 
@@ -210,12 +209,6 @@ def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NO
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
     found = store.read(Links(scope, now, include_deleted=everything))
     return [each.link for each in found]
-
-
-def links_added(store, *new, user_id=None, agent="a"):
-    """Import links between a user's entries; return how many were new."""
-    wanted = [StoredLink(link, user_id) for link in new]
-    return store.write(AddLinks(Scope(agent, all_users=True), wanted)).result()
 
 
 def linked(store, *ends, scope=AGENT, now=NOON, **fields):

@@ -10,9 +10,7 @@ import pytest
 
 from mnemic._core import fingerprint_digests
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError, InvalidEntryError
-from mnemic.model import LinkType, MemoryStatus, Scope
 from mnemic.store import row_codec
-from mnemic.store.operations import ChangedRows, Delete
 from tests.store.contract import (
     AGENT,
     added,
@@ -21,9 +19,7 @@ from tests.store.contract import (
     counted,
     embedded,
     exported,
-    forgotten,
     gathered,
-    link_of,
     links_of,
     one,
     paged,
@@ -31,20 +27,12 @@ from tests.store.contract import (
     rows_of,
     rows_since,
     seq_of,
-    shown,
     state_of,
 )
-from tests.support.clock import HOUR, MICROSECOND, NOON
-from tests.support.entries import numbered, only, uid
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
 
 # Adding
-
-
-def test_adding_returns_the_ids_in_their_order_and_that_they_are_new(store):
-    stored = added(store, "a", [numbered(3), numbered(1), numbered(2)])
-    assert stored.ids == [uid(3), uid(1), uid(2)]
-    assert stored.is_new == [True, True, True]
-    assert sorted(rows_of(store), key=rows_of(store).get) == [3, 1, 2]
 
 
 def test_an_id_stored_twice_is_refused_and_the_whole_call_with_it(store):
@@ -59,48 +47,11 @@ def test_an_id_stored_twice_is_refused_and_the_whole_call_with_it(store):
     assert seq_of(store) == 1
 
 
-def test_two_agents_may_use_the_same_id(store):
-    added(store, "a", [numbered(1)])
-    added(store, "b", [numbered(1, agent_id="b", content="b's own")])
-    assert one(store, Scope("b"), 1).content == "b's own"
-    assert one(store, AGENT, 1).content == "memory 1"
-
-
-def test_a_forgotten_id_stays_taken_and_a_deleted_one_is_free(store):
-    added(store, "a", [numbered(1)])
-    forgotten(store, 1)
-    with pytest.raises(DuplicateEntryError):
-        added(store, "a", [numbered(1)])
-    row = rows_of(store)[1]
-    store.write(Delete(AGENT, only(1))).result()
-    assert added(store, "a", [numbered(1)]).is_new == [True]
-    assert rows_of(store)[1] > row
-
-
 def test_an_embedding_without_its_models_name_is_refused(store):
     nameless = numbered(1, embedding=[1.0, 2.0])
     with pytest.raises(InvalidEntryError, match="without its embedding_model"):
         added(store, "a", [nameless])
     assert exported(store) == []
-
-
-@pytest.mark.parametrize(
-    "entries",
-    [
-        [embedded(2, (3, 4), user_id="u"), numbered(3), embedded(4)],
-        [embedded(2, (3, 4))],
-        [numbered(2)],
-        [embedded(2, status=MemoryStatus.ARCHIVED), numbered(3, forgotten_at=NOON), embedded(4)],
-        [embedded(2, expires_at=NOON - HOUR), numbered(3, project_id="p", session_id="s")],
-    ],
-)
-def test_adding_returns_the_change_that_a_reader_would_be_given(store, entries):
-    added(store, "a", [embedded(1)])
-    *returned, none_gone = shown(added(store, "a", entries).batch)
-    *read, gone = shown(rows_since(store, 1))
-    assert returned == read
-    assert none_gone == set()
-    assert gone <= set(rows_of(store).values())
 
 
 @pytest.mark.parametrize(
@@ -136,19 +87,6 @@ def test_a_call_that_stores_nothing_new_is_no_change(store):
 # Keys
 
 
-def test_a_key_used_before_returns_what_it_stored_then(store):
-    added(store, "a", [numbered(1)], ["k"])
-    again = added(store, "a", [numbered(2, content="memory 1"), numbered(3)], ["k", None])
-    assert (again.ids, again.is_new) == ([uid(1), uid(3)], [False, True])
-    assert paged(store) == [1, 3]
-
-
-def test_a_key_is_known_within_one_call(store):
-    entries = [numbered(at, content="same") for at in (1, 2, 3)]
-    stored = added(store, "a", entries, ["k", "k", "other"])
-    assert (stored.ids, stored.is_new) == ([uid(1), uid(1), uid(3)], [True, False, True])
-
-
 def test_a_key_belongs_to_one_content(store):
     added(store, "a", [numbered(1)], ["k"])
     before = state_of(store)
@@ -161,32 +99,12 @@ def test_a_key_belongs_to_one_content(store):
     assert state_of(store) == before
 
 
-def test_a_key_belongs_to_one_agent_and_user(store):
-    owners = [("a", None), ("a", "alice"), ("a", "bob"), ("b", None), ("b", "alice")]
-    for at, (agent, user) in enumerate(owners):
-        made = numbered(at, agent_id=agent, user_id=user)
-        assert added(store, agent, [made], ["k"]).is_new == [True]
-
-
 def test_a_key_is_compared_with_the_content_it_came_with(store):
     added(store, "a", [numbered(1)], ["k"])
     changed(store, 1, content="changed since")
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
     with pytest.raises(DuplicateEntryError):
         added(store, "a", [numbered(3, content="changed since")], ["k"])
-
-
-def test_a_key_stays_used_while_its_entry_is_forgotten_and_no_longer(store):
-    added(store, "a", [numbered(1)], ["k"])
-    forgotten(store, 1)
-    assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
-    store.write(Delete(AGENT, only(1))).result()
-    assert added(store, "a", [numbered(2)], ["k"]).ids == [uid(2)]
-
-
-def test_keys_are_returned_with_the_entries_they_stored(store):
-    added(store, "a", [numbered(1), numbered(2)], ["k", None])
-    assert [stored.key for stored in exported(store)] == ["k", None]
 
 
 def test_calls_with_one_key_at_once_store_one_entry(stores):
@@ -215,16 +133,6 @@ def test_a_skipped_entry_supersedes_nothing(store):
 # Superseding
 
 
-def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(store):
-    added(store, "a", [numbered(1)])
-    added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON + HOUR)])
-    old = one(store, AGENT, 1, include_deleted=True)
-    assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
-    assert links_of(store, 2) == [link_of(2, 1, LinkType.SUPERSEDES, 1, NOON + HOUR)]
-    assert paged(store) == [2]
-    assert sorted(store.read(ChangedRows("a", 1))) == sorted(rows_of(store).values())
-
-
 @pytest.mark.parametrize("on_conflict", ["raise", "replace"])
 def test_an_entry_that_supersedes_itself_is_refused(store, on_conflict):
     added(store, "a", [numbered(1)])
@@ -234,18 +142,6 @@ def test_an_entry_that_supersedes_itself_is_refused(store, on_conflict):
         with pytest.raises(InvalidEntryError, match="cannot supersede itself"):
             added(store, "a", [own], on_conflict=on_conflict)
     assert state_of(store) == before
-
-
-def test_superseding_never_sets_a_time_back(store):
-    added(store, "a", [numbered(1)])
-    added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON - HOUR)])
-    assert one(store, AGENT, 1, include_deleted=True).updated_at == NOON
-
-
-def test_a_chain_of_supersessions_in_one_call_leaves_the_last_alone(store):
-    chain = [numbered(1), numbered(2, supersedes=uid(1)), numbered(3, supersedes=uid(2))]
-    added(store, "a", chain)
-    assert paged(store) == [3]
 
 
 @pytest.mark.parametrize(
@@ -265,12 +161,6 @@ def test_an_imported_entry_may_supersede_what_is_missing(store):
     added(store, "a", [numbered(2, supersedes=uid(1))], is_import=True)
     assert one(store, AGENT, 2).supersedes == uid(1)
     assert links_of(store, 2) == []
-
-
-def test_an_imported_entry_supersedes_what_is_there(store):
-    added(store, "a", [numbered(1)])
-    added(store, "a", [numbered(2, supersedes=uid(1))], is_import=True)
-    assert paged(store) == [2]
 
 
 # Quota
@@ -323,57 +213,6 @@ def test_a_text_that_the_user_has_is_not_stored_again(store, rule):
     assert paged(store) == [1, 3]
 
 
-def test_a_text_is_stored_again_unless_told_otherwise(store):
-    added(store, "a", [numbered(1, content="tea")])
-    assert added(store, "a", [numbered(2, content="tea")]).is_new == [True]
-
-
-@pytest.mark.parametrize("rule", ["skip", "merge"])
-def test_a_text_of_another_user_or_agent_is_no_duplicate(store, rule):
-    owners = [("a", None), ("a", "alice"), ("a", "bob"), ("b", None), ("b", "alice")]
-    for at, (agent, user) in enumerate(owners):
-        made = numbered(at, agent_id=agent, user_id=user, content="tea")
-        assert added(store, agent, [made], on_duplicate=rule).is_new == [True]
-
-
-@pytest.mark.parametrize("rule", ["skip", "merge"])
-def test_what_is_not_found_is_no_duplicate(store, rule):
-    states = [
-        {"forgotten_at": NOON},
-        {"expires_at": NOON},
-        {"status": MemoryStatus.ARCHIVED},
-        {"status": MemoryStatus.SUPERSEDED},
-    ]
-    added(store, "a", [numbered(at, content="tea", **state) for at, state in enumerate(states)])
-    assert added(store, "a", [numbered(9, content="tea")], on_duplicate=rule).is_new == [True]
-
-
-def test_an_entry_is_a_duplicate_until_the_moment_it_expires(store):
-    added(store, "a", [numbered(1, content="tea", expires_at=NOON)])
-    again = [numbered(2, content="tea")]
-    assert added(store, "a", again, now=NOON - MICROSECOND, on_duplicate="skip").is_new == [False]
-    assert added(store, "a", again, now=NOON, on_duplicate="skip").is_new == [True]
-
-
-@pytest.mark.parametrize("rule", ["skip", "merge"])
-def test_of_several_duplicates_the_oldest_is_taken(store, rule):
-    times = {1: NOON, 2: NOON - HOUR, 3: NOON + HOUR}
-    for at, time in times.items():
-        added(store, "a", [numbered(at, content="tea", created_at=time)])
-    assert added(store, "a", [numbered(9, content="tea")], on_duplicate=rule).ids == [uid(2)]
-
-
-def test_duplicates_within_one_call_are_found(store):
-    batch = [
-        numbered(1, content="tea", tags=["a"]),
-        numbered(2, content="TEA", tags=["b"]),
-        numbered(3),
-    ]
-    stored = added(store, "a", batch, on_duplicate="merge")
-    assert (stored.ids, stored.is_new) == ([uid(1), uid(1), uid(3)], [True, False, True])
-    assert one(store, AGENT, 1).tags == ("a", "b")
-
-
 def test_merging_joins_tags_metadata_and_importance_and_changes_nothing_else(store):
     old = numbered(1, content="Tea", tags=["a", "b"], metadata={"x": 1, "y": 1}, importance=0.7)
     added(store, "a", [old])
@@ -402,13 +241,6 @@ def test_merging_or_skipping_what_brings_nothing_new_changes_nothing(store):
     more = numbered(2, content="tea", tags=["b"])
     added(store, "a", [more], now=NOON + HOUR, on_duplicate="skip")
     assert state_of(store) == before
-
-
-def test_after_an_update_a_text_is_no_longer_what_it_was(store):
-    added(store, "a", [numbered(1, content="tea")])
-    changed(store, 1, content="coffee")
-    assert added(store, "a", [numbered(2, content="tea")], on_duplicate="skip").is_new == [True]
-    assert added(store, "a", [numbered(3, content="Coffee")], on_duplicate="skip").ids == [uid(1)]
 
 
 RAISED, PLAIN = "We have 10⁵ users", "We have 105 users"

@@ -9,28 +9,21 @@ from hypothesis import strategies as st
 
 from mnemic.errors import AmbiguousIdError, EmbeddingModelMismatchError, StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope
-from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
+from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
+from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.operations import Delete, SoftDelete, Update, VectorsOfRow
+from mnemic.store.operations import Delete, SoftDelete, Update
 from mnemic.store.values import Quotas
 from tests.store.contract import (
     AGENT,
     ALICE,
-    BOB,
     EVERYONE,
     added,
-    all_links,
     changed,
     embedded,
     exported,
-    linked,
-    living_numbers,
     matched,
     numbers,
-    one,
-    rows_of,
-    rows_since,
     seq_of,
     used_bytes,
 )
@@ -42,9 +35,6 @@ from tests.support.tiers import examples
 
 RED = {"metadata.color": "red"}
 """A filter that the core decides."""
-
-PROJECT = {"project_id": "p"}
-"""A filter that SQL decides."""
 
 
 def by(where=None, ids=None):
@@ -103,58 +93,6 @@ def filled(store):
     return store
 
 
-@pytest.mark.parametrize(
-    ("scope", "criteria", "found"),
-    [
-        (ALICE, EVERY_ENTRY, [1, 2, 3, 4, 5, 6, 7]),
-        (ALICE, by(RED), [1, 2, 3, 4, 5, 6]),
-        (ALICE, by(PROJECT), [1, 7]),
-        (ALICE, by(RED | PROJECT), [1]),
-        (ALICE, by(RED | {"status": "active"}), [1, 2, 5, 6]),
-        (ALICE, by({"status": {"ne": "active"}}), [3, 4]),
-        (ALICE, by({}), [1, 2, 3, 4, 5, 6, 7]),
-        (ALICE, by({"OR": []}), []),
-        (ALICE, by(ids=[2, 7, 8, 9, 99]), [2, 7]),
-        (ALICE, by(ids=[]), []),
-        (ALICE, by(RED, [1, 7]), [1]),
-        (ALICE, by(PROJECT, [2, 7]), [7]),
-        (Scope("a", "alice", "p"), by(RED), [1]),
-        (Scope("a", "alice", "q"), by(RED), []),
-        (BOB, by(RED), [8]),
-        (AGENT, by(RED), [9]),
-        (AGENT, by(ids=[1, 9]), [9]),
-        (EVERYONE, by(RED | PROJECT), [1, 8]),
-        (EVERYONE, by(RED, [1, 8, 9, 7]), [1, 8, 9]),
-        (Scope("b", all_users=True), by(RED), []),
-    ],
-)
-def test_a_deletion_is_for_the_selected_entries_of_its_scope(filled, scope, criteria, found):
-    seq = seq_of(filled)
-    marked = [number for number in found if number != 6]  # which was marked before
-    assert forgotten(filled, scope, criteria, NOON + HOUR) == marked
-    times = {number: entry.forgotten_at for number, entry in entries(filled).items()}
-    assert [number for number, time in times.items() if time == NOON + HOUR] == marked
-    assert seq_of(filled) == seq + len(marked)
-    assert forgotten(filled, scope, criteria, NOON + HOUR) == []
-    assert deleted(filled, scope, criteria) == found
-    assert sorted(entries(filled)) == sorted(set(range(1, 10)) - set(found))
-    assert seq_of(filled) == seq + len(marked) + len(found)
-    assert filled.verify().problems == ()
-
-
-def test_an_empty_selection_begins_no_change(filled):
-    seq = seq_of(filled)
-    for criteria in (
-        by({"OR": []}),
-        by(ids=[]),
-        by({"category": "none"}),
-        by({"tags": {"contains": "x"}}),
-    ):
-        assert forgotten(filled, EVERYONE, criteria) == deleted(filled, EVERYONE, criteria) == []
-        assert updated(filled, EVERYONE, criteria, importance=1.0) == []
-    assert seq_of(filled) == seq
-
-
 @pytest.mark.parametrize("criteria", [by(ids=[1]), by(RED, [1]), by(RED, [1, 2])])
 def test_an_id_of_several_users_is_not_guessed(filled, criteria):
     added(filled, "a", [numbered(1, user_id="bob", forgotten_at=NOON)])
@@ -168,65 +106,7 @@ def test_an_id_of_several_users_is_not_guessed(filled, criteria):
     assert 1 in deleted(filled, ALICE, criteria)
 
 
-def test_the_links_and_vectors_of_deleted_entries_go_and_other_links_stay(filled):
-    linked(filled, 1, 2, scope=ALICE)
-    linked(filled, 7, 1, scope=ALICE)
-    linked(filled, 7, 2, scope=ALICE, kind=LinkType.REFINES)
-    linked(filled, 7, 5, scope=ALICE, now=NOON - HOUR)
-    row = rows_of(filled)[1]
-    assert deleted(filled, ALICE, by(RED | {"status": "active"}, [1, 5, 6])) == [1, 5, 6]
-    assert [(link.from_id.int, link.to_id.int) for link in all_links(filled)] == [(7, 2)]
-    assert filled.read(VectorsOfRow("a", row, "m")).shape == (0, 0)
-    assert filled.verify().problems == ()
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_quota_and_index_follow(filled):
-    seq, used = seq_of(filled), used_bytes(filled, "a")
-    sizes = {number: len(entry.content.encode()) for number, entry in entries(filled).items()}
-    forgotten(filled, EVERYONE, by(PROJECT))
-    assert used_bytes(filled, "a") == used
-    batch = rows_since(filled, seq)
-    assert (living_numbers(batch), len(batch.removed)) == (set(), 3)
-    deleted(filled, EVERYONE, by(RED))
-    assert used_bytes(filled, "a") == sizes[7]
-    assert sorted(rows_since(filled, seq).removed) == [*range(1, 10)]
-
-
 # Updates
-
-
-@pytest.mark.parametrize(
-    ("scope", "criteria", "archived", "found"),
-    [
-        (ALICE, EVERY_ENTRY, False, [1, 2, 7]),
-        (ALICE, EVERY_ENTRY, True, [1, 2, 3, 7]),
-        (ALICE, by(RED), False, [1, 2]),
-        (ALICE, by(RED | {"status": "archived"}), True, [3]),
-        (ALICE, by({"status": "superseded"}), True, []),
-        (ALICE, by(ids=[7, 1, 3, 5, 6, 8]), False, [1, 7]),
-        (EVERYONE, by(PROJECT), False, [1, 7, 8]),
-        (EVERYONE, by(RED, [8, 9]), False, [8, 9]),
-    ],
-)
-def test_an_update_is_for_the_selected_entries_that_are_there(
-    filled, scope, criteria, archived, found
-):
-    before, seq = entries(filled), seq_of(filled)
-    marked = updated(
-        filled, scope, criteria, now=NOON, archived=archived, add_tags=["x"], metadata={"n": 1}
-    )
-    assert marked == found
-    assert seq_of(filled) == seq + len(found)
-    for number, entry in entries(filled).items():
-        if number in found:
-            assert (entry.tags, entry.metadata["n"]) == (("x",), 1)
-            assert entry.metadata.items() >= before[number].metadata.items()
-            assert entry.version == before[number].version + 1
-        else:
-            assert entry == before[number]
-    assert living_numbers(rows_since(filled, seq)) == set(found) - {3}
-    assert filled.verify().problems == ()
 
 
 def test_many_entries_are_updated_in_the_order_of_their_rows(store):
@@ -236,20 +116,6 @@ def test_many_entries_are_updated_in_the_order_of_their_rows(store):
     even = list(range(2, count, 2))
     assert updated(store, AGENT, by({"metadata.even": True}), importance=0.9) == even
     assert [at for at, entry in entries(store).items() if entry.importance == 0.9] == even
-
-
-def test_one_content_for_many_brings_its_vectors_to_each(filled):
-    vectors = np.array([[3, 4], [5, 6]], dtype=np.float32)
-    used, row = used_bytes(filled, "a"), rows_of(filled)
-    assert updated(filled, ALICE, by(RED), content="gone", vectors=("m", vectors)) == [1, 2]
-    for number in (1, 2):
-        assert one(filled, ALICE, number).content == "gone"
-        assert filled.read(VectorsOfRow("a", row[number], "m")).tolist() == vectors.tolist()
-    assert filled.read(VectorsOfRow("a", row[8], "m")).tolist() == [[1, 0]]
-    assert used_bytes(filled, "a") < used
-    assert updated(filled, ALICE, by(RED), content="gone for good") == [1, 2]
-    assert filled.read(VectorsOfRow("a", row[1], "m")).shape == (0, 0)
-    assert filled.verify().problems == ()
 
 
 def test_an_update_that_fails_changes_none(filled):

@@ -8,29 +8,20 @@ import numpy as np
 import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, Scope
-from mnemic.model.filter import EVERY_ENTRY, Criteria
+from mnemic.model import MemoryEntryUpdate, MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import State
-from mnemic.model.timestamps import to_microseconds
 from mnemic.store.operations import (
     Add,
     AddEmbeddings,
-    AgentFacts,
     ChangedRows,
-    Delete,
-    Purge,
-    Restore,
     RowsSince,
     SoftDelete,
-    Unlink,
     Update,
-    VectorsById,
     VectorsOfRow,
 )
 from tests.store.contract import (
     AGENT,
-    ALICE,
     EVERYONE,
     Taken,
     added,
@@ -38,9 +29,7 @@ from tests.store.contract import (
     embedded,
     embedded_numbers,
     exported,
-    link_of,
     linked,
-    links_added,
     living_numbers,
     model_of,
     record_of,
@@ -54,8 +43,6 @@ from tests.store.contract import (
 )
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, only, uid
-
-NEW = np.array([[5, 6]], dtype=np.float32)
 
 
 def changed_rows_since(store, seq, agent="a"):
@@ -73,14 +60,6 @@ def given_vectors(store, contents, vectors, agent="a", model="m"):
     store.write(AddEmbeddings(agent, model, given, parts)).result()
 
 
-def vectors_of(store):
-    """Return the vector of each entry that an index would be given."""
-    batch = rows_since(store, None)
-    number_of = {row: number for number, row in rows_of(store).items()}
-    numbers_in_order = [number_of[row] for row in batch.embedded]
-    return dict(zip(numbers_in_order, vectors_in(batch), strict=True))
-
-
 def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
     new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(numbered(2))]
@@ -91,58 +70,6 @@ def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     ]
     for row, model in ((1, "other"), (2, "m"), (9, "m")):
         assert store.read(VectorsOfRow("a", row, model)).shape == (0, 0)
-
-
-def test_vectors_are_read_by_user_and_id_in_any_state(store):
-    more = np.array([[3, 4], [5, 6]], dtype=np.float32)
-    new = [
-        NewEntry(embedded(1, user_id="a"), more=tuple(more)),
-        NewEntry(embedded(1, user_id="b", version=4)),
-        NewEntry(numbered(2)),
-        NewEntry(embedded(3)),
-    ]
-    store.write(Add("a", new, now=NOON)).result()
-    store.write(SoftDelete(Scope("a"), only(3), NOON)).result()
-    wanted = {("a", uid(1)), ("b", uid(1)), (None, uid(1)), (None, uid(2)), (None, uid(3))}
-    found = store.read(VectorsById("a", wanted, "m"))
-    given = {
-        name: None if state.vectors is None else state.vectors.tolist()
-        for name, state in found.items()
-    }
-    assert given == {
-        ("a", uid(1)): [[1, 0], *more.tolist()],
-        ("b", uid(1)): [[1, 0]],
-        (None, uid(2)): None,
-        (None, uid(3)): [[1, 0]],
-    }
-    assert found["b", uid(1)][:2] == (4, to_microseconds(new[1].entry.updated_at))
-    assert {state.vectors for state in store.read(VectorsById("a", wanted, "other")).values()} == {
-        None
-    }
-    assert store.read(VectorsById("b", wanted, "m")) == {}
-    assert store.read(VectorsById("a", (), "m")) == {}
-
-
-def test_an_update_replaces_vectors_of_the_same_content(store):
-    added(store, "a", [embedded(1)])
-    rows_since(store, None)
-    seq = store.position("a").seq
-    other = np.array([[0, 1], [1, 1]], dtype=np.float32)
-    for vectors, expected in ((("m", other), other.tolist()), (None, [])):
-        store.write(
-            Update(
-                Scope("a"), only(1), change=raised, embedded=vectors, now=NOON, replace_vectors=True
-            )
-        ).result()
-        assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == expected
-        batch = store.read(RowsSince("a", ("m", 2), seq))
-        assert vectors_in(batch) == expected
-        assert batch.removed == [rows_of(store)[1]]  # an index forgets the old ones
-        assert store.verify().ok
-    store.write(
-        Update(Scope("a"), only(1), change=raised, embedded=("m", other), now=NOON)
-    ).result()
-    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).shape == (0, 0)
 
 
 @pytest.mark.parametrize("way", ["add", "update"])
@@ -166,86 +93,6 @@ def test_a_content_that_is_back_with_other_vectors_is_read_with_them(store, way)
     assert vectors_in(batch) == [[0, 1]]
     assert batch.removed == [rows_of(store)[1]]
     assert store.verify().ok
-
-
-LAST_TWO = Criteria([uid(3), uid(4)])
-
-
-def raised(entry):
-    return MemoryEntryUpdate(importance=1).applied_to(entry, NOON)
-
-
-WRITES = {
-    "soft_delete": (lambda store: store.write(SoftDelete(AGENT, only(1), NOON)).result(), [1]),
-    "restore": (
-        lambda store: store.write(Restore(AGENT, only(4), oldest=NOON, now=NOON)).result(),
-        [4],
-    ),
-    "update": (lambda store: changed(store, 1, importance=0.9), [1]),
-    "delete": (lambda store: store.write(Delete(AGENT, only(1))).result(), [1]),
-    "soft_delete_all": (
-        lambda store: store.write(SoftDelete(AGENT, EVERY_ENTRY, NOON)).result(),
-        [1, 2, 3],
-    ),
-    "delete_all": (lambda store: store.write(Delete(AGENT)).result(), [1, 2, 3, 4]),
-    "delete_all by ids": (lambda store: store.write(Delete(AGENT, LAST_TWO)).result(), [3, 4]),
-    "update_all": (
-        lambda store: store.write(Update(AGENT, LAST_TWO, change=raised, now=NOON)).result(),
-        [3],
-    ),
-    "purge": (lambda store: store.write(Purge(EVERYONE, NOON + HOUR)).result(), [4]),
-    "link": (lambda store: linked(store, 1, 2), [1]),
-    "unlink": (lambda store: store.write(Unlink(AGENT, uid(2), uid(3), None)).result(), [2]),
-    "add_links": (
-        lambda store: links_added(store, link_of(1, 2)),
-        [1],
-    ),
-    "add": (lambda store: added(store, "a", [numbered(9), numbered(8)]), [8, 9]),
-    "supersede": (lambda store: added(store, "a", [numbered(9, supersedes=uid(1))]), [1, 9]),
-    "merge": (
-        lambda store: added(
-            store, "a", [numbered(9, content="memory 1", tags=["t"])], on_duplicate="merge"
-        ),
-        [1],
-    ),
-    "add_embeddings": (lambda store: given_vectors(store, {3: "memory 3"}, [[1, 2]]), [3]),
-}
-
-
-@pytest.fixture
-def filled(store):
-    """Return a store of four entries: two with vectors, one without, one that is forgotten."""
-    made = [embedded(1), embedded(2, (3, 4)), numbered(3), numbered(4, forgotten_at=NOON)]
-    added(store, "a", made)
-    linked(store, 2, 3)
-    return store
-
-
-@pytest.mark.parametrize("name", WRITES)
-def test_every_write_adds_to_its_agents_changes(filled, name):
-    write, touched = WRITES[name]
-    added(filled, "b", [numbered(1, agent_id="b")])
-    seq = seq_of(filled)
-    write(filled)
-    assert seq_of(filled) == seq + len(touched)
-    assert changed_rows_since(filled, seq) == touched
-    assert seq_of(filled, "b") == 1
-
-
-@pytest.mark.parametrize("name", WRITES)
-def test_following_leads_to_what_reading_everything_gives(filled, name):
-    _, _, records, embedded, _ = shown(rows_since(filled, None))
-    seq = seq_of(filled)
-    WRITES[name][0](filled)
-    since, last, new_records, new_embedded, gone = shown(rows_since(filled, seq))
-    _, _, all_records, all_embedded, _ = shown(rows_since(filled, None))
-    renewed = gone | new_records.keys()
-    assert gone.isdisjoint(new_records)
-    kept = {row: record for row, record in records.items() if row not in renewed}
-    assert kept | new_records == all_records
-    still = {row: vector for row, vector in embedded.items() if row not in renewed}
-    assert still | new_embedded == all_embedded
-    assert (since, last) == (seq, seq_of(filled))
 
 
 FULL = {
@@ -285,17 +132,6 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
     assert records_of(rows_since(store, 3)) == [record_of(rows[3], stored[rows[3]])]
 
 
-def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
-    added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)])
-    added(store, "b", [embedded(4, agent_id="b")])
-    store.write(SoftDelete(AGENT, only(2), NOON)).result()
-    rows = rows_of(store)
-    since, seq, records, vectors, gone = shown(rows_since(store, None))
-    assert (since, seq, gone) == (None, 4, set())
-    assert records.keys() == {rows[1], rows[3]}
-    assert vectors == {rows[1]: (1, 2)}
-
-
 def test_without_a_model_records_come_without_vectors(store):
     added(store, "a", [embedded(1), numbered(2)])
     for since in (None, 0):
@@ -306,48 +142,6 @@ def test_without_a_model_records_come_without_vectors(store):
     taken = Taken()
     assert rows_since(store, None, model=None, sink=taken).records == []
     assert (len(taken.records), taken.vectors) == (1, [])
-
-
-def test_archived_and_superseded_rows_are_not_followed(store):
-    states = [MemoryStatus.ARCHIVED, MemoryStatus.SUPERSEDED, MemoryStatus.ACTIVE]
-    added(store, "a", [embedded(at, status=status) for at, status in enumerate(states)])
-    added(store, "a", [numbered(10 + at, status=status) for at, status in enumerate(states)])
-    for since in (None, 0):
-        batch = rows_since(store, since)
-        assert living_numbers(batch) == {2, 12}
-        assert embedded_numbers(batch) == {2}
-    rows = rows_of(store)
-    assert rows_since(store, 0).removed == sorted(rows[number] for number in (0, 1, 10, 11))
-    assert rows_since(store, None).removed == []
-
-
-def test_expired_rows_are_followed(store):
-    added(store, "a", [embedded(1, expires_at=NOON - HOUR), numbered(2, expires_at=NOON - HOUR)])
-    for since in (None, 0):
-        batch = rows_since(store, since)
-        assert living_numbers(batch) == {1, 2}
-        assert embedded_numbers(batch) == {1}
-
-
-def test_changes_since_a_number_are_only_those_after_it(store):
-    added(store, "a", [embedded(1), embedded(2)])
-    added(store, "a", [embedded(3, (5, 6))])
-    rows = rows_of(store)
-    store.write(SoftDelete(AGENT, only(1), NOON)).result()
-    batch = rows_since(store, 2)
-    assert (batch.since, batch.seq) == (2, 4)
-    assert living_numbers(batch) == embedded_numbers(batch) == {3}
-    assert batch.vectors.tolist() == [[5, 6]]
-    assert batch.removed == [rows[1]]
-    assert shown(rows_since(store, 4)) == (4, 4, {}, {}, set())
-
-
-def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
-    added(store, "a", [embedded(1), embedded(2)])
-    rows = rows_of(store)
-    store.write(Delete(AGENT, only(1))).result()
-    assert rows_since(store, 0).removed == [rows[1]]
-    assert rows_since(store, None).removed == []
 
 
 @pytest.mark.plain_text("all sealed rows are followed then")
@@ -455,79 +249,11 @@ def test_a_reader_ahead_of_all_changes_gets_everything(store):
     assert embedded_numbers(batch) == {1}
 
 
-def test_an_id_that_was_touched_twice_is_named_once(store):
-    added(store, "a", [numbered(1), numbered(2)])
-    changed(store, 1, importance=0.1)
-    changed(store, 1, importance=0.2)
-    assert changed_rows_since(store, 0) == [1, 2]
-    assert changed_rows_since(store, 2) == [1]
-    assert changed_rows_since(store, 4) == []
-
-
-def test_a_deleted_id_is_among_those_that_were_touched(store):
-    added(store, "a", [numbered(1)])
-    store.write(Delete(AGENT, only(1))).result()
-    assert changed_rows_since(store, 1) == [1]
-
-
-# Vectors that come later
-
-
-def test_vectors_come_later_for_rows_that_lack_them(store):
-    added(store, "a", [numbered(1), numbered(2), numbered(3, user_id="alice")])
-    given_vectors(store, {1: "memory 1", 3: "memory 3"}, [[1, 2], [5, 6]])
-    assert vectors_of(store) == {1: [1, 2], 3: [5, 6]}
-    assert living_numbers(rows_since(store, None)) == {1, 2, 3}
-
-
-def test_vectors_of_rows_that_are_gone_or_of_another_content_are_passed_over(store):
-    added(store, "a", [numbered(1), numbered(2)])
-    changed(store, 1, content="new")
-    seq = seq_of(store)
-    given_vectors(store, {1: "memory 1", 7: "memory 7", 2: "memory 2"}, [[1, 1], [2, 2], [3, 4]])
-    assert vectors_of(store) == {2: [3, 4]}
-    assert changed_rows_since(store, seq) == [2]
-
-
-def test_a_row_that_has_a_vector_keeps_it(store):
-    added(store, "a", [embedded(1, (1, 2))])
-    given_vectors(store, {1: "memory 1"}, [[9, 9]])
-    assert vectors_of(store) == {1: [1, 2]}
-
-
-def test_passing_over_all_vectors_is_no_change(store):
-    added(store, "a", [numbered(1)])
-    seq = seq_of(store)
-    given_vectors(store, {1: "another"}, [[9, 9]])
-    assert seq_of(store) == seq
-
-
-def test_keeping_a_vector_is_no_change(store):
-    added(store, "a", [embedded(1)])
-    seq = seq_of(store)
-    given_vectors(store, {1: "memory 1"}, [[9, 9]])
-    assert seq_of(store) == seq
-
-
-def test_a_vector_that_is_passed_over_names_no_model(store):
-    added(store, "a", [numbered(1)])
-    given_vectors(store, {1: "another"}, [[9, 9]])
-    assert model_of(store, "a") is None
-
-
 def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
     added(store, "a", [numbered(1)])
     again = embedded(2, content="memory 1")
     added(store, "a", [again, numbered(3)], on_duplicate="skip")
     assert model_of(store, "a") is None
-
-
-def test_a_restored_row_has_its_vector_again(store):
-    added(store, "a", [embedded(1, (1, 2))])
-    store.write(SoftDelete(AGENT, only(1), NOON)).result()
-    assert vectors_of(store) == {}
-    store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result()
-    assert vectors_of(store) == {1: [1, 2]}
 
 
 def test_an_agent_has_vectors_of_one_model(store):
@@ -547,47 +273,6 @@ def test_an_agent_has_vectors_of_one_model(store):
     assert model_of(store, "b") == ("n", 3)
 
 
-@pytest.mark.requirement("C214")
-def test_an_agent_keeps_the_time_zone_of_its_first_write(store):
-    assert store.read(AgentFacts("a")).time_zone is None
-    added(store, "a", [numbered(1)])
-    assert store.read(AgentFacts("a")).time_zone is None
-    added(store, "a", [numbered(2)], time_zone="Asia/Tokyo")
-    added(store, "a", [numbered(3)], time_zone="Europe/Oslo")
-    added(store, "a", [numbered(4)])
-    assert (store.read(AgentFacts("a")).time_zone, store.read(AgentFacts("b")).time_zone) == (
-        "Asia/Tokyo",
-        None,
-    )
-    added(store, "b", [numbered(5, agent_id="b")], time_zone="+02:00")
-    assert (store.read(AgentFacts("a")).time_zone, store.read(AgentFacts("b")).time_zone) == (
-        "Asia/Tokyo",
-        "+02:00",
-    )
-
-
-@pytest.mark.parametrize("other", [("n", 3), ("m", 3), ("n", 2)])
-def test_an_agent_without_any_vector_left_takes_another_model(store, other):
-    model, dim = other
-    added(store, "a", [numbered(1), embedded(2)])
-    added(store, "b", [embedded(3, agent_id="b")])
-    assert model_of(store, "a") == ("m", 2)
-    store.write(SoftDelete(Scope("a"), only(2), NOON)).result()
-    assert model_of(store, "a") == ("m", 2)
-    store.write(Delete(Scope("a"), only(2))).result()
-    assert model_of(store, "a") is None
-    rows_since(store, 0, model=(model, dim))
-    added(store, "a", [embedded(4, (1,) * dim, model=model)])
-    assert model_of(store, "a") == (model, dim)
-    assert model_of(store, "b") == ("m", 2)
-    batch = rows_since(store, 0, model=(model, dim))
-    assert batch.vectors.shape == (1, dim)
-    with pytest.raises(EmbeddingModelMismatchError):
-        rows_since(store, 0, model=("m", 2))
-    with pytest.raises(EmbeddingModelMismatchError):
-        added(store, "a", [embedded(5)])
-
-
 def test_one_call_brings_vectors_of_one_model(store):
     with pytest.raises(EmbeddingModelMismatchError, match="several models"):
         added(store, "a", [embedded(3), embedded(4, model="n")])
@@ -604,22 +289,6 @@ def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim)
     with pytest.raises(EmbeddingModelMismatchError):
         given_vectors(store, {2: "memory 2"}, [[1] * dim], model=model)
     assert state_of(store) == before
-
-
-def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store):
-    added(store, "a", [numbered(1)])
-    given_vectors(store, {1: "memory 1"}, [[1, 2]])
-    assert model_of(store, "a") == ("m", 2)
-    added(store, "b", [numbered(1, agent_id="b")])
-    changed(store, 1, Scope("b"), content="new", embedded=("n", NEW))
-    assert model_of(store, "b") == ("n", 2)
-
-
-def test_the_model_goes_with_the_last_vector(store):
-    added(store, "a", [embedded(1, user_id="alice")])
-    store.write(Delete(ALICE)).result()
-    assert model_of(store, "a") is None
-    assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
 
 def test_one_who_follows_sees_the_writes_of_another_opening(stores):

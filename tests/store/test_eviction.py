@@ -11,12 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
-from mnemic.model.filter import Criteria, parse_filter
+from mnemic.model import MemoryEntryUpdate, Scope
 from mnemic.store import open_store
 from mnemic.store.operations import (
     ChangedRows,
-    Delete,
     Link,
     Links,
     Restore,
@@ -26,7 +24,7 @@ from mnemic.store.operations import (
     Update,
     VectorsOfRow,
 )
-from mnemic.store.values import EntryLimits, Quotas
+from mnemic.store.values import EntryLimits
 from tests.store.conftest import Places
 from tests.store.contract import (
     ALICE,
@@ -39,14 +37,13 @@ from tests.store.contract import (
     gathered,
     link_of,
     numbers,
-    one,
     quotas_of,
     rows_of,
     seq_of,
     settled,
     used_bytes,
 )
-from tests.support.clock import DAY, HOUR, NOON
+from tests.support.clock import DAY, NOON
 from tests.support.entries import numbered, only, uid
 from tests.support.threads import run_together
 from tests.support.tiers import examples
@@ -82,51 +79,6 @@ def updating(store, number, content, scope=ALICE, now=NOON, **rules):
     return store.write(wanted)
 
 
-# What goes first
-
-
-@pytest.mark.requirement("R005", "C201")
-def test_of_a_budget_of_entries_the_least_important_goes_first(store):
-    entry_limits = EntryLimits(user_entries=3, evicts=True)
-    put(store, small(1, 0.3), small(2, 0.1), small(3, 0.2))
-    assert put(store, small(4), entry_limits=entry_limits) == [2]
-    assert put(store, small(5), small(6), entry_limits=entry_limits) == [3, 1]
-    assert left(store) == [4, 5, 6]
-
-
-def test_a_superseded_entry_goes_before_an_active_one(store):
-    put(store, small(1, 0.4), small(3, 0.1))
-    put(store, small(2, 0.9, supersedes=uid(1)))
-    entry_limits = EntryLimits(user_entries=3, evicts=True)
-    assert put(store, small(4), entry_limits=entry_limits) == [1]
-    assert put(store, small(5), entry_limits=entry_limits) == [3]
-
-
-def test_an_archived_entry_goes_by_its_importance(store):
-    put(store, small(1, 0.3, status=MemoryStatus.ARCHIVED), small(2, 0.2), small(3, 0.4))
-    entry_limits = EntryLimits(user_entries=3, evicts=True)
-    assert [put(store, small(number), entry_limits=entry_limits) for number in (4, 5, 6)] == [
-        [2],
-        [1],
-        [3],
-    ]
-
-
-def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
-    entries = [
-        small(9, access_count=1, last_accessed_at=NOON + HOUR),
-        small(8, access_count=0, created_at=NOON - 3 * HOUR),
-        small(7, access_count=1, created_at=NOON - 3 * HOUR, last_accessed_at=NOON),
-        small(6, access_count=1, created_at=NOON - 2 * HOUR, last_accessed_at=NOON),
-        small(4, access_count=2, last_accessed_at=NOON),
-        small(3, access_count=2, last_accessed_at=NOON),
-    ]
-    put(store, *entries)
-    entry_limits = EntryLimits(user_entries=6, evicts=True)
-    new = [small(20 + at, 0.5) for at in range(6)]
-    assert put(store, *new, entry_limits=entry_limits) == [8, 7, 6, 9, 3, 4]
-
-
 def test_accesses_that_are_not_written_yet_count(store):
     put(store, small(1), small(2))
     store.touch("a", [rows_of(store)[1]], NOON)
@@ -148,15 +100,6 @@ def test_what_is_more_important_stays_and_the_write_is_refused(store):
     assert put(store, small(3, 0.5), entry_limits=entry_limits) == [1]
 
 
-@pytest.mark.plain_text("counts bytes of plain contents")
-def test_entries_of_one_batch_do_not_go_for_each_other(store):
-    put(store, sized(1, 10, 0.5))
-    with pytest.raises(StorageQuotaExceededError):
-        put(store, sized(2, 60, 0.9), sized(3, 60, 0.9), user_quota=100)
-    assert left(store) == [1]
-    assert put(store, sized(2, 50, 0.9), sized(3, 50, 0.9), user_quota=100) == [1]
-
-
 def test_an_entry_that_the_call_answers_with_stays(store):
     added(store, "a", [small(1, 0.1), small(2, 0.3)], ["k", None])
     entry_limits = EntryLimits(user_entries=2, evicts=True)
@@ -171,37 +114,6 @@ def test_an_entry_that_the_new_one_supersedes_stays(store):
     entry_limits = EntryLimits(user_entries=2, evicts=True)
     assert put(store, small(3, supersedes=uid(1)), entry_limits=entry_limits) == [2]
     assert left(store) == [1, 3]
-
-
-# Whose entries go
-
-
-@pytest.mark.requirement("C201")
-@pytest.mark.parametrize(
-    "rules", [{"quota": Quota(100)}, {"entry_limits": EntryLimits(entries=2, evicts=True)}]
-)
-def test_no_users_entries_go_for_another_users(store, rules):
-    put(store, sized(1, 50, 0.1, "bob"), sized(2, 50, 0.1, None))
-    with pytest.raises(StorageQuotaExceededError) as raised:
-        put(store, sized(3, 10, 0.9), **rules)
-    assert (raised.value.quota, raised.value.user_id) == ("agent", None)
-    assert (left(store, "bob"), left(store, None), left(store)) == ([1], [2], [])
-    assert put(store, sized(4, 10, 0.9, "bob"), **rules) == [1]
-
-
-def test_the_same_id_of_another_user_stays(store):
-    put(store, small(1, 0.1), small(1, 0.1, "bob"), small(2, 0.9), small(2, 0.9, "bob"))
-    assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
-    assert left(store, "bob") == [1, 2]
-
-
-def test_another_agents_entries_stay(store):
-    added(store, "b", [small(1, 0.0, agent_id="b")])
-    put(store, small(1, 0.1))
-    assert put(
-        store, small(2), entry_limits=EntryLimits(entries=1, user_entries=1, evicts=True)
-    ) == [1]
-    assert entries_by_id(store, Scope("b", "alice"), [uid(1)], now=NOON)
 
 
 # Budgets of entries without eviction
@@ -222,65 +134,6 @@ def test_without_eviction_a_full_store_refuses(store):
     with pytest.raises(StorageQuotaExceededError, match=r"quota exceeded\. Current: 3 entries"):
         put(store, small(4, user_id="bob"), entry_limits=entry_limits)
     assert store.read(StoredAmount(EVERYONE, "entries")) == 3
-
-
-def test_deleted_entries_count_until_they_are_purged(store):
-    entry_limits = EntryLimits(user_entries=1)
-    put(store, small(1), entry_limits=entry_limits)
-    store.write(SoftDelete(ALICE, only(1), NOON)).result()
-    with pytest.raises(StorageQuotaExceededError):
-        put(store, small(2), entry_limits=entry_limits)
-    store.write(Delete(ALICE, only(1))).result()
-    put(store, small(2), entry_limits=entry_limits)
-
-
-def test_a_replacement_a_retry_and_a_change_add_no_entry(store):
-    entry_limits = EntryLimits(entries=1, user_entries=1)
-    added(store, "a", [small(1)], ["k"], entry_limits=entry_limits)
-    added(store, "a", [small(2, content="memory 1")], ["k"], entry_limits=entry_limits)
-    put(store, small(1, content="other"), on_conflict="replace", entry_limits=entry_limits)
-    put(store, small(3, content="other"), on_duplicate="skip", entry_limits=entry_limits)
-    assert (
-        updating(store, 1, "longer than before", entry_limits=entry_limits).result().last.content
-        == "longer than before"
-    )
-    assert left(store) == [1]
-
-
-# Changes
-
-
-def test_a_change_is_refused_where_what_is_left_is_more_important(store):
-    put(store, sized(1, 40, 0.9), sized(2, 40, 0.1))
-    with pytest.raises(StorageQuotaExceededError):
-        updating(store, 2, "y" * 70, user_quota=100).result()
-    assert one(store, ALICE, 2).content == "x" * 40
-
-
-@pytest.mark.plain_text("counts bytes of plain contents")
-def test_a_change_of_many_makes_space(store):
-    put(
-        store,
-        *(sized(number, 20, number / 10, tags=["t"] * (number > 3)) for number in range(1, 6)),
-    )
-    update = MemoryEntryUpdate(content="y" * 40)
-    changed = store.write(
-        Update(
-            ALICE,
-            Criteria(None, parse_filter({"importance": {"gt": 0.35}})),
-            change=lambda old: update.applied_to(old, NOON),
-            now=NOON,
-            quotas=Quotas(user=100, entry_limits=EVICTS),
-        )
-    ).result()
-    assert (len(changed), numbers(changed.evicted)) == (2, [1, 2])
-    assert left(store) == [3, 4, 5]
-
-
-def test_a_replacement_that_grows_makes_space_and_one_that_shrinks_does_not(store):
-    put(store, sized(1, 40, 0.1), sized(2, 40, 0.9))
-    assert put(store, sized(2, 70), on_conflict="replace", user_quota=100) == [1]
-    assert put(store, sized(2, 10), on_conflict="replace", user_quota=5) == []
 
 
 # How it goes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
+from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, TagUsage
 from mnemic.model.results import PageCursor
 from mnemic.store.operations import Delete, EntriesByRow, RowsSince, ScopeStatistics, SoftDelete
 from tests.store.contract import (
@@ -13,18 +13,14 @@ from tests.store.contract import (
     added,
     changed,
     contents_of,
-    counted,
     embedded,
     entries_by_id,
     exported,
-    linked,
-    links_of,
     matched,
     numbers,
     one,
     paged,
     rows_of,
-    used_bytes,
 )
 from tests.support.clock import HOUR, MICROSECOND, NOON
 from tests.support.entries import numbered, only, uid
@@ -35,7 +31,6 @@ EXPIRED = {"expires_at": NOON}
 ARCHIVED = {"status": MemoryStatus.ARCHIVED}
 SUPERSEDED = {"status": MemoryStatus.SUPERSEDED}
 STATES = [FORGOTTEN, EXPIRED, ARCHIVED, SUPERSEDED]
-ONLY_ARCHIVED = {"status": "archived"}
 
 
 def in_every_state(store):
@@ -58,43 +53,6 @@ def test_any_number_of_rows_is_read_at_once(store, count):
     rows = rows_of(store)
     wanted = {rows[at]: at for at in range(count)}
     assert of_rows(store, AGENT, list(wanted)) == wanted
-
-
-def test_forgotten_expired_archived_and_superseded_entries_are_not_found(store):
-    in_every_state(store)
-    rows = rows_of(store)
-    found = entries_by_id(store, AGENT, [uid(at) for at in range(5)], now=NOON)
-    assert numbers(found) == [4]
-    assert of_rows(store, AGENT, list(rows.values())) == {rows[4]: 4}
-    assert matched(store) == paged(store) == [4]
-    assert counted(store, AGENT) == 1
-
-
-def test_an_entry_is_found_until_the_moment_it_expires(store):
-    added(store, "a", [numbered(1, expires_at=NOON)])
-    row = rows_of(store)[1]
-    for now, found in ((NOON - MICROSECOND, [1]), (NOON, [])):
-        assert list(of_rows(store, AGENT, [row], now).values()) == found
-        assert numbers(entries_by_id(store, AGENT, [uid(1)], now=now)) == found
-        assert matched(store, now=now) == paged(store, now=now) == found
-        assert counted(store, AGENT, now) == len(found)
-        assert len(exported(store, now=now, everything=False)) == len(found)
-        assert store.read(ScopeStatistics(EVERYONE, now=now)).active_entries == len(found)
-
-
-def test_links_are_found_until_the_moment_an_end_expires(store):
-    added(store, "a", [numbered(1), numbered(2, expires_at=NOON + HOUR)])
-    linked(store, 1, 2)
-    for at in (1, 2):
-        assert len(links_of(store, at, now=NOON + HOUR - MICROSECOND)) == 1
-        assert links_of(store, at, now=NOON + HOUR) == []
-
-
-def test_every_state_is_returned_if_forgotten_ones_are_asked_for(store):
-    in_every_state(store)
-    asked = [uid(at) for at in range(6)]
-    found = entries_by_id(store, AGENT, asked, now=NOON, include_deleted=True)
-    assert {key.int: entry.id.int for key, entry in found.items()} == {at: at for at in range(5)}
 
 
 def test_ids_and_rows_that_are_unknown_or_named_twice_do_no_harm(store):
@@ -176,12 +134,6 @@ def test_limit_and_offset_come_last(store):
     assert matched(store, where=where, offset=5) == []
 
 
-def test_forgotten_and_expired_ones_are_listed_if_asked_for_and_outdated_ones_are_not(store):
-    in_every_state(store)
-    assert matched(store, include_forgotten=True) == [0, 1, 4]
-    assert paged(store, include_deleted=True) == [0, 1, 4]
-
-
 @pytest.mark.parametrize(
     ("where", "found"),
     [
@@ -219,12 +171,6 @@ def test_a_page_goes_on_after_a_place_whose_entry_is_gone(store):
     store.write(Delete(AGENT, only(2))).result()
     assert paged(store, after=PageCursor(NOON, uid(2))) == [3]
     assert paged(store, after=PageCursor(NOON + MICROSECOND, uid(9))) == [1, 3]
-
-
-def test_a_page_is_one_of_the_scope(store):
-    added(store, "a", [numbered(at, user_id="alice" if at % 2 else None) for at in range(6)])
-    assert paged(store, ALICE, PageCursor(NOON, uid(2)), limit=1) == [3]
-    assert paged(store, AGENT, PageCursor(NOON, uid(2)), limit=9) == [4]
 
 
 # Exports
@@ -272,50 +218,6 @@ def test_contents_are_those_of_rows_that_are_neither_forgotten_nor_outdated(stor
     assert contents_of(store, "a", []) == {}
 
 
-def test_counts_are_of_living_entries_in_the_scope(store):
-    in_every_state(store)
-    added(store, "a", [numbered(10 + at, user_id="alice", session_id=f"s{at}") for at in range(3)])
-    assert counted(store, AGENT) == 1
-    assert counted(store, ALICE) == 3
-    assert counted(store, Scope("a", "alice", None, "s1")) == 1
-    assert counted(store, EVERYONE) == 4
-
-
-def test_figures_count_each_entry_once_by_its_state(store):
-    in_every_state(store)
-    both = {"forgotten_at": NOON, "expires_at": NOON - HOUR}
-    added(store, "a", [numbered(8, **both), numbered(9, user_id="alice", type=MemoryType.EVENT)])
-    stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
-    assert stats.active_entries == counted(store, EVERYONE) == 2
-    assert (stats.archived_entries, stats.superseded_entries) == (1, 1)
-    assert (stats.forgotten_entries, stats.expired_entries) == (2, 1)
-    assert stats.entries_by_type == {MemoryType.FACT: 1, MemoryType.EVENT: 1}
-    assert stats.storage_bytes_used == used_bytes(store, "a") >= 7 * len("memory 0")
-
-
-def test_figures_are_of_one_scope_whatever_others_store(store):
-    hers = [
-        numbered(at, user_id="alice", session_id=f"s{at % 2}", tags=[f"t{at}"]) for at in range(4)
-    ]
-    added(store, "a", hers)
-    session = Scope("a", "alice", None, "s1")
-    before = [store.read(ScopeStatistics(scope, now=NOON)) for scope in (ALICE, session)]
-    assert [stats.active_entries for stats in before] == [4, 2]
-    others = [numbered(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
-    added(store, "a", others)
-    store.write(SoftDelete(BOB, only(10), NOON)).result()
-    assert [store.read(ScopeStatistics(scope, now=NOON)) for scope in (ALICE, session)] == before
-
-
-def test_figures_name_the_oldest_and_newest_that_are_there(store):
-    times = [NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR]
-    made = [numbered(at, created_at=time) for at, time in enumerate(times)]
-    added(store, "a", [*made, numbered(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
-    store.write(SoftDelete(AGENT, only(3), NOON)).result()
-    stats = store.read(ScopeStatistics(EVERYONE, now=NOON))
-    assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
-
-
 def test_figures_name_the_ten_tags_of_most_entries(store):
     made = [numbered(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
     added(store, "a", [*made, numbered(20, tags=["b", "b", "a"]), numbered(21, tags=["gone"])])
@@ -328,13 +230,6 @@ def test_tags_used_alike_are_named_in_their_order(store):
     added(store, "a", [numbered(1, tags=["b", "é", "a", "B"]), numbered(2, tags=["b"])])
     top = store.read(ScopeStatistics(EVERYONE, now=NOON)).top_tags
     assert [tag.tag for tag in top] == ["b", "B", "a", "é"]
-
-
-def test_the_figures_of_nobody_are_empty(store):
-    stats = store.read(ScopeStatistics(Scope("nobody", all_users=True), now=NOON))
-    assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (0, 0, 0)
-    assert (stats.entries_by_type, stats.top_tags, stats.storage_bytes_used) == ({}, (), 0)
-    assert (stats.oldest_entry, stats.newest_entry) == (None, None)
 
 
 def loaded(store):

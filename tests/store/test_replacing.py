@@ -4,26 +4,19 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic.errors import (
-    DuplicateEntryError,
-    EntryNotFoundError,
-    StorageQuotaExceededError,
-)
+from mnemic.errors import DuplicateEntryError, StorageQuotaExceededError
 from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.operations import Add, AddEmbeddings, Delete, NeedVectors, VectorsOfRow
+from mnemic.store.operations import Add, AddEmbeddings, NeedVectors, VectorsOfRow
 from mnemic.store.values import Selection
 from tests.store.contract import (
     AGENT,
-    ALICE,
-    BOB,
     EVERYONE,
     MODEL,
     added,
     all_links,
-    changed,
     embedded,
     embedded_numbers,
     exported,
@@ -31,17 +24,14 @@ from tests.store.contract import (
     linked,
     living_numbers,
     one,
-    records_of,
-    revision_of,
     rows_of,
     rows_since,
     seq_of,
-    shown,
     state_of,
     used_bytes,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, only, uid
+from tests.support.entries import numbered, uid
 
 LATER = NOON + HOUR
 
@@ -91,58 +81,6 @@ def test_a_replacement_takes_everything_anew_but_the_time_of_creation(store):
     assert result.rows == [rows_of(store)[1]]
 
 
-def test_an_id_that_is_not_there_is_new(store):
-    result = put(store, numbered(1), numbered(2))
-    assert result.is_new == [True, True]
-    assert stored(store, 1) == store.marked(numbered(1))
-    store.write(Delete(AGENT, only(1))).result()
-    row = result.rows[0]
-    again = put(store, numbered(1, created_at=LATER))
-    assert again.is_new == [True]
-    assert again.rows != [row]
-    assert (stored(store, 1).version, stored(store, 1).created_at) == (1, LATER)
-
-
-@pytest.mark.parametrize("state", ["forgotten", "expired", "archived", "superseded"])
-def test_what_could_not_be_found_lives_again(store, state):
-    old = numbered(1, expires_at=NOON if state == "expired" else None)
-    added(store, "a", [old])
-    if state == "forgotten":
-        forgotten(store, 1)
-    elif state == "archived":
-        changed(store, 1, status=MemoryStatus.ARCHIVED)
-    elif state == "superseded":
-        added(store, "a", [numbered(2, supersedes=uid(1))])
-    assert one(store, AGENT, 1) is None
-    put(store, numbered(1, content="again"))
-    assert one(store, AGENT, 1, now=LATER).content == "again"
-    assert one(store, AGENT, 1, now=LATER).status is MemoryStatus.ACTIVE
-    assert living_numbers(rows_since(store, None)) >= {1}
-
-
-def test_only_the_users_own_id_is_replaced(store):
-    added(store, "a", [numbered(1), numbered(1, user_id="bob", project_id="p")])
-    added(store, "b", [numbered(1, agent_id="b")])
-    assert put(store, numbered(1, user_id="alice", content="alice's")).is_new == [True]
-    assert put(store, numbered(1, user_id="bob", content="bob's")).is_new == [False]
-    assert stored(store, 1, AGENT).content == "memory 1"
-    assert stored(store, 1, ALICE).content == "alice's"
-    assert (stored(store, 1, BOB).content, stored(store, 1, BOB).project_id) == ("bob's", None)
-    assert stored(store, 1, Scope("b")).content == "memory 1"
-    assert revision_of(store, ALICE) == 1
-    assert revision_of(store, BOB) == 2
-
-
-def test_links_to_it_stay_and_links_from_it_go(store):
-    added(store, "a", [numbered(1), numbered(2), numbered(3), numbered(4, supersedes=uid(3))])
-    linked(store, 1, 2)
-    linked(store, 2, 1)
-    put(store, numbered(1), numbered(4))
-    assert [(link.from_id.int, link.to_id.int) for link in all_links(store)] == [(2, 1)]
-    assert stored(store, 4).supersedes is None
-    assert stored(store, 3).status is MemoryStatus.SUPERSEDED
-
-
 def test_what_superseded_the_old_content_does_so_no_more(store):
     added(store, "a", [numbered(1), numbered(2, supersedes=uid(1))])
     linked(store, 2, 1)
@@ -155,18 +93,6 @@ def test_what_superseded_the_old_content_does_so_no_more(store):
     put(store, numbered(1, supersedes=uid(2)))
     assert stored(store, 2).status is MemoryStatus.SUPERSEDED
     assert (stored(store, 2).version, stored(store, 1).version) == (3, 4)
-
-
-def test_the_old_version_is_the_one_that_is_superseded(store):
-    added(store, "a", [numbered(1), numbered(2)])
-    put(store, numbered(2, supersedes=uid(1)))
-    assert (stored(store, 1).status, stored(store, 1).version) == (MemoryStatus.SUPERSEDED, 2)
-    put(store, numbered(2, supersedes=uid(1)))
-    assert stored(store, 1).version == 2
-    before = state_of(store)
-    with pytest.raises(EntryNotFoundError):
-        put(store, numbered(2, supersedes=uid(9)))
-    assert state_of(store) == before
 
 
 def test_vectors_stay_with_the_content(store):
@@ -202,20 +128,6 @@ def test_given_vectors_take_the_place_of_those_of_the_same_content(store):
     assert (batch.removed, batch.embedded) == (result.rows, result.rows)
 
 
-def test_the_batch_is_what_an_index_would_read(store):
-    added(store, "a", [embedded(1), embedded(2)])
-    since = seq_of(store)
-    new = [
-        embedded(1, (0, 1), content="other"),
-        embedded(3),
-        numbered(2, content="no vector", status=MemoryStatus.ARCHIVED),
-    ]
-    batch = put(store, *new).batch
-    assert shown(batch) == shown(rows_since(store, since))
-    assert batch.linked == [rows_of(store)[at] for at in (1, 2)]
-    assert sorted(records_of(batch)) == sorted(records_of(rows_since(store, since)))
-
-
 def test_an_index_forgets_the_accesses_of_the_same_content(store):
     added(store, "a", [embedded(1)])
     since, row = seq_of(store), rows_of(store)[1]
@@ -240,20 +152,6 @@ def test_a_refused_replacement_loses_no_access(store):
     store.touch("a", list(rows.values()), NOON)
     put(store, numbered(1))
     assert [stored(store, number).access_count for number in (1, 2)] == [0, 2]
-
-
-def test_skipping_leaves_the_stored_one_whatever_its_state(store):
-    added(store, "a", [numbered(1), numbered(2)])
-    forgotten(store, 1)
-    before = state_of(store)
-    result = put(store, numbered(1, content="x"), numbered(2, content="y"), way="skip")
-    assert (result.ids, result.is_new, result.replaced) == ([uid(1), uid(2)], [False] * 2, {})
-    assert result.rows == list(rows_of(store).values())
-    assert result.batch is None
-    assert state_of(store) == before
-    mixed = put(store, numbered(2, content="z"), numbered(3), way="skip")
-    assert mixed.is_new == [False, True]
-    assert stored(store, 2).content == "memory 2"
 
 
 def of_source(source, scope=AGENT):
@@ -296,33 +194,6 @@ def test_the_quota_counts_what_makes_place(store):
     assert used_bytes(store, "a") == 100
 
 
-def test_of_an_id_that_comes_twice_the_last_one_stays(store):
-    result = put(store, numbered(1, content="a"), numbered(2), numbered(1, content="b"))
-    assert result.is_new == [True, True, False]
-    assert (stored(store, 1).content, stored(store, 1).version) == ("b", 2)
-    assert result.batch is None
-    put(store, embedded(1, content="c"), embedded(1, (0, 1), content="d"))
-    assert (stored(store, 1).content, stored(store, 1).version) == ("d", 4)
-    assert vectors_of(store, 1) == [[0, 1]]
-    put(store, numbered(3, content="a"), numbered(3, content="b"), way="skip")
-    assert stored(store, 3).content == "a"
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_the_quota_counts_the_difference(store):
-    added(store, "a", [numbered(1, content="x" * 60), numbered(2, content="y" * 30)])
-    put(store, numbered(1, content="z" * 70), quota=Quota(100))
-    assert used_bytes(store, "a") == 100
-    before = state_of(store)
-    with pytest.raises(StorageQuotaExceededError):
-        put(store, numbered(1, content="z" * 71), quota=Quota(100))
-    assert state_of(store) == before
-    put(store, numbered(1, content="z" * 10), numbered(3, content="n" * 60), quota=Quota(100))
-    assert used_bytes(store, "a") == 100
-    put(store, numbered(3, content="n"), quota=Quota(10))
-    assert used_bytes(store, "a") == 41
-
-
 def test_a_key_comes_first_and_stays_until_another_is_given(store):
     added(store, "a", [numbered(1)], ["k"])
     assert put(store, numbered(1), keys=["k"]).replaced == {}
@@ -347,16 +218,6 @@ def test_the_id_is_looked_at_before_the_text(store, way):
     assert result.is_new == [False]
     assert result.ids in ([uid(1)], [uid(2)])
     assert 3 not in rows_of(store)
-
-
-def test_a_failing_entry_undoes_the_whole_call(store):
-    added(store, "a", [embedded(1), embedded(2)])
-    before = state_of(store)
-    with pytest.raises(EntryNotFoundError):
-        put(store, numbered(1, content="x"), numbered(2, supersedes=uid(9)))
-    with pytest.raises(DuplicateEntryError):
-        added(store, "a", [numbered(3), numbered(1)])
-    assert state_of(store) == before
 
 
 def test_the_need_for_vectors_is_known_before_the_write(store):

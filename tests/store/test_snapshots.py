@@ -5,40 +5,13 @@ import gc
 
 import pytest
 
-from mnemic.errors import (
-    ReadOnlyError,
-    StorageQuotaExceededError,
-    StoreClosedError,
-    StoreFileError,
-)
+from mnemic.errors import ReadOnlyError, StorageQuotaExceededError, StoreClosedError, StoreFileError
 from mnemic.licensing import Quota
-from mnemic.model.filter import EVERY_ENTRY
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.changes import ChangeListeners
-from mnemic.store.operations import (
-    Add,
-    Delete,
-    HasRemovedSince,
-    Link,
-    NonceOfChange,
-    Purge,
-    Restore,
-    SetExpiry,
-    SoftDelete,
-)
-from tests.store.contract import (
-    AGENT,
-    ALICE,
-    BOB,
-    EVERYONE,
-    added,
-    adding,
-    changed,
-    link_of,
-    one,
-    seq_of,
-)
-from tests.support.clock import HOUR, NOON
+from mnemic.store.operations import Add, Delete, HasRemovedSince, NonceOfChange, Restore, SoftDelete
+from tests.store.contract import AGENT, BOB, EVERYONE, added, adding, changed, one, seq_of
+from tests.support.clock import NOON
 from tests.support.entries import numbered, only, uid
 
 
@@ -236,44 +209,6 @@ def test_a_listener_receives_agent_and_user_of_a_change(store, listener):
     assert listener.take() == [{("a", None), ("a", "bob")}]
     added(store, "b", [numbered(5, agent_id="b")])
     assert listener.take() == [{("b", None)}]
-
-
-WRITES = {
-    "update": lambda store: changed(store, 1, ALICE, importance=0.1),
-    "expiry": lambda store: store.write(
-        SetExpiry(ALICE, only(1), NOON + 2 * HOUR, now=NOON)
-    ).result(),
-    "link": lambda store: store.write(Link(ALICE, link_of(1, 2), now=NOON)).result(),
-    "soft delete": lambda store: store.write(SoftDelete(ALICE, only(1), NOON)).result(),
-    "delete": lambda store: store.write(Delete(ALICE, only(1))).result(),
-    "delete all softly": lambda store: store.write(SoftDelete(ALICE, EVERY_ENTRY, NOON)).result(),
-    "delete all": lambda store: store.write(Delete(ALICE)).result(),
-    "delete all of all users": lambda store: store.write(Delete(EVERYONE)).result(),
-    "purge": lambda store: store.write(Purge(EVERYONE, NOON + 9 * HOUR, NOON + 9 * HOUR)).result(),
-    "replace": lambda store: added(
-        store, "a", [numbered(1, user_id="alice", content="new")], on_conflict="replace"
-    ),
-    "merge": lambda store: added(
-        store, "a", [numbered(9, user_id="alice", tags=("new",))], on_duplicate="merge"
-    ),
-}
-
-
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_listeners_are_notified_of_every_kind_of_change(store, listener, write):
-    same = {"content": "x", "user_id": "alice"}
-    added(store, "a", [numbered(1, **same, expires_at=NOON + HOUR), numbered(2, **same)])
-    listener.take()
-    write(store)
-    assert listener.take() == [{("a", "alice")}]
-
-
-def test_listeners_are_notified_of_a_restored_memory(store, listener):
-    added(store, "a", [numbered(1, user_id="alice")])
-    store.write(SoftDelete(ALICE, only(1), NOON)).result()
-    listener.take()
-    assert store.write(Restore(ALICE, only(1), oldest=NOON, now=NOON)).result()
-    assert listener.take() == [{("a", "alice")}]
 
 
 def test_reads_accesses_and_writes_without_effect_notify_nobody(store, listener):

@@ -9,13 +9,7 @@ import psycopg
 import pytest
 
 from mnemic import Memory, MemoryEntry
-from mnemic.errors import (
-    InvalidEntryError,
-    MnemicError,
-    ReadOnlyError,
-    StoreError,
-    StoreFileError,
-)
+from mnemic.errors import InvalidEntryError, MnemicError, ReadOnlyError, StoreError, StoreFileError
 from mnemic.store.postgres.target import target_of
 from tests.store.postgres.test_connections import run
 from tests.support.embedders import WordEmbedder

@@ -1,0 +1,433 @@
+"""Random writes to a store and to dicts beside it: answers and all that is read are alike."""
+
+from functools import partial
+from itertools import permutations
+from operator import itemgetter
+from tempfile import TemporaryDirectory
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mnemic._core import RECORD_COLUMNS
+from mnemic.errors import EmbeddingModelMismatchError, MnemicError, StorageQuotaExceededError
+from mnemic.licensing import Quota
+from mnemic.model import LinkType, MemoryEntry, MemoryEntryUpdate, MemoryStatus, MemoryType, Scope
+from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.rows import State
+from mnemic.store import open_store
+from mnemic.store import operations as ask
+from mnemic.store.values import EntryLimits, Quotas, Selection, StoredLink, WriteResult
+from tests.store.conftest import URLS, Places, encryption_of
+from tests.store.contract import (
+    EVERYTHING,
+    exported,
+    link_of,
+    model_of,
+    records_of,
+    rows_of,
+    vectors_in,
+)
+from tests.support.clock import HOUR, MICROSECOND, NOON
+from tests.support.dict_store.store import DictStore
+from tests.support.entries import numbered, uid
+from tests.support.tiers import examples
+
+KINDS = [kind for kind in URLS if kind not in {"dict", "file", "memory", "other"}]
+"""Those that are compared less often than a file in memory."""
+MARK = RECORD_COLUMNS.index("is_encrypted") - 1
+NUMBERS = st.integers(1, 4)
+IDS = NUMBERS.map(uid)
+SOME_IDS = st.lists(IDS, max_size=3)
+USERS = "alice", None
+TEXTS = st.sampled_from(["tea", "TEA ", "coffee", "a long text"])
+TIMES = st.sampled_from([NOON, NOON, NOON - MICROSECOND, NOON + HOUR])
+ENDS = st.sampled_from([None, None, NOON, NOON + HOUR])
+IMPORTANCES = st.sampled_from([0.2, 0.5, 0.9])
+TAGS = st.lists(st.sampled_from(["s", "t"]), max_size=2)
+METADATA = st.dictionaries(st.sampled_from("xy"), st.integers(1, 2), max_size=2)
+KIND = st.sampled_from([LinkType.RELATED, LinkType.REFINES, LinkType.SUPERSEDES])
+STATUSES = st.sampled_from([MemoryStatus.ACTIVE, *MemoryStatus])
+SOME_VECTORS = st.sampled_from([
+    *[("m", np.array(rows, np.float32)) for rows in ([[1, 0]], [[0, 1]], [[3, 4], [5, 6]])],
+    ("other", np.array([[1, 2, 3]], np.float32)),
+])  # fmt: skip
+VECTORS = st.none() | SOME_VECTORS
+EVICTS = EntryLimits(evicts=True)
+QUOTAS = st.sampled_from([
+    *[Quotas()] * 11,
+    *(Quotas(Quota(30)), Quotas(user=15), Quotas(entry_limits=EntryLimits(6, 3))),
+    *(Quotas(Quota(30), 15, EVICTS), Quotas(entry_limits=EntryLimits(5, 2, evicts=True))),
+])  # fmt: skip
+FILTERS = (
+    *({"content": {"contains": "t"}}, {"tags": ["s"]}),
+    *({"status": {"ne": "active"}}, {"project_id": "p"}, {"OR": []}),
+)
+CRITERIA = st.one_of(
+    st.builds(Criteria, SOME_IDS, st.none()),
+    st.builds(Criteria, st.none() | SOME_IDS, st.sampled_from([*map(parse_filter, FILTERS)])),
+    st.builds(Criteria, SOME_IDS, st.just(parse_filter(FILTERS[0]))),
+    st.just(EVERY_ENTRY),
+)
+WANTED = IDS.map(lambda one: Criteria([one])) | CRITERIA
+LINKS = st.builds(
+    lambda ends, *rest: link_of(*ends, *rest),
+    st.sampled_from(list(permutations(range(1, 5), 2))),
+    KIND,
+    st.sampled_from([0.25, 0.75]),
+    TIMES,
+)
+
+
+def scopes(agent):
+    """Return the scopes of an agent."""
+    owned = [Scope(agent, user) for user in (*USERS, "bob")]
+    return [*owned, Scope(agent, all_users=True), Scope(agent, "alice", "p")]
+
+
+def new_entry(agent, number, vectors, key, supersedes, **fields):
+    if supersedes == number:
+        supersedes = None  # nothing supersedes itself
+    older = supersedes and uid(supersedes)
+    entry = numbered(number, agent_id=agent, supersedes=older, **fields)
+    if vectors is None:
+        return NewEntry(entry, key)
+    model, rows = vectors
+    return NewEntry(entry.with_embedding(rows[0], model), key, tuple(rows[1:]))
+
+
+def changing(update, now):
+    return partial(MemoryEntryUpdate.applied_to, update, now=now)
+
+
+def embedding(agent, contents, vectors):
+    """Return a call that gives entries vectors by their numbers."""
+
+    def call(store):
+        rows = rows_of(store, agent)
+        given = {rows.get(number, 999): text for number, text in contents.items()}
+        return store.write(ask.AddEmbeddings(agent, vectors[0], given, [vectors[1]] * len(given)))
+
+    return call
+
+
+def touching(agent, numbers, now):
+    """Return a call that takes note of accesses and writes them."""
+
+    def call(store):
+        rows = rows_of(store, agent)
+        store.touch(agent, [rows[number] for number in numbers if number in rows], now)
+        return store.write_accesses()
+
+    return call
+
+
+def writes(agent):
+    """Return writes of an agent: records, and calls of what takes rows."""
+    own, scope = st.just(agent), st.sampled_from([*scopes(agent), *scopes(agent)[:2] * 2])
+    new = st.builds(
+        new_entry,
+        *(own, NUMBERS, VECTORS, st.sampled_from([None, None, "k", "l"])),
+        content=TEXTS,
+        user_id=st.sampled_from(USERS),
+        project_id=st.sampled_from([None, "p"]),
+        role=st.sampled_from([None, "user"]),
+        created_at=TIMES,
+        expires_at=ENDS,
+        forgotten_at=st.sampled_from([None, None, None, NOON]),
+        importance=IMPORTANCES,
+        tags=TAGS,
+        metadata=METADATA,
+        status=STATUSES,
+        supersedes=st.none() | NUMBERS,
+        sensitive=st.booleans(),
+    )
+    changes = st.builds(
+        MemoryEntryUpdate,
+        content=st.none() | TEXTS,
+        importance=st.none() | IMPORTANCES,
+        type=st.sampled_from([None, MemoryType.EVENT]),
+        status=st.sampled_from([None, MemoryStatus.ARCHIVED, MemoryStatus.ACTIVE]),
+        add_tags=TAGS,
+        metadata=METADATA,
+    )
+    change = {
+        "change": st.builds(changing, changes, TIMES),
+        "now": TIMES,
+        "embedded": VECTORS,
+        "quotas": QUOTAS,
+        "include_archived": st.booleans(),
+    }
+    add = st.builds(
+        ask.Add,
+        *(own, st.lists(new, min_size=1, max_size=3), TIMES, QUOTAS),
+        st.sampled_from(["raise", "replace", "replace", "skip"]),
+        st.sampled_from(["keep", "skip", "merge"]),
+        st.booleans(),
+        st.sampled_from([None, "Asia/Tokyo", "Europe/Oslo"]),
+        st.none() | st.none() | st.none() | st.builds(Selection, scope, CRITERIA),
+    )
+    update = st.builds(ask.Update, scope, WANTED, replace_vectors=st.booleans(), **change)
+    stored_links = st.lists(st.builds(StoredLink, LINKS, st.sampled_from(USERS)), max_size=3)
+    return st.one_of(
+        *[add] * 2,
+        *[update] * 2,
+        st.builds(ask.SetExpiry, scope, WANTED, ENDS, TIMES),
+        *[st.builds(ask.SoftDelete, scope, WANTED, TIMES)] * 2,
+        *[st.builds(ask.Restore, scope, WANTED, TIMES, TIMES)] * 3,
+        *[st.builds(ask.Delete, scope, WANTED)] * 2,
+        st.builds(ask.Purge, scope, TIMES, st.none() | TIMES),
+        st.builds(ask.Link, scope, LINKS, TIMES),
+        st.builds(ask.Unlink, scope, IDS, IDS, st.none() | KIND),
+        st.builds(ask.AddLinks, st.just(Scope(agent, all_users=True)), stored_links),
+        st.builds(embedding, own, st.dictionaries(NUMBERS, TEXTS, max_size=2), SOME_VECTORS),
+        st.builds(touching, own, st.lists(NUMBERS), TIMES),
+    )
+
+
+def without_bytes(write):
+    """Return a write without quotas of bytes: sealed contents are longer."""
+    if not hasattr(write, "quotas"):
+        return write
+    return replace(write, quotas=Quotas(entry_limits=write.quotas.entry_limits))
+
+
+def marked(store, write):
+    """Return a write of entries that are marked if the store seals them."""
+    if not isinstance(write, ask.Add):
+        return write
+    entries = [one._replace(entry=store.marked(one.entry)) for one in write.entries]
+    return replace(write, entries=entries)
+
+
+def unmarked(found):
+    """Return what a store gave, without the marks of sealed entries."""
+    if isinstance(found, MemoryEntry):
+        return replace(found, is_encrypted=False)
+    if isinstance(found, dict):
+        return {name: unmarked(one) for name, one in found.items()}
+    if type(found) in {list, tuple}:
+        return type(found)(map(unmarked, found))
+    return found
+
+
+def outcome(store, write):
+    """Return what a write returns, or the kind of the error that refuses it.
+
+    Of a quota and a model that both refuse it, none is promised to be found first.
+    """
+    try:
+        done = store.write(write) if isinstance(write, ask.Write) else write(store)
+        return None if done is None else done.result(60)
+    except (StorageQuotaExceededError, EmbeddingModelMismatchError):
+        return MnemicError
+    except MnemicError as error:
+        return type(error)
+
+
+class Heard(set):
+    """Agents and users of whose changes a store tells."""
+
+    def receive(self, changed_users):
+        self.update(changed_users)
+
+
+class Pair:
+    """A store beside dicts, whose rows are names: the store may number its own otherwise."""
+
+    def __init__(self, store, *, seals):
+        self.store, self.twin, self.names, self.seals = store, DictStore(), {}, seals
+        self.heard, self.expected = Heard(), Heard()
+        store.watch(self.heard.receive)
+        self.twin.watch(self.expected.receive)
+
+    def write(self, write):
+        self.heard.clear()
+        self.expected.clear()
+        mine, wanted = outcome(self.store, marked(self.store, write)), outcome(self.twin, write)
+        if isinstance(mine, WriteResult) and isinstance(wanted, WriteResult):
+            self.names.update(zip(mine.rows, wanted.rows, strict=True))
+            self.check_batch(write.agent_id, mine.batch)
+            mine, wanted = shown_result(mine, self.names.get), shown_result(wanted)
+        assert unmarked(mine) == wanted, write
+        assert self.heard >= self.expected, write  # a refused write may be told of too
+
+    def check_batch(self, agent, batch):
+        """Check that the change that an addition returns is what a reader would be given."""
+        if batch is not None:
+            wanted = ask.RowsSince(agent, model_of(self.store, agent), batch.since)
+            read, given = (shown(one, int) for one in (self.store.read(wanted), batch))
+            assert given[:4] == read[:4]
+
+    def compare(self, agent, seqs):
+        mine = seen(self.store, agent, seqs, self.names.get, seals=self.seals)
+        assert unmarked(mine) == seen(self.twin, agent, seqs, seals=self.seals)
+
+
+def shown_result(result, name=int):
+    replaced = {at: (one[0].without_embedding(), one[1]) for at, one in result.replaced.items()}
+    told = result._replace(
+        rows=list(map(name, result.rows)),
+        changed={name(row) for row in result.changed if row not in result.rows},
+        batch=result.batch and shown(result.batch, name),
+        replaced=replaced,
+        removed=sorted(result.removed),
+    )
+    return tuple(told)
+
+
+def shown(batch, name):
+    """Return what a batch says as values that can be compared."""
+    records = [
+        (name(row), *fields[:MARK], *fields[MARK + 1 :]) for row, *fields in records_of(batch)
+    ]
+    links = sorted((name(one), name(other), *rest) for one, other, *rest in batch.links)
+    removed, linked = (sorted(map(name, rows)) for rows in (batch.removed, batch.linked))
+    vectors = sorted(
+        zip(map(name, batch.embedded), vectors_in(batch), strict=True), key=itemgetter(0)
+    )
+    return batch.since, batch.seq, sorted(records), vectors, removed, linked, links
+
+
+def seen(store, agent, seqs, name=int, *, seals=False):
+    """Return what all reads say of an agent, with the names of rows."""
+    everyone, model = Scope(agent, all_users=True), model_of(store, agent)
+    stored = exported(store, everyone)
+    rows = [one.row for one in stored]
+    owned = [(user, uid(number)) for user in USERS for number in range(1, 5)]
+    changed = [store.read(ask.ChangedRows(agent, seq)) for seq in seqs]
+    users = store.read(ask.Users(agent, NOON, 9))
+    vectors = store.read(ask.VectorsById(agent, owned, model[0] if model else "m"))
+    return {
+        "facts": store.read(ask.AgentFacts(agent)),
+        "position": store.position(agent),
+        "users": [user[:2] for user in map(msgspec.structs.astuple, users)] if seals else users,
+        "stored": [(name(row), entry.without_embedding(), key) for row, entry, key, *_ in stored],
+        "vectors": {
+            owner: (*found[:2], None if found.vectors is None else found.vectors.tolist())
+            for owner, found in vectors.items()
+        },
+        "links": [
+            shown_links(store, ask.Links(everyone, now, include_deleted=is_everything), name)
+            for now, is_everything in ((NOON, True), (NOON, False), (NOON + HOUR, False))
+        ],
+        "changed": [rows and sorted(map(name, rows)) for rows in changed],
+        "batches": [
+            shown(store.read(ask.RowsSince(agent, model, seq, state=state)), name)
+            for seq in (None, *seqs)
+            for state in State
+        ],
+        "scopes": [seen_by(store, scope, rows, name, seals=seals) for scope in scopes(agent)],
+    }
+
+
+def seen_by(store, scope, rows, name, *, seals):
+    """Return what all reads say of a scope."""
+    figures = store.read(ask.ScopeStatistics(scope, NOON))
+    by_row = [
+        store.read(wanted)
+        for now in (NOON, NOON + HOUR)
+        for wanted in (
+            ask.EntriesByRow(scope, rows, now),
+            ask.EntriesByRow(scope, rows, now, include_deleted=True),
+            ask.Successors(scope, rows, now),
+        )
+    ]
+    return [
+        store.read(ask.PositionAndRevision(scope)),
+        replace(figures, sealed_entries=0, storage_bytes_used=0) if seals else figures,
+        [{name(row): entry for row, entry in found.items()} for found in by_row],
+        *(store.read(ask.EntryPage(scope, EVERYTHING, now, 9)) for now in (NOON, NOON + HOUR)),
+        store.read(ask.EntryPage(scope, EVERYTHING, NOON, 9, include_deleted=True)),
+        store.read(ask.EntryCount(scope, NOON)),
+        *([] if scope.all_users else seen_of_ids(store, scope, rows, name)),
+    ]
+
+
+def shown_links(store, wanted, name):
+    """Return the links that a read finds, with the names of rows."""
+    found = store.read(wanted)
+    return [(name(one.from_row), name(one.to_row), one.user_id, one.link) for one in found]
+
+
+def seen_of_ids(store, scope, rows, name):
+    """Return what reads by an id say, which are of one user: the ids of all may be ambiguous."""
+    found = store.read(ask.EntriesById(scope, list(map(uid, range(1, 5))), NOON))
+    links = [("in", None), ("out", None), ("both", [LinkType.REFINES])]
+    return [
+        {entry_id: (name(one.row), one.entry) for entry_id, one in found.items()},
+        shown_links(store, ask.Links(scope, NOON, rows[0] if rows else 1), name),
+        *(
+            shown_links(store, ask.Links(scope, NOON, uid(number), way, kinds), name)
+            for number, (way, kinds) in enumerate(links, start=1)
+        ),
+    ]
+
+
+VECTOR = "m", np.array([[7, 8]], np.float32)
+ARCHIVED = {"status": MemoryStatus.ARCHIVED}
+FIRST = ask.Add(
+    "a",
+    [
+        new_entry("a", 1, VECTOR, None, None, user_id="alice", tags=["s"]),
+        new_entry("a", 2, None, None, None, user_id="alice", **ARCHIVED),
+        new_entry("a", 3, VECTOR, None, None, user_id="alice", project_id="p", expires_at=NOON),
+        new_entry("a", 1, VECTOR, None, None, forgotten_at=NOON),
+        new_entry("a", 2, None, "k", None, expires_at=NOON + HOUR),
+        new_entry("a", 3, VECTOR, None, 2),
+    ],
+    NOON,
+)
+"""What an agent has at first: an entry of each state."""
+OWNED_WRITES = st.one_of(
+    *[st.tuples(st.just("a"), writes("a"))] * 7, st.tuples(st.just("b"), writes("b"))
+)
+EVERY = 3
+"""All is read again after so many writes."""
+
+
+def check(kind, some):
+    """Have a store and dicts carry out writes, and compare what they say."""
+    encryption = encryption_of(kind)
+    with TemporaryDirectory() as folder:
+        places = Places(kind, folder)
+        store = open_store(places.url(), encryption=encryption)
+        try:
+            compare_writes(store, some, seals=encryption is not None)
+        finally:
+            store.close()
+            places.drop()
+
+
+def compare_writes(store, some, *, seals):
+    pair, seqs = Pair(store, seals=seals), {"a": [0], "b": [0]}
+    for at, (agent, write) in enumerate([("a", FIRST), *some]):
+        pair.write(without_bytes(write) if seals else write)
+        if at % EVERY == 0:
+            pair.compare(agent, seqs[agent][-2:])
+            seqs[agent].append(store.position(agent).seq)
+    for agent, known in seqs.items():
+        pair.compare(agent, known)
+    report = store.verify()
+    assert (report.problems, report.without_sums) == ((), 0)
+
+
+SOME = given(some=st.lists(OWNED_WRITES, min_size=8, max_size=30))
+pytestmark = pytest.mark.requirement("C109", "C135", "C158", "C160", "C161", "C214")
+
+
+@examples(200, least=60, suppress_health_check=[HealthCheck.too_slow])
+@SOME
+def test_a_file_answers_as_dicts_do(some):
+    check("memory", some)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@examples(60, suppress_health_check=[HealthCheck.too_slow])
+@SOME
+def test_every_other_store_answers_as_dicts_do(kind, some):
+    check(kind, some)
