@@ -25,7 +25,7 @@ def run(scenario, path=":memory:", **options):
     return asyncio.run(main())
 
 
-def made_with(run, names, **options):
+def made_with(run, names, *values, **options):
     """Return a decorator that makes a test of a scenario.
 
     `run` calls it with what it opens, which have these names; all other arguments are fixtures.
@@ -42,9 +42,14 @@ def made_with(run, names, **options):
                 wanted = own.keys() & arguments.parameters
                 return scenario(**given, **{name: own[name] for name in wanted})
 
-            run(named, **options)
+            run(named, *values, **options)
 
         test.__signature__ = arguments.replace(parameters=fixtures)
         return test
 
     return decorate
+
+
+def with_memory(**options):
+    """Make a test of a scenario with an AsyncLongTermMemory."""
+    return made_with(run, ("memory",), **options)

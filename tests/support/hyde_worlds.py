@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from mnemic import AsyncMemory
 from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from tests.support.clock import Clock
+from tests.support.doors import made_with
 from tests.support.hyde_twin import LineModel, TableEmbedder
 
 WINDOW = ["user: which port?"]
@@ -88,3 +89,8 @@ def run(scenario, *contents, **options):
             return await scenario(made)
 
     return asyncio.run(main())
+
+
+def in_world(*contents, **options):
+    """Make a test of a scenario with a world."""
+    return made_with(run, ("w",), *contents, **options)

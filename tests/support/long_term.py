@@ -20,3 +20,8 @@ def run(scenario, path=":memory:", **options):
 
 async def numbers_found(memory, query="tea", **scope):
     return [hit.entry.id.int for hit in await memory.search_semantic(query, 10, 0, **scope)]
+
+
+def with_memory_and_clock(**options):
+    """Make a test of a scenario with a memory and its clock."""
+    return doors.made_with(run, ("memory", "clock"), **options)
