@@ -328,52 +328,12 @@ def test_a_model_that_blocks_the_plain_doors_event_loop_is_left():
     engine.close()
 
 
-@pytest.mark.requirement("C111")
-def test_a_failure_is_kept_for_the_back_off():
-    memory = memory_of("alpha")
-    model = ListedModel("alpha")
-    model.fail = raising(OSError())
-    config = HydeConfig(failure_backoff=0)
-    with HydeEngine(memory, memory.embedder, model, config) as engine:
-        assert engine.retrieve("1", WINDOW) == []
-        model.fail = None
-        assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
-
-
-def test_no_hypothesis_is_an_answer_and_is_kept():
-    memory = memory_of("alpha")
-    model = ListedModel()
-    with HydeEngine(memory, memory.embedder, model) as engine:
-        assert [engine.retrieve("1", WINDOW) for _ in range(3)] == [[], [], []]
-        assert model.calls == 1
-        assert not engine.stats().failures
-
-
-@pytest.mark.requirement("R365")
-def test_an_empty_window_calls_no_model(door):
-    memory = memory_of("alpha")
-    model = ListedModel("alpha")
-    engine = AsyncHydeEngine(memory, memory.embedder, model)
-    assert asyncio.run(engine.retrieve("1", [])) == []
-    assert model.calls == 0
-    assert retrieved(door, engine, "1") != [[]]
-
-
 def test_a_listener_that_fails_or_hangs_delays_no_turn_beyond_its_deadline(door):
     memory = memory_of("alpha")
     memory.events.subscribe(HypothesesRetrievedEvent, raising(OSError()))
     memory.events.subscribe(HypothesesRetrievedEvent, lambda _: forever())
     engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), SOON)
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
-
-
-def test_a_closed_memory_gives_nothing(door):
-    memory = memory_of("alpha")
-    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), SOON)
-    engine.start()
-    assert engine.sync.ready(20)
-    memory.close()
-    assert retrieved(door, engine, "1") == [[]]
 
 
 @pytest.mark.requirement("C111")
@@ -404,45 +364,6 @@ def test_a_turn_cancelled_at_any_await_is_not_kept_and_leaves_nothing():
 async def started(engine):
     engine.start()
     return await engine.ready(20)
-
-
-@pytest.mark.requirement("C113", "R356")
-def test_200_concurrent_turns_of_one_engine_and_of_many(threads_named):
-    memory = memory_of("alpha", "beta")
-    model = ListedModel("alpha")
-
-    async def run():
-        async with AsyncHydeEngine(memory, memory.embedder, model, PATIENT) as engine:
-            one = await asyncio.gather(*(engine.retrieve("1", WINDOW) for _ in range(200)))
-            assert model.calls == 1
-            many = await asyncio.gather(
-                *(engine.retrieve(str(turn), WINDOW) for turn in range(2, 202))
-            )
-        engines = [AsyncHydeEngine(memory, memory.embedder, model, PATIENT) for _ in range(50)]
-        apart = await asyncio.gather(*(engine.retrieve("1", WINDOW) for engine in engines))
-        await asyncio.gather(*(engine.aclose() for engine in engines))
-        return [*one, *many, *apart]
-
-    assert {contents(each)[0] for each in asyncio.run(run())} == {"alpha"}
-    assert not threads_named("hyde")
-
-
-def test_threads_share_an_engine():
-    memory = memory_of("alpha")
-    model = PlainModel("alpha")
-    found = []
-    with HydeEngine(memory, memory.embedder, model, PATIENT) as engine:
-        threads = [
-            threading.Thread(
-                target=lambda at=at: found.append(contents(engine.retrieve(f"{at % 3}", WINDOW)))
-            )
-            for at in range(30)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-    assert found == [["alpha"]] * 30
 
 
 # The kept result, and the memories of it
@@ -500,18 +421,6 @@ def test_the_callers_list_is_its_own(door):
         plain.retrieve("1", WINDOW).clear()
         assert contents(plain.retrieve("1", WINDOW)) == ["alpha"]
     assert door
-
-
-def test_users_are_apart():
-    memory = Memory(":memory:", embedder=AxisEmbedder())
-    memory.add("alpha", user_id="ann")
-    memory.add("beta", user_id="bob")
-    for user, own in (("ann", "alpha"), ("bob", "beta")):
-        view = memory.scoped(user_id=user)
-        with HydeEngine(view, memory.embedder, ListedModel("alpha", "beta")) as engine:
-            assert contents(engine.retrieve("1", WINDOW)) == [own]
-    with HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta")) as engine:
-        assert engine.retrieve("1", WINDOW) == []
 
 
 def test_sensitive_memories_are_left_out_unless_requested():

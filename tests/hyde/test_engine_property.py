@@ -223,36 +223,3 @@ def versions(found, twin, user):
             chain.insert(0, kept)
         present = [kept.id for kept in chain if kept.is_present and kept.user == user]
         assert [each.id for each in one.versions] == present[-3:]
-
-
-@pytest.mark.requirement("R356", "C122")
-@pytest.mark.parametrize("seed", SEEDS[:30])
-def test_what_other_users_store_changes_no_bit_of_a_result(seed):
-    random = Random(seed)  # noqa: S311 - no secret
-    mine = program(random, lambda _: "me")
-    others = program(random, lambda _: "you")
-    queries = [vector_of(random) for _ in range(random.randint(1, 4))]
-    options = options_of(random)
-
-    async def answers(with_others):
-        lines = [f"hypothesis {number}" for number in range(len(queries))]
-        embedder = TableEmbedder(dict(zip(lines, queries, strict=True)))
-        async with AsyncMemory(":memory:", embedder=embedder, clock=lambda: NOON) as memory:
-            both = {user: Both(memory, Clock(NOON)) for user in ("me", "you")}
-            for number in range(max(len(mine), len(others))):
-                for user, steps in (("you", others), ("me", mine)):
-                    if number < len(steps) and (user == "me" or with_others):
-                        await both[user].step(*steps[number])
-            config = config_of(options)
-            model = LineModel(lines)
-            view = memory.scoped(user_id="me")
-            async with AsyncHydeEngine(view, embedder, model, config) as engine:
-                engine.start()
-                await engine.ready(30)
-                found = await engine.retrieve("t", WINDOW)
-            return [
-                (one.id, one.score, one.relation, one.via, [old.id for old in one.versions])
-                for one in found
-            ], len(model.calls)
-
-    assert asyncio.run(answers(True)) == asyncio.run(answers(False))  # noqa: FBT003

@@ -13,7 +13,7 @@ from mnemic import Memory
 from mnemic.errors import MnemicError
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
-from tests.support.hyde_worlds import AXES, WINDOW, run
+from tests.support.hyde_worlds import AXES, WINDOW, in_world, run
 from tests.support.threads import run_together
 
 CANARY = "zanzibar"
@@ -179,16 +179,14 @@ def test_any_wrong_vectors_give_nothing(result, caplog):
 
 
 @pytest.mark.requirement("C124")
-def test_a_vector_without_direction_finds_nothing_of_its_own():
-    async def scenario(w):
-        w.embedder.table["nothing"] = (0, 0, 0, 0)
-        assert await w.ask("a") in ([], ["east"])
-        w.model.lines = ["nothing", "east"]
-        found = await w.engine.retrieve("b", WINDOW)
-        assert found == [] or [round(one.score, 6) for one in found] == [1]
-        await is_well(w)
-
-    run(scenario, "east", lines=["nothing"])
+@in_world("east", lines=["nothing"])
+async def test_a_vector_without_direction_finds_nothing_of_its_own(w):
+    w.embedder.table["nothing"] = (0, 0, 0, 0)
+    assert await w.ask("a") in ([], ["east"])
+    w.model.lines = ["nothing", "east"]
+    found = await w.engine.retrieve("b", WINDOW)
+    assert found == [] or [round(one.score, 6) for one in found] == [1]
+    await is_well(w)
 
 
 @pytest.mark.requirement("R333", "R361", "R390", "T010")
@@ -257,44 +255,38 @@ def test_a_neighbour_that_is_deleted_during_the_turn_is_left_out(caplog):
     [["\ud800"], ["x" * 10_000_000], [""], ["user: \0"], ["user: </s>"] * 10_000],
     ids=["surrogate", "long", "empty", "nul", "many"],
 )
-def test_any_window_of_texts_is_taken(window):
-    async def scenario(w):
-        assert await w.ask("t", window) in ([], ["east"])
-        await is_well(w)
-
-    run(scenario, "east")
+@in_world("east")
+async def test_any_window_of_texts_is_taken(w, window):
+    assert await w.ask("t", window) in ([], ["east"])
+    await is_well(w)
 
 
 @pytest.mark.requirement("C111", "C110", "R333")
 @pytest.mark.parametrize("steps", range(40))
-def test_a_cancellation_at_any_step_leaves_the_next_call_well(steps):
-    async def scenario(w):
-        await w.memory.link(w.ids["east"], w.ids["north"])
-        task = asyncio.create_task(w.ask("t"))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-            if task.done():
-                break
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            assert await task == ["east", "north"]
-        assert await w.ask("t") == ["east", "north"]
-        assert await w.ask("u") == ["east", "north"]
-
-    run(scenario, "east", "north", min_similarity=0.1, timeout=30)
+@in_world("east", "north", min_similarity=0.1, timeout=30)
+async def test_a_cancellation_at_any_step_leaves_the_next_call_well(w, steps):
+    await w.memory.link(w.ids["east"], w.ids["north"])
+    task = asyncio.create_task(w.ask("t"))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+        if task.done():
+            break
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        assert await task == ["east", "north"]
+    assert await w.ask("t") == ["east", "north"]
+    assert await w.ask("u") == ["east", "north"]
 
 
 @pytest.mark.requirement("C111", "R356")
-def test_a_close_during_a_turn_ends_it():
-    async def scenario(w):
-        task = asyncio.create_task(w.ask())
-        await w.model.entered.wait()
-        await w.engine.aclose()
-        done, _ = await asyncio.wait([task], timeout=20)
-        assert done
-        assert task.cancelled() or task.result() == []
-
-    run(scenario, "east", model=LineModel(hangs=True), timeout=60)
+@in_world("east", model=LineModel(hangs=True), timeout=60)
+async def test_a_close_during_a_turn_ends_it(w):
+    task = asyncio.create_task(w.ask())
+    await w.model.entered.wait()
+    await w.engine.aclose()
+    done, _ = await asyncio.wait([task], timeout=20)
+    assert done
+    assert task.cancelled() or task.result() == []
 
 
 @pytest.mark.requirement("R356", "R333")

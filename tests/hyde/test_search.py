@@ -12,9 +12,7 @@ from mnemic.hyde import HydeConfig
 from mnemic.hyde.search import TurnSearch, ranked, together
 from mnemic.model import Scope
 from mnemic.model.filter import IS_NOT_SENSITIVE
-from mnemic.model.hops import Hops
 from tests.support.clock import NOON, Clock
-from tests.support.entries import uid
 
 AXES = {"a": (1, 0, 0, 0), "b": (0, 1, 0, 0), "c": (0, 0, 1, 0), "d": (0, 0, 0, 1)}
 
@@ -112,33 +110,6 @@ def test_rivals_are_shown_at_each_of_them(turn):
     assert [entry.id for entry in found[two.id].contradicting] == [one.id]
 
 
-@pytest.mark.requirement("C116")
-def test_a_floor_and_a_drop_leave_out_the_dissimilar(turn):
-    turn.add("best", 1, 0, 0, 0)
-    turn.add("good", 0.9, 0.436, 0, 0)
-    turn.add("fair", 0.5, 0.866, 0, 0)
-    assert len(turn.found(AXES["a"])) == 3
-    assert len(turn.found(AXES["a"], min_similarity=0.6)) == 2
-    assert len(turn.found(AXES["a"], min_similarity=1)) <= 1
-    assert len(turn.found(AXES["a"], drop_off=0.2)) == 2
-    assert len(turn.found(AXES["a"], drop_off=0)) == 1
-    assert len(turn.found(AXES["a"], drop_off=1)) == 3
-
-
-@pytest.mark.requirement("C117", "R364")
-def test_found_memories_and_neighbours_are_in_one_order(turn):
-    best, linked = turn.add("best", 1, 0, 0, 0), turn.add("linked", 0, 0, 0, 1)
-    turn.add("weak", 0.5, 0.866, 0, 0)
-    turn.memory.link(best.id, linked.id, "refines")
-    found = turn.turn(AXES["a"])
-    assert contents(found) == ["best", "linked", "weak"]
-    assert [each.score for each in found] == pytest.approx([1, 0.9, 0.5], abs=1e-3)
-    found = turn.turn(AXES["a"], relation_decay={"refines": 0.4})
-    assert contents(found) == ["best", "weak", "linked"]
-    assert contents(turn.turn(AXES["a"], max_neighbours=0)) == ["best", "weak"]
-    assert contents(turn.turn(AXES["a"], retrieval_hop_depth=0)) == ["best", "weak"]
-
-
 @pytest.mark.requirement("C110")
 def test_a_deadline_before_any_memory_is_found_is_raised(turn):
     turn.add("a")
@@ -160,30 +131,6 @@ def test_filters_hold_for_found_memories_and_neighbours(turn):
     search = TurnSearch(turn.repository, turn.scope, config, filters=IS_NOT_SENSITIVE)
     memories = search.expanded(search.found(vectors).candidates)
     assert contents(memories) == ["a"]
-
-
-@pytest.mark.requirement("C062", "C198")
-def test_other_users_memories_and_links_change_nothing():
-    answers = []
-    for others in (False, True):
-        turn = Turn(clock=lambda: NOON)
-        with turn.memory:
-            for user in ("alice", *(("bob", None) if others else ())):
-                first = turn.add("a", id=uid(1), user_id=user)
-                old = turn.add("b", id=uid(2), user_id=user)
-                turn.memory.link(first.id, old.id, "refines", user_id=user)
-                turn.add("c", id=uid(3), user_id=user, supersedes=old.id)
-                if user != "alice":
-                    turn.add("d", id=uid(4), user_id=user, supersedes=old.id)
-            scope = Scope("default", "alice")
-            answers.append(turn.turn(AXES["a"], AXES["d"], scope=scope, follow_incoming=True))
-            bob = turn.repository.reader.locate(Scope("default", "bob"), uid(1))
-            if bob is not None:  # another user's row leads nowhere
-                hops = Hops(3, (1.0,) * 6, follow_incoming=True)
-                found = turn.repository.finder.neighbours(scope, [(bob.row, 1.0)], hops)
-                assert found == ([], {})
-    assert answers[0] == answers[1]
-    assert contents(answers[0]) == ["a", "c"]
 
 
 @pytest.mark.requirement("C219", "C109")

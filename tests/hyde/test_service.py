@@ -11,18 +11,16 @@ from mnemic import Memory
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.entries import entry
 from tests.support.hyde_twin import LineModel, TableEmbedder
-from tests.support.hyde_worlds import AXES, WINDOW, run
+from tests.support.hyde_worlds import AXES, WINDOW, in_world, run
 
 
 @pytest.mark.requirement("R353")
-def test_starting_twice_is_starting_once():
-    async def scenario(w):
-        for _ in range(3):
-            w.engine.start()
-        await w.engine.ready(20)
-        assert await w.ask() == ["east"]
-
-    run(scenario, "east")
+@in_world("east")
+async def test_starting_twice_is_starting_once(w):
+    for _ in range(3):
+        w.engine.start()
+    await w.engine.ready(20)
+    assert await w.ask() == ["east"]
 
 
 VIEWS = {
@@ -35,17 +33,15 @@ VIEWS = {
 
 @pytest.mark.requirement("R351")
 @pytest.mark.parametrize("view", VIEWS)
-def test_any_door_and_any_view_of_a_memory_will_do(view):
-    async def scenario(w):
-        await w.add("half east", session_id="s")
-        given = VIEWS[view](w.memory)
-        async with AsyncHydeEngine(given, w.embedder, w.model, HydeConfig()) as engine:
-            engine.start()
-            await engine.ready(20)
-            found = [one.content for one in await engine.retrieve("t", WINDOW)]
-        assert found == (["half east"] if "view" in view else ["east", "half east"])
-
-    run(scenario, "east")
+@in_world("east")
+async def test_any_door_and_any_view_of_a_memory_will_do(w, view):
+    await w.add("half east", session_id="s")
+    given = VIEWS[view](w.memory)
+    async with AsyncHydeEngine(given, w.embedder, w.model, HydeConfig()) as engine:
+        engine.start()
+        await engine.ready(20)
+        found = [one.content for one in await engine.retrieve("t", WINDOW)]
+    assert found == (["half east"] if "view" in view else ["east", "half east"])
 
 
 @pytest.mark.requirement("R351", "R329")
@@ -67,11 +63,9 @@ def test_a_long_term_memory_will_do():
 
 
 @pytest.mark.requirement("C169", "R352")
-def test_a_constructed_engine_is_on():
-    async def scenario(w):
-        assert await w.ask() == ["east"]
-
-    run(scenario, "east", enabled=False)
+@in_world("east", enabled=False)
+async def test_a_constructed_engine_is_on(w):
+    assert await w.ask() == ["east"]
 
 
 @pytest.mark.requirement("R395")
