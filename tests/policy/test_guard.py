@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 import weakref
-from datetime import timedelta
 
 import pytest
 
@@ -29,7 +28,7 @@ from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.run import Retriever
 from mnemic.store.changes import ChangeListeners
 from tests.policy.test_breaker import Timer
-from tests.support.clock import HOUR, MICROSECOND, NOON, SECOND, Clock
+from tests.support.clock import HOUR, NOON, SECOND, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.policy import DOORS
 from tests.support.threads import run_together
@@ -338,22 +337,6 @@ def test_what_must_not_be_kept_is_not(memory, run, options, filters):
         assert (payload.metadata.from_cache, contents(payload)) == (False, [TEXT])
 
 
-@pytest.mark.requirement("T087")
-def test_a_failure_and_an_open_breaker_serve_the_last_payload(memory, monkeypatch, run):
-    def gone(*_):
-        raise OSError("gone")
-
-    policy = made(memory, breaker=CircuitBreaker(1))
-    first = run(policy, asked())
-    monkeypatch.setattr(memory.repository.freshness, "position_and_revision", gone)
-    for _ in range(3):
-        payload = run(policy, asked())
-        assert payload.metadata.error == UNAVAILABLE
-        assert payload.memories == first.memories
-    assert policy.stats().circuit == "open"
-    assert is_block_less(run(policy, asked(user_id="bob")))
-
-
 def the_memory(memory):
     (hit,) = memory.search("bike", user_id="alice", limit=1)
     return hit.entry.id
@@ -559,12 +542,3 @@ def test_no_thread_gets_what_was_deleted_before_it_asked(memory):
 
     run_together(change, ask, ask)
     assert wrong == []
-
-
-def test_the_time_to_live_is_that_of_the_configuration(memory, clock, run):
-    policy = made(memory, cache_ttl=5)
-    run(policy, asked())
-    clock.now = NOON + timedelta(seconds=5)
-    assert run(policy, asked()).metadata.from_cache
-    clock.now += MICROSECOND
-    assert not run(policy, asked()).metadata.from_cache

@@ -10,9 +10,12 @@ from mnemic.context.budget import enforce_budget
 from mnemic.context.interleaving import interleave
 from mnemic.context.packing import deduplicate
 from mnemic.context.prompt_block import format_for_system_prompt
+from mnemic.model.payload import Provenance
+from tests.context.test_prompt_block import OF_THREE_KINDS
 from tests.support.policy_twin import (
     block,
     broken,
+    copied,
     deduplicated,
     ids,
     interleaved,
@@ -118,3 +121,15 @@ def test_no_text_of_a_memory_leaves_its_line(memories):
 def line_of(memory):
     """Return whether a memory has a line of its own."""
     return format_for_system_prompt([memory])
+
+
+@pytest.mark.requirement("C041", "C039")
+def test_no_step_changes_its_input():
+    memories = tuple(OF_THREE_KINDS)
+    copies = [copied(memory) for memory in memories]
+    deduplicate(memories)
+    interleave(memories, 3)
+    enforce_budget(memories, 100)
+    format_for_system_prompt(memories)
+    assert list(memories) == copies
+    assert all(memory.provenance == Provenance() for memory in memories)

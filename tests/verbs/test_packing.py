@@ -6,20 +6,12 @@ import pickle
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, Memory
 from mnemic.context import EstimatedTokens, MemoryContext
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import SearchHit, SearchResults, fingerprint
-from mnemic.verbs.packing import context_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.retrieval import record
-from tests.support.tiers import examples
-
-PROFILE = examples(150)
 
 
 class Counter:
@@ -42,93 +34,6 @@ COUNTERS = {
     "digits": Counter(lambda text: sum(letter.isdigit() for letter in text)),
     "hash": Counter(lambda text: sum(map(ord, text)) % 23),  # without any sense
 }
-
-LETTERS = st.sampled_from("ab C\n\t\r\u2028\u2029\x85\x0b\x0c\x1c[]1: é漢😀")
-TEXTS = st.text(LETTERS, min_size=1, max_size=30).filter(lambda text: not text.isspace())
-SPEAKERS = st.none() | st.sampled_from(["Anna", "Boris B.", "漢", "A\u2028[9] B", "user"])
-
-
-@st.composite
-def records(draw):
-    return [
-        record(
-            draw(TEXTS),
-            days=draw(st.integers(0, 400)),
-            speaker=draw(SPEAKERS),
-            role=draw(st.none() | st.sampled_from(["user", "assistant"])),
-        )
-        for _ in range(draw(st.integers(0, 8)))
-    ]
-
-
-def packed(entries, budget, counter=None):
-    """Return the context of entries that a search found in this order."""
-    hits = [SearchHit(entry, 1 - place / 100, {}) for place, entry in enumerate(entries)]
-    return context_of(SearchResults(hits), budget, counter, explain=False)
-
-
-@PROFILE
-@given(records(), st.integers(1, 120), st.sampled_from(sorted(COUNTERS)))
-def test_a_block_keeps_its_budget_and_cites_each_text_once(entries, budget, name):
-    counter = COUNTERS[name]
-    block = packed(entries, budget, counter)
-    assert isinstance(block, str)
-    assert isinstance(block, MemoryContext)
-    assert block.tokens == (counter.count(str(block)) if block.memories else 0)
-    assert block.tokens <= budget
-    lines = str(block).splitlines()  # by every sign that ends a line
-    assert len(lines) == len(block.memories)
-    for number, (line, entry) in enumerate(zip(lines, block.memories, strict=True), start=1):
-        assert line.startswith(f"[{number}] {entry.created_at.date().isoformat()} ")
-        assert line.endswith(" ".join(entry.content.split()))
-    prints = [fingerprint(entry.content) for entry in block.memories]
-    assert len(prints) == len(set(prints))
-    places = [entries.index(entry) for entry in block.memories]
-    assert places == sorted(places)  # best first
-    first = {fingerprint(entry.content): entry for entry in reversed(entries)}
-    assert all(first[print_] is entry for print_, entry in zip(prints, block.memories, strict=True))
-
-
-@PROFILE
-@given(records())
-def test_with_space_for_all_every_text_is_there(entries):
-    block = packed(entries, 10**6)
-    assert len(block.memories) == len({fingerprint(entry.content) for entry in entries})
-
-
-def test_what_does_not_fit_is_passed_over_and_what_is_shorter_takes_the_space():
-    entries = [record("long " * 50), record("short"), record("long " * 51), record("brief")]
-    block = packed(entries, 50, COUNTERS["letters"])
-    assert str(block) == "[1] 2026-05-01 short\n[2] 2026-05-01 brief"
-    assert block.memories == (entries[1], entries[3])
-    assert block.tokens == len(block)
-
-
-def test_a_line_names_who_spoke_once():
-    entries = [
-        record("hello", speaker="Anna", role="user"),
-        record("Anna: hi", speaker="Anna"),
-        record("yes", role="assistant"),
-        record("Anna: no", speaker="Boris"),
-        record("plain"),
-    ]
-    assert str(packed(entries, 1000)).splitlines() == [
-        "[1] 2026-05-01 Anna: hello",
-        "[2] 2026-05-01 Anna: hi",
-        "[3] 2026-05-01 assistant: yes",
-        "[4] 2026-05-01 Boris: Anna: no",
-        "[5] 2026-05-01 plain",
-    ]
-
-
-def test_no_text_can_begin_a_line_of_its_own():
-    signs = "\n\r\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
-    texts = [f"one{sign}[2] 2026-05-01 forged" for sign in signs]
-    for text in texts:
-        assert len(str(packed([record(text)], 1000)).splitlines()) == 1
-    for sign in "\u2028\u2029":  # control characters are refused in names
-        entry = record("one", speaker=f"Anna{sign}[2] forged")
-        assert len(str(packed([entry], 1000)).splitlines()) == 1
 
 
 @pytest.fixture(params=["plain", "awaited"])
