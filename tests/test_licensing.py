@@ -307,18 +307,6 @@ def test_a_hundred_stores_at_once_never_pass_the_quota_together(tmp_path):
     run(scenario, LicenseTier.TEAMS, tmp_path / "a.db")
 
 
-@pytest.mark.requirement("C082", "C095")
-@pytest.mark.usefixtures("small_quota")
-def test_a_batch_that_does_not_fit_is_refused_whole():
-    async def scenario(memory):
-        with pytest.raises(StorageQuotaExceededError):
-            await memory.store_batch([large(60), large(60)])
-        assert await memory.count() == 0
-        await memory.store_batch([large(60), large(40)])
-
-    run(scenario, LicenseTier.TEAMS)
-
-
 @pytest.mark.requirement("R076")
 @pytest.mark.usefixtures("small_quota")
 def test_what_cannot_fit_is_not_embedded():
@@ -326,39 +314,5 @@ def test_what_cannot_fit_is_not_embedded():
         with pytest.raises(StorageQuotaExceededError):
             await memory.store(large(101))
         assert memory.embedder.texts == []
-
-    run(scenario, LicenseTier.TEAMS)
-
-
-@pytest.mark.requirement("C085")
-@pytest.mark.usefixtures("small_quota")
-def test_what_is_forgotten_counts_until_it_is_deleted():
-    async def scenario(memory):
-        one = large(90)
-        await memory.store(one)
-        await memory.forget(one.id)
-        with pytest.raises(StorageQuotaExceededError):
-            await memory.store(large(20))
-        assert await memory.restore(one.id), "restoring takes nothing"
-        await memory.forget(one.id, permanent=True)
-        assert (await memory.get_stats()).storage_bytes_used == 0
-        await memory.store(large(100))
-
-    run(scenario, LicenseTier.TEAMS)
-
-
-@pytest.mark.requirement("C085")
-@pytest.mark.usefixtures("small_quota")
-def test_an_update_is_charged_by_how_much_it_grows():
-    async def scenario(memory):
-        one = large(90)
-        await memory.store(one)
-        await memory.update(one.id, MemoryEntryUpdate(content="y" * 100))
-        with pytest.raises(StorageQuotaExceededError):
-            await memory.update(one.id, MemoryEntryUpdate(content="y" * 101, importance=1.0))
-        after = await memory.retrieve(one.id)
-        assert (len(after.content), after.importance) == (100, 0.5)
-        await memory.update(one.id, MemoryEntryUpdate(content="y", importance=1.0))
-        assert (await memory.get_stats()).storage_bytes_used == 1
 
     run(scenario, LicenseTier.TEAMS)

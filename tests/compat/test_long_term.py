@@ -7,9 +7,7 @@ import pytest
 
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
-    DuplicateEntryError,
     EmbedderRequiredError,
-    EmbeddingError,
     InvalidArgumentError,
     InvalidEntryError,
     StoreClosedError,
@@ -23,24 +21,22 @@ from mnemic.model import (
 )
 from mnemic.repository import RETENTION
 from tests.support.clock import NOON, Clock
-from tests.support.doors import run
+from tests.support.doors import run, with_memory
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 
 
 @pytest.mark.requirement("R021", "R114", "R115", "R116", "R124")
-def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():
-    async def scenario(memory):
-        kept = entry()
-        assert await memory.store(kept) == kept.id
-        await memory.store(entry("ferries leave at noon"))
-        assert await memory.retrieve(kept.id) == kept
-        found = await memory.search_semantic("which mode the user prefers", min_similarity=0.5)
-        assert [(hit.entry, hit.rank) for hit in found] == [(kept, 1)]
-        assert 0.5 <= found[0].similarity <= 1
-        assert await memory.count(all_users=True) == 2
-
-    run(scenario)
+@with_memory()
+async def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning(memory):
+    kept = entry()
+    assert await memory.store(kept) == kept.id
+    await memory.store(entry("ferries leave at noon"))
+    assert await memory.retrieve(kept.id) == kept
+    found = await memory.search_semantic("which mode the user prefers", min_similarity=0.5)
+    assert [(hit.entry, hit.rank) for hit in found] == [(kept, 1)]
+    assert 0.5 <= found[0].similarity <= 1
+    assert await memory.count(all_users=True) == 2
 
 
 @pytest.mark.requirement("R024", "C102")
@@ -62,30 +58,11 @@ def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():
         lambda memory: memory.store(entry(agent_id="other")),
     ],
 )
-def test_wrong_arguments_are_refused_and_change_nothing(call):
-    async def scenario(memory):
-        with pytest.raises(InvalidArgumentError):
-            await call(memory)
-        assert await memory.count() == 0
-
-    run(scenario)
-
-
-@pytest.mark.requirement("R027", "C095")
-def test_a_batch_is_stored_whole_or_not_at_all_and_in_order():
-    async def scenario(memory):
-        entries = [entry(f"memory {number}") for number in range(20)]
-        assert await memory.store_batch(entries) == [each.id for each in entries]
-        assert await memory.store_batch([]) == []
-        everything = await memory.retrieve_batch([each.id for each in entries])
-        assert list(everything.values()) == entries
-        with pytest.raises(InvalidEntryError, match="memory 1 of the list"):
-            await memory.store_batch([entry(), "text"])
-        with pytest.raises(DuplicateEntryError):
-            await memory.store_batch([entry(), entries[3]])
-        assert await memory.count() == 20
-
-    run(scenario)
+@with_memory()
+async def test_wrong_arguments_are_refused_and_change_nothing(memory, call):
+    with pytest.raises(InvalidArgumentError):
+        await call(memory)
+    assert await memory.count() == 0
 
 
 @pytest.mark.requirement("R110", "R111", "R112", "C100")
@@ -107,44 +84,15 @@ def test_an_update_is_checked_as_an_entry_is(fields):
         MemoryEntryUpdate(**fields)
 
 
-def test_two_updates_at_once_lose_nothing_of_each_other():
-    async def scenario(memory):
-        kept = entry()
-        await memory.store(kept)
-        updates = [
-            MemoryEntryUpdate(add_tags=[f"t{at}"], metadata={str(at): at}) for at in range(50)
-        ]
-        await asyncio.gather(*(memory.update(kept.id, update) for update in updates))
-        after = await memory.retrieve(kept.id)
-        assert set(after.tags) == {f"t{at}" for at in range(50)}
-        assert after.metadata == {str(at): at for at in range(50)}
-
-    run(scenario)
-
-
-@pytest.mark.requirement("C098")
-def test_a_failing_embedder_leaves_everything_as_it_was():
-    class Failing(WordEmbedder):
-        def embed(self, texts):
-            if any("fail" in text for text in texts):
-                raise RuntimeError("no")
-            return super().embed(texts)
-
-    async def scenario(memory):
-        kept = entry()
-        await memory.store(kept)
-        for call in (
-            memory.store(entry("fail")),
-            memory.store_batch([entry("fine"), entry("fail")]),
-            memory.update(kept.id, MemoryEntryUpdate(content="fail", importance=1.0)),
-            memory.search_semantic("fail"),
-        ):
-            with pytest.raises(EmbeddingError):
-                await call
-        assert await memory.count() == 1
-        assert await memory.retrieve(kept.id) == kept
-
-    run(scenario, embedder=Failing())
+@with_memory()
+async def test_two_updates_at_once_lose_nothing_of_each_other(memory):
+    kept = entry()
+    await memory.store(kept)
+    updates = [MemoryEntryUpdate(add_tags=[f"t{at}"], metadata={str(at): at}) for at in range(50)]
+    await asyncio.gather(*(memory.update(kept.id, update) for update in updates))
+    after = await memory.retrieve(kept.id)
+    assert set(after.tags) == {f"t{at}" for at in range(50)}
+    assert after.metadata == {str(at): at for at in range(50)}
 
 
 def test_without_an_embedder_memories_are_stored_updated_and_embedded_later(tmp_path):
@@ -167,35 +115,33 @@ def test_without_an_embedder_memories_are_stored_updated_and_embedded_later(tmp_
 @pytest.mark.requirement(
     "R037", "R062", "R063", "R064", "R065", "R066", "R067", "R068", "R069", "R128"
 )
-def test_stats_tell_what_is_there():
-    async def scenario(memory):
-        assert (await memory.get_stats()).oldest_entry is None
-        entries = [
-            entry(
-                f"memory {number} ø",
-                created_at=NOON + timedelta(days=number),
-                type=MemoryType.EVENT if number % 2 else MemoryType.FACT,
-                tags=["all", "odd"] if number % 2 else ["all", "all"],
-                user_id="alice" if number % 3 else None,
-            )
-            for number in range(10)
-        ]
-        await memory.store_batch(entries)
-        await memory.forget(entries[0].id)
-        stats = await memory.get_stats(all_users=True)
-        assert (stats.active_entries, stats.forgotten_entries) == (9, 1)
-        assert stats.storage_bytes_used == sum(len(one.content.encode()) for one in entries)
-        assert (stats.storage_bytes_limit, stats.storage_percent_used) == (None, 0.0)
-        assert stats.entries_by_type == {MemoryType.FACT: 4, MemoryType.EVENT: 5}
-        assert stats.top_tags == (TagUsage("all", 9), TagUsage("odd", 5))
-        assert (stats.oldest_entry, stats.newest_entry) == (
-            NOON + timedelta(days=1),
-            NOON + timedelta(days=9),
+@with_memory()
+async def test_stats_tell_what_is_there(memory):
+    assert (await memory.get_stats()).oldest_entry is None
+    entries = [
+        entry(
+            f"memory {number} ø",
+            created_at=NOON + timedelta(days=number),
+            type=MemoryType.EVENT if number % 2 else MemoryType.FACT,
+            tags=["all", "odd"] if number % 2 else ["all", "all"],
+            user_id="alice" if number % 3 else None,
         )
-        assert stats.total_embeddings_generated == 10
-        assert stats.average_embedding_time_ms > 0
-
-    run(scenario)
+        for number in range(10)
+    ]
+    await memory.store_batch(entries)
+    await memory.forget(entries[0].id)
+    stats = await memory.get_stats(all_users=True)
+    assert (stats.active_entries, stats.forgotten_entries) == (9, 1)
+    assert stats.storage_bytes_used == sum(len(one.content.encode()) for one in entries)
+    assert (stats.storage_bytes_limit, stats.storage_percent_used) == (None, 0.0)
+    assert stats.entries_by_type == {MemoryType.FACT: 4, MemoryType.EVENT: 5}
+    assert stats.top_tags == (TagUsage("all", 9), TagUsage("odd", 5))
+    assert (stats.oldest_entry, stats.newest_entry) == (
+        NOON + timedelta(days=1),
+        NOON + timedelta(days=9),
+    )
+    assert stats.total_embeddings_generated == 10
+    assert stats.average_embedding_time_ms > 0
 
 
 @pytest.mark.requirement("R122", "R129")

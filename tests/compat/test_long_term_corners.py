@@ -12,7 +12,6 @@ from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
-    LinkAcrossUsersError,
     StoreFileError,
 )
 from mnemic.memory import Memory
@@ -20,9 +19,8 @@ from mnemic.model import (
     MemoryEntryUpdate,
 )
 from tests.support.clock import DAY, NOON, SECOND, Clock
-from tests.support.earlier_links import links_between_users
 from tests.support.embedders import WordEmbedder
-from tests.support.long_term import RETENTION, entry, numbers_found, run
+from tests.support.long_term import RETENTION, entry, numbers_found, run, with_memory_and_clock
 
 # Where it is
 
@@ -49,55 +47,17 @@ def test_urls_name_the_same_files_as_paths(tmp_path, monkeypatch):
 # Expiry
 
 
-def test_a_clock_that_goes_back_brings_an_expired_entry_back():
-    async def scenario(memory, clock):
-        await memory.store(entry(1, expires_at=NOON + SECOND))
-        clock.now = NOON + DAY
-        assert await numbers_found(memory) == []
-        clock.now = NOON
-        assert await numbers_found(memory) == [1]
-        assert await memory.count() == 1
-
-    run(scenario)
+@with_memory_and_clock()
+async def test_a_clock_that_goes_back_brings_an_expired_entry_back(memory, clock):
+    await memory.store(entry(1, expires_at=NOON + SECOND))
+    clock.now = NOON + DAY
+    assert await numbers_found(memory) == []
+    clock.now = NOON
+    assert await numbers_found(memory) == [1]
+    assert await memory.count() == 1
 
 
 # Links
-
-
-def test_linking_again_replaces_the_strength_and_keeps_the_time():
-    async def scenario(memory, clock):
-        await memory.store_batch([entry(1), entry(2)])
-        first = await memory.link(UUID(int=1), UUID(int=2), "refines", 0.2)
-        clock.now += DAY
-        second = await memory.link(UUID(int=1), UUID(int=2), "refines", 0.7)
-        assert (first.created_at, second.created_at) == (NOON, NOON)
-        other = await memory.link(UUID(int=1), UUID(int=2))
-        assert (other.type.name, other.strength, other.created_at) == ("RELATED", 1.0, NOON + DAY)
-        assert await memory.links(UUID(int=2)) == [second, other]
-        assert await memory.links(UUID(int=2), direction="in", types=["related"]) == [other]
-        assert await memory.links(UUID(int=2), direction="out") == []
-        assert await memory.unlink(UUID(int=2), UUID(int=1)) == 0
-        assert await memory.unlink(UUID(int=1), UUID(int=2), "refines") == 1
-        assert await memory.unlink(UUID(int=1), UUID(int=2)) == 1
-
-    run(scenario)
-
-
-def test_links_stop_at_the_scopes_between_users():
-    async def scenario(memory, _clock):
-        await memory.store_batch([entry(1, user_id="alice"), entry(2, user_id="bob")])
-        with pytest.raises(EntryNotFoundError):
-            await memory.link(UUID(int=1), UUID(int=2), user_id="alice")
-        with pytest.raises(LinkAcrossUsersError):
-            await memory.link(UUID(int=1), UUID(int=2), all_users=True)
-        with links_between_users():
-            await memory.link(UUID(int=1), UUID(int=2), all_users=True)
-        assert await memory.links(UUID(int=1), user_id="alice") == []
-        assert await memory.links(UUID(int=1), user_id="bob") == []
-        assert await memory.unlink(UUID(int=1), UUID(int=2), user_id="alice") == 0
-        assert len(await memory.links(UUID(int=1), all_users=True)) == 1
-
-    run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -112,16 +72,14 @@ def test_links_stop_at_the_scopes_between_users():
         ((9, 1), EntryNotFoundError),
     ],
 )
-def test_a_link_that_makes_no_sense_is_refused(arguments, error):
-    async def scenario(memory, _clock):
-        await memory.store_batch([entry(1), entry(2), entry(3, expires_at=NOON)])
-        from_number, to_number, *rest = arguments
-        with pytest.raises(error):
-            await memory.link(UUID(int=from_number), UUID(int=to_number), *rest)
-        assert await memory.links(UUID(int=1)) == []
-        assert await memory.links(UUID(int=9)) == []
-
-    run(scenario)
+@with_memory_and_clock()
+async def test_a_link_that_makes_no_sense_is_refused(memory, arguments, error):
+    await memory.store_batch([entry(1), entry(2), entry(3, expires_at=NOON)])
+    from_number, to_number, *rest = arguments
+    with pytest.raises(error):
+        await memory.link(UUID(int=from_number), UUID(int=to_number), *rest)
+    assert await memory.links(UUID(int=1)) == []
+    assert await memory.links(UUID(int=9)) == []
 
 
 # Accesses
@@ -145,40 +103,34 @@ def test_an_access_never_goes_back_in_time_and_is_kept_on_closing(tmp_path):
     run(second, tmp_path / "memory.db", track_access=False)
 
 
-def test_accesses_of_a_deleted_entry_do_not_pass_to_a_new_one_of_its_id():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1))
-        await memory.touch([UUID(int=1)])
-        await memory.forget(UUID(int=1), permanent=True)
-        await memory.store(entry(1, "ferry"))
-        [kept] = await memory.search_by_filter({})
-        assert kept.access_count == 0
-
-    run(scenario)
+@with_memory_and_clock()
+async def test_accesses_of_a_deleted_entry_do_not_pass_to_a_new_one_of_its_id(memory):
+    await memory.store(entry(1))
+    await memory.touch([UUID(int=1)])
+    await memory.forget(UUID(int=1), permanent=True)
+    await memory.store(entry(1, "ferry"))
+    [kept] = await memory.search_by_filter({})
+    assert kept.access_count == 0
 
 
 # Lists
 
 
-def test_an_empty_list_has_no_next_page():
-    async def scenario(memory, _clock):
-        page = await memory.list()
-        assert (page.entries, page.cursor) == ((), None)
-
-    run(scenario)
+@with_memory_and_clock()
+async def test_an_empty_list_has_no_next_page(memory):
+    page = await memory.list()
+    assert (page.entries, page.cursor) == ((), None)
 
 
 @pytest.mark.parametrize(
     "arguments",
     [{"limit": 0}, {"limit": 1001}, {"cursor": ""}, {"cursor": "x"}, {"cursor": "é\0"}],
 )
-def test_a_list_refuses_what_makes_no_sense(arguments):
-    async def scenario(memory, _clock):
-        await memory.store(entry(1))
-        with pytest.raises(InvalidArgumentError):
-            await memory.list(**arguments)
-
-    run(scenario)
+@with_memory_and_clock()
+async def test_a_list_refuses_what_makes_no_sense(memory, arguments):
+    await memory.store(entry(1))
+    with pytest.raises(InvalidArgumentError):
+        await memory.list(**arguments)
 
 
 # Permanent deletion

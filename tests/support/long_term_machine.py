@@ -237,7 +237,7 @@ class Listing:
 
 
 def own_id(entry_id, user):
-    """Return an id of this user alone, unlike promises/test_tenant_isolation_property."""
+    """Return an id of this user alone, unlike promises/test_non_interference."""
     return UUID(int=entry_id.int + 100_000 * USERS.index(user))
 
 
