@@ -20,7 +20,7 @@ from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import MemoryTelemetry
 from mnemic.repository.settings import Settings
 from tests.support.clock import NOON
-from tests.support.doors import run
+from tests.support.doors import run, with_memory
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 from tests.support.paths import ROOT
@@ -77,20 +77,6 @@ def test_nine_of_ten_of_the_first_three_answer_a_plain_question(plain_questions)
     assert sum(precisions) / len(precisions) > 0.9
 
 
-@pytest.mark.requirement("R002")
-@pytest.mark.parametrize("places", STORES, indirect=True)
-@pytest.mark.parametrize("kind", MemoryType)
-def test_memories_are_classified_by_type(places, kind):
-    async def scenario(memory):
-        others = [entry(other.name, type=other) for other in MemoryType if other is not kind]
-        kept = entry("of that type", type=kind)
-        await memory.store_batch([*others, kept])
-        assert await memory.get_by_type(kind) == [kept]
-        assert await memory.get_by_type(kind.name.lower()) == [kept]
-
-    run(scenario, places.new())
-
-
 @pytest.mark.requirement("R006")
 @pytest.mark.parametrize("places", STORES, indirect=True)
 def test_a_memory_works_with_what_it_is_given(places, caplog):
@@ -109,24 +95,11 @@ def test_a_memory_works_with_what_it_is_given(places, caplog):
 
 
 @pytest.mark.requirement("R011")
-def test_the_agent_of_a_memory_is_read_only():
-    async def scenario(memory):
-        assert memory.agent_id == "aide"
-        with pytest.raises(AttributeError):
-            memory.agent_id = "other"
-
-    run(scenario)
-
-
-@pytest.mark.requirement("R025")
-@pytest.mark.parametrize("content", ["", " ", "\n\t\u2003"])
-def test_an_empty_content_is_refused(content):
-    async def scenario(memory):
-        with pytest.raises(InvalidEntryError, match="content cannot be empty"):
-            await memory.store(entry(content))
-        assert await memory.count() == 0
-
-    run(scenario)
+@with_memory()
+async def test_the_agent_of_a_memory_is_read_only(memory):
+    assert memory.agent_id == "aide"
+    with pytest.raises(AttributeError):
+        memory.agent_id = "other"
 
 
 @pytest.mark.requirement("R125")

@@ -94,21 +94,6 @@ def test_an_option_that_is_no_bool_is_refused_before_a_file_is_made(tmp_path, op
     assert list(tmp_path.iterdir()) == []
 
 
-def test_retrieving_and_forgetting_take_no_word_for_a_flag():
-    async def scenario(memory):
-        kept = entry()
-        await memory.store(kept)
-        with pytest.raises(InvalidArgumentError, match="include_forgotten must be True or False"):
-            await memory.retrieve(kept.id, include_forgotten="no")
-        with pytest.raises(InvalidArgumentError, match="permanent must be True or False"):
-            await memory.forget(kept.id, "no")
-        with pytest.raises(InvalidArgumentError, match="min_similarity must be"):
-            await memory.search_semantic("mode", min_similarity=True)
-        assert await memory.retrieve(kept.id) == kept
-
-    run(scenario)
-
-
 @pytest.mark.requirement("R059")
 def test_none_in_an_update_keeps_the_tags(memory):
     kept = memory.add("Lives in Oslo", tags=["home"])
@@ -133,25 +118,6 @@ def test_what_is_no_list_is_refused_by_its_name(memory, call):
     kept = memory.add("Lives in Oslo")
     with pytest.raises(InvalidArgumentError, match=r"(memories|ids|types) must be a list"):
         call(memory, kept.id)
-
-
-def test_batches_of_long_term_memory_are_lists():
-    async def scenario(memory):
-        kept = entry()
-        await memory.store(kept)
-        for wrong in (None, 5, kept):
-            with pytest.raises(InvalidArgumentError, match="entries must be a list"):
-                await memory.store_batch(wrong)
-        with pytest.raises(InvalidArgumentError, match="idempotency_keys must be a list"):
-            await memory.store_batch([entry(), entry()], idempotency_keys="ab")
-        for wrong in (None, kept.id, str(kept.id)):
-            with pytest.raises(InvalidArgumentError, match="entry_ids must be a list"):
-                await memory.retrieve_batch(wrong)
-            with pytest.raises(InvalidArgumentError, match="entry_ids must be a list"):
-                await memory.touch(wrong)
-        assert await memory.count() == 1
-
-    run(scenario)
 
 
 @pytest.mark.parametrize("tier", ["TEAMS", 2, None, True])

@@ -66,20 +66,6 @@ def door(request, tmp_path):
     opened.close()
 
 
-@pytest.mark.parametrize("scope", [{}, {"user_id": "alice"}])
-def test_what_another_user_stores_shows_in_no_figure_of_a_call(door, scope):
-    door.memory.add("mine", tags=["t"], created_at=NOON, **scope)
-    before = door.stats(**scope), door.count(**scope)
-    assert before[1] == before[0].active_entries == 1
-    for number, other in enumerate(("bob", "carol", "bob")):
-        theirs = door.memory.add(f"other {number}", user_id=other, tags=["t", "u"], type="event")
-    door.memory.delete(theirs.id, user_id="bob")
-    assert (door.stats(**scope), door.count(**scope)) == before
-    everybody = door.stats(all_users=True)
-    assert (everybody.active_entries, everybody.forgotten_entries) == (3, 1)
-    assert door.count(all_users=True) == 3
-
-
 def test_what_the_embedder_did_is_told_with_all_users_alone(door):
     door.memory.add_many(["one", "two"], user_id="alice")
     embedder = getattr(door, "long_term", door.memory)
@@ -100,17 +86,6 @@ def test_bytes_are_those_of_the_scope_and_with_a_quota_those_of_the_agent(tmp_pa
             memory.add(" and his", user_id="bob")
             assert memory.stats(user_id="alice").storage_bytes_used == expected
             assert memory.stats(all_users=True).storage_bytes_used == len("hers and his")
-
-
-def test_a_purge_deletes_within_the_call_alone(door):
-    expired = {"created_at": LONG_AGO, "expires_at": LONG_AGO}
-    for user in (None, "alice", "bob", "bob"):
-        door.memory.add(MemoryEntry("old", **expired), user_id=user)
-    assert door.purge(user_id="alice") == 1
-    assert door.stats(all_users=True).expired_entries == 3
-    assert (door.purge(), door.purge()) == (1, 0)
-    assert door.purge(all_users=True) == 2
-    assert door.stats(all_users=True).expired_entries == 0
 
 
 def test_a_view_tells_and_purges_its_own_scope_and_is_not_widened():

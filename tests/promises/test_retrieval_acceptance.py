@@ -8,141 +8,77 @@ from mnemic.compat import ContextItem, ContextItemType, ContextWindow
 from mnemic.model import MemoryQuery
 from tests.support.clock import clock_of
 from tests.support.embedders import WordEmbedder
-from tests.support.retrieval import QUERY, AskingFirst, found, record, serve
-
-PREFERENCES = (
-    "The user's preferences: dark mode and metric units",
-    "User preferences for coffee are strong and black",
-    "The office printer is on the second floor",
-    "Ferries to the island leave at noon",
-    "A red sofa was bought in spring",
-)
+from tests.support.retrieval import QUERY, AskingFirst, found, record, served
 
 
 def words(**options):
     return {"embedder": WordEmbedder(dimensions=512), **options}
 
 
-@pytest.mark.requirement("R210")
-def test_what_means_the_same_is_retrieved():
-    async def scenario(memory, service):
-        await memory.add_many(PREFERENCES)
-        result = await service.retrieve(MemoryQuery.semantic("user preferences"))
-        assert set(found(result)) == set(PREFERENCES[:2])
-
-    serve(scenario, memory=words())
-
-
-@pytest.mark.requirement("R212")
-def test_memories_are_added_to_the_context_window():
-    async def scenario(memory, service):
-        await memory.add_many(PREFERENCES)
-        window = ContextWindow(1000)
-        added = await service.retrieve_to_context(MemoryQuery.semantic("user preferences"), window)
-        assert added == window.item_count == 2
-        assert all(text in str(window.build()) for text in PREFERENCES[:2])
-
-    serve(scenario, memory=words())
+@pytest.mark.requirement("R214")
+@served(expander=AskingFirst("synonym"))
+async def test_expansion_finds_what_the_plain_query_does_not(memory, service):
+    embedder = memory.embedder
+    embedder.near("related", 0.2)
+    embedder.vectors["query synonym"] = (0, 0, 1, 0)
+    await memory.add_many([record("related"), record(embedder.near("direct", 0.8))])
+    plain = await service.retrieve(QUERY)
+    expanded = await service.retrieve(MemoryQuery(query="query", expand_query=True))
+    assert found(plain) == ["direct"]
+    assert set(found(expanded)) == {"direct", "related"}
+    assert expanded.expanded_query == "query synonym"
 
 
 @pytest.mark.requirement("R214")
-def test_expansion_finds_what_the_plain_query_does_not():
-    async def scenario(memory, service):
-        embedder = memory.embedder
-        embedder.near("related", 0.2)
-        embedder.vectors["query synonym"] = (0, 0, 1, 0)
-        await memory.add_many([record("related"), record(embedder.near("direct", 0.8))])
-        plain = await service.retrieve(QUERY)
-        expanded = await service.retrieve(MemoryQuery(query="query", expand_query=True))
-        assert found(plain) == ["direct"]
-        assert set(found(expanded)) == {"direct", "related"}
-        assert expanded.expanded_query == "query synonym"
-
-    serve(scenario, expander=AskingFirst("synonym"))
-
-
-@pytest.mark.requirement("R214")
-def test_the_offline_expansion_finds_an_abbreviation_spelled_out():
-    async def scenario(memory, service):
-        await memory.add_many(
-            ["the database was moved in march", "tea is served at noon", "a red sofa was bought"]
-        )
-        plain = await service.retrieve(MemoryQuery(query="db", min_relevance=0))
-        expanded = await service.retrieve(
-            MemoryQuery(query="db", min_relevance=0, expand_query=True)
-        )
-        assert found(plain) == []
-        assert "the database was moved in march" in found(expanded)
-        assert "database" in expanded.expanded_query
-
-    serve(scenario, memory=words())
+@served(memory=words())
+async def test_the_offline_expansion_finds_an_abbreviation_spelled_out(memory, service):
+    await memory.add_many(
+        ["the database was moved in march", "tea is served at noon", "a red sofa was bought"]
+    )
+    plain = await service.retrieve(MemoryQuery(query="db", min_relevance=0))
+    expanded = await service.retrieve(MemoryQuery(query="db", min_relevance=0, expand_query=True))
+    assert found(plain) == []
+    assert "the database was moved in march" in found(expanded)
+    assert "database" in expanded.expanded_query
 
 
 @pytest.mark.requirement("R217")
-def test_more_than_half_of_repeated_queries_hit_the_cache_while_accesses_are_counted():
-    async def scenario(memory, service):
-        stored = await memory.add_many([f"memory of topic{number}" for number in range(20)])
-        for round_number in range(5):
-            for number in range(20):
-                query = MemoryQuery.semantic(f"topic{number}")
-                (best, *_) = await service.retrieve(query)
-                await memory.get(best.entry.id)
-                clock_of(memory).now += timedelta(seconds=1)
-            if round_number == 2:
-                await memory.update(stored[0].id, importance=0.7)
-        stats = await service.get_stats()
-        assert stats.total_retrievals == 100
-        assert stats.cache_hit_rate == pytest.approx(60)  # two of five rounds are not known yet
-
-    serve(scenario, memory=words())
-
-
-@pytest.mark.requirement("R220")
-def test_with_500_tokens_only_fitting_items_are_added():
-    async def scenario(memory, service):
-        near = memory.embedder.near
-        # 120 words of four letters and a space each are 600 characters
-        texts = [near(f"m{number} " + "word " * 120, 0.9 - number / 100) for number in range(10)]
-        await memory.add_many([record(text) for text in texts])
-        window = ContextWindow(2000)
-        talk = "hello " * 10
-        while window.free_tokens > 500:
-            spare = window.free_tokens - 500
-            window.add(
-                ContextItem(content=talk, type=ContextItemType.USER_MESSAGE, token_count=spare)
-            )
-        before = window.items()
-        assert window.free_tokens == 500
-        added = await service.retrieve_to_context(QUERY, window)
-        assert 0 < added < 10
-        retrieved = window.items(ContextItemType.RETRIEVED_DOCUMENT)
-        assert len(retrieved) == added
-        assert sum(item.token_count for item in retrieved) <= 500
-        assert 500 - sum(item.token_count for item in retrieved) < retrieved[0].token_count
-        assert all(window.get(item.id) == item for item in before)
-
-    serve(scenario)
+@served(memory=words())
+async def test_more_than_half_of_repeated_queries_hit_the_cache_while_accesses_are_counted(
+    memory, service
+):
+    stored = await memory.add_many([f"memory of topic{number}" for number in range(20)])
+    for round_number in range(5):
+        for number in range(20):
+            query = MemoryQuery.semantic(f"topic{number}")
+            (best, *_) = await service.retrieve(query)
+            await memory.get(best.entry.id)
+            clock_of(memory).now += timedelta(seconds=1)
+        if round_number == 2:
+            await memory.update(stored[0].id, importance=0.7)
+    stats = await service.get_stats()
+    assert stats.total_retrievals == 100
+    assert stats.cache_hit_rate == pytest.approx(60)  # two of five rounds are not known yet
 
 
-@pytest.mark.requirement("R132", "R221")
-def test_a_hundred_memories_are_retrieved_and_augment_the_context():
-    async def scenario(memory, service):
-        topics = ("tea", "sofa", "ferry", "printer", "garden")
-        await memory.add_many(
-            [
-                {"content": f"{topics[number % 5]} note{number}", "importance": number / 100}
-                for number in range(100)
-            ]
-        )
-        query = MemoryQuery(query="tea", limit=15, min_relevance=0.4)
-        result = await service.retrieve(query)
-        assert len(result) == 15
-        assert result.total_matches == 20
-        assert all(text.startswith("tea ") for text in found(result))
-        window = ContextWindow(4000)
-        assert await service.retrieve_to_context(query, window) == 15
-        built = str(window.build())
-        assert all(text in built for text in found(result))
-        assert "sofa" not in built
-
-    serve(scenario, memory=words())
+@pytest.mark.requirement("R220", "R132", "R212", "R221")
+@served()
+async def test_with_500_tokens_only_fitting_items_are_added(memory, service):
+    near = memory.embedder.near
+    # 120 words of four letters and a space each are 600 characters
+    texts = [near(f"m{number} " + "word " * 120, 0.9 - number / 100) for number in range(10)]
+    await memory.add_many([record(text) for text in texts])
+    window = ContextWindow(2000)
+    talk = "hello " * 10
+    while window.free_tokens > 500:
+        spare = window.free_tokens - 500
+        window.add(ContextItem(content=talk, type=ContextItemType.USER_MESSAGE, token_count=spare))
+    before = window.items()
+    assert window.free_tokens == 500
+    added = await service.retrieve_to_context(QUERY, window)
+    assert 0 < added < 10
+    retrieved = window.items(ContextItemType.RETRIEVED_DOCUMENT)
+    assert len(retrieved) == added
+    assert sum(item.token_count for item in retrieved) <= 500
+    assert 500 - sum(item.token_count for item in retrieved) < retrieved[0].token_count
+    assert all(window.get(item.id) == item for item in before)

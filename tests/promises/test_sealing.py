@@ -267,17 +267,6 @@ def test_an_update_of_nothing_that_is_looked_at_seals_nothing(path):
         assert is_sealed(path, 1)
 
 
-@pytest.mark.requirement("C188")
-def test_a_retry_of_a_sealed_memory_finds_it(memory):
-    first = memory.add(SECRET, sensitive=True, idempotency_key="k")
-    again = memory.add(SECRET, sensitive=True, idempotency_key="k")
-    assert again.id == first.id
-    assert memory.count() == 1
-    with pytest.raises(DuplicateEntryError):
-        memory.add("other", sensitive=True, idempotency_key="k")
-    assert memory.add(SECRET, sensitive=True, idempotency_key="k", user_id="bob").id != first.id
-
-
 @pytest.mark.parametrize("way", ["skip", "merge"])
 def test_a_sensitive_duplicate_of_a_plain_memory_is_no_plain_memory(memory, path, way):
     """Whether it is merged or stored apart, the sensitive text is in no file."""
