@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from datetime import timedelta
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -42,19 +41,6 @@ def memory(request, tmp_path):
 def put(memory, number, content, *, on_embed_error="raise", **fields):
     given = {"content": content, "id": uid(number), **fields}
     return memory.add_many([given], on_conflict="replace", on_embed_error=on_embed_error)[0]
-
-
-def test_a_put_is_found_by_its_new_words_and_no_more_by_the_old(memory):
-    first = put(memory, 1, "a red sofa", tags=["old"])
-    memory.add("a green chair")
-    assert memory.search("red sofa")[0].id == uid(1)
-    second = put(memory, 1, "ferries leave at noon", metadata={"n": 1})
-    assert (second.version, second.created_at, second.tags) == (2, first.created_at, ())
-    assert second.updated_at > first.created_at
-    assert memory.search("ferries at noon", search_type="semantic")[0].score > 0.5
-    assert uid(1) not in [hit.id for hit in memory.search("red sofa", search_type="keyword")]
-    assert memory.get(uid(1)) == second
-    assert memory.count() == 2
 
 
 def test_an_unchanged_content_is_not_embedded_again(memory):
@@ -107,18 +93,6 @@ def test_a_put_whose_embedder_fails_leaves_the_old_one():
         assert failing.get(uid(1)).content == "a red sofa"
         put(failing, 1, "a green chair", on_embed_error="pending")
         assert failing.get(uid(1)).content == "a green chair"
-
-
-def test_skip_returns_the_stored_one_even_if_it_is_deleted(memory):
-    stored = put(memory, 1, "a red sofa")
-    assert memory.add_many([MemoryEntry("other", id=uid(1))], on_conflict="skip")[0] == stored
-    memory.delete(uid(1))
-    skipped = memory.add_many([{"content": "other", "id": uid(1)}], on_conflict="skip")
-    assert contents(skipped) == ["a red sofa"]
-    assert skipped[0].is_forgotten
-    assert memory.count() == 0
-    assert not put(memory, 1, "again").is_forgotten
-    assert memory.count() == 1
 
 
 def test_a_put_moves_to_the_project_and_session_of_the_call(memory):
@@ -378,22 +352,6 @@ def test_memories_of_one_call_are_listed_in_its_order():
     with opened() as memory:
         memory.add_many([f"text {n}" for n in range(9)])
         assert contents(memory.list())[::-1] == [f"text {n}" for n in range(9)]
-
-
-def test_an_id_of_another_user_or_agent_shows_nowhere(tmp_path):
-    with opened(tmp_path / "a.db") as memory, opened(tmp_path / "a.db", "other") as other:
-        ours = put(memory, 1, "a red sofa", user_id="alice")
-        put(other, 1, "a red sofa", user_id="alice")
-        seen = []
-        memory.events.subscribe(MemoryUpdatedEvent, seen.append)
-        for way in ("replace", "skip"):
-            new = memory.add_many(
-                [MemoryEntry("ours", id=UUID(int=1))], on_conflict=way, user_id="bob"
-            )[0]
-            assert (new.version, new.content) == (1, "ours")
-            memory.delete(UUID(int=1), user_id="bob", permanent=True)
-        assert seen == []
-        assert memory.get(uid(1), user_id="alice") == ours
 
 
 @pytest.mark.parametrize("state", ["deleted", "archived", "expired", "superseded"])

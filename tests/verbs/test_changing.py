@@ -16,18 +16,10 @@ from mnemic.errors import (
 )
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate
-from tests.support.clock import HOUR, NOON
+from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry, uid
-
-
-class Clock:
-    def __init__(self):
-        self.now = NOON
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 import mnemic
 from mnemic import AsyncMemory, Memory, Ranking, Weights
 from mnemic.errors import InvalidArgumentError, MnemicError
-from mnemic.model import HYBRID, KEYWORD
-from mnemic.model.filter import parse_filter
+from mnemic.model import HYBRID
 from mnemic.model.search import Search
 from tests.support.clock import NOON
 from tests.support.doors import opened
@@ -36,17 +35,6 @@ def contents(found):
 # Pages and totals
 
 
-@pytest.mark.parametrize("search_type", ["hybrid", "keyword", "semantic"])
-@pytest.mark.parametrize("floor", [{}, {"min_score": 0.05}, {"min_score": "auto"}])
-def test_pages_join_to_one_answer_with_ties_and_floors(search_type, floor):
-    with stocked(TEXTS * 5) as memory:
-        given = {"search_type": search_type, **floor}
-        whole = memory.search("red tea", limit=30, **given)
-        pages = [memory.search("red tea", limit=10, offset=at, **given) for at in (0, 10, 20)]
-        assert [hit for page in pages for hit in page] == list(whole)
-        assert len(memory.search("red tea", limit=10, offset=1000, **given)) == 0
-
-
 def test_pages_join_through_a_candidate_source():
     with stocked(TEXTS * 5, make_source=ExactSource, exact_limit=0) as memory:
         whole = memory.search("red tea", limit=30)
@@ -62,18 +50,6 @@ def test_other_verbs_page_too():
         like = memory.similar(newest[0].id, limit=3, offset=2)
         whole = memory.similar(newest[0].id, limit=5)
         assert [hit.id for hit in like] == [hit.id for hit in whole[2:]]
-
-
-def test_a_total_counts_what_the_floors_let_through_whatever_the_limit():
-    with stocked() as memory:
-        whole = memory.search("red", limit=100)
-        assert total(memory) == len(TEXTS)
-        assert total(memory, limit=0) == len(TEXTS)
-        assert total(memory, ranking=KEYWORD, offset=1) == 3
-        assert total(memory, min_score=0.2) == sum(hit.score >= 0.2 for hit in whole)
-        assert total(memory, filters=parse_filter({"content": {"contains": "tea"}})) == 3
-        near = sum((hit.similarity or 0) >= 0.5 for hit in whole)
-        assert total(memory, min_similarity=0.5) == near == 3
 
 
 def total(memory, **given):
