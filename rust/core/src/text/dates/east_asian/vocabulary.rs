@@ -94,6 +94,13 @@ mod tests {
             let unit = named(list).expect("a unit");
             assert_eq!(UNITS.longest(word), Some((unit, word.len())), "{word}");
         }
+        let torn = include_str!("../../../../data/dates_east_asian_torn.txt");
+        let longer = include_str!("../../../../data/dates_east_asian_longer.txt");
+        assert!(
+            listed(torn)
+                .chain(listed(longer))
+                .all(|(_, word)| TERMS.get(word.as_bytes()).is_some())
+        );
         assert_eq!(TERMS.longest("東京"), None);
         assert_eq!(PERIODS.longest("周末"), Some((Unit::Weekend, "周末".len())));
         assert_eq!(KOREAN.longest("스물"), Some((20, "스물".len())));
