@@ -306,3 +306,9 @@ def test_a_key_of_an_earlier_version_belongs_to_its_own_text(store, monkeypatch)
     for key, text in [("one", PLAIN), ("three", "H2O")]:
         with pytest.raises(DuplicateEntryError, match="used for another content"):
             added(store, "a", [numbered(9, content=text)], [key])
+
+
+def test_superseding_never_sets_a_time_back(store):
+    added(store, "a", [numbered(1)])
+    added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON - HOUR)])
+    assert one(store, AGENT, 1, include_deleted=True).updated_at == NOON

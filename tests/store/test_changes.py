@@ -15,6 +15,7 @@ from mnemic.store.operations import (
     Add,
     AddEmbeddings,
     ChangedRows,
+    Delete,
     RowsSince,
     SoftDelete,
     Update,
@@ -22,6 +23,7 @@ from mnemic.store.operations import (
 )
 from tests.store.contract import (
     AGENT,
+    ALICE,
     EVERYONE,
     Taken,
     added,
@@ -312,3 +314,10 @@ def test_a_full_load_takes_longer_than_its_deadline(store, since):
     taken = Slow()
     store.read(RowsSince("a", None, since, taken), deadline=time.monotonic() + 0.3)
     assert sum(map(len, taken.records)) == 2
+
+
+def test_the_model_goes_with_the_last_vector(store):
+    added(store, "a", [embedded(1, user_id="alice")])
+    store.write(Delete(ALICE)).result()
+    assert model_of(store, "a") is None
+    assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
