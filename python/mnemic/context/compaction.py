@@ -247,12 +247,12 @@ class ItemMaker(NamedTuple):
     Attributes:
         clock: Gives their time of addition.
         id_factory: Gives their ids.
-        count: Counts their tokens.
+        tokens_of: Counts their tokens.
     """
 
     clock: Clock
     id_factory: IdFactory
-    count: Count
+    tokens_of: Count
 
     def timed(self, item: ContextItem) -> ContextItem:
         """Return an item with its time and its id."""
@@ -267,7 +267,7 @@ class ItemMaker(NamedTuple):
         """Return an item with its token count; a given count is used unchanged."""
         if item.token_count:
             return item
-        return item.with_changes(token_count=self.count(item.content))
+        return item.with_changes(token_count=self.tokens_of(item.content))
 
 
 class Compaction:

@@ -423,7 +423,7 @@ class ContextWindow:
             raise must_be("options", "BuildContextOptions", options)
         with self._lock:
             items = self._items.store.in_insertion_order()
-        return render(items, options, self._max_tokens, self._maker.count)
+        return render(items, options, self._max_tokens, self._maker.tokens_of)
 
     def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
         """Return the items chosen by `build` as messages with `role` and `content`, in its order.
