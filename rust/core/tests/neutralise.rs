@@ -371,6 +371,21 @@ proptest! {
 }
 
 #[test]
+fn a_heading_of_keycaps_leaves_no_selector_without_its_sign() {
+    assert_eq!(neutralise("##\u{fe0f}\u{20e3} plan"), "♯♯\u{20e3} plan");
+}
+
+#[test]
+fn lines_that_are_a_rule_together_are_none_in_one_line() {
+    for text in ["**\n**", "_ _\n_", "*\n*\n*", "***\n***"] {
+        assert_eq!(neutralise(text), "—", "{text:?}");
+    }
+    for (text, neutral) in [("**\n*a", "** *a"), ("*\n*", "• *"), ("a\n**\n**", "a ** **")] {
+        assert_eq!(neutralise(text), neutral, "{text:?}");
+    }
+}
+
+#[test]
 fn no_sign_number_or_disguise_before_a_role_keeps_its_colon() {
     let leads =
         ["---", "[- ", "#- ", "• ", "🤖 ", "@", "...", "→ ", "(1) ", "[2026-05-01T10:00:00Z] "];

@@ -50,6 +50,13 @@ impl Rewriter<'_> {
     /// the character that ends the rule, as an error.
     fn rule_end(&self, at: usize, character: char) -> Result<usize, usize> {
         let is_rule = |one: char| one == ' ' || picture(one) == character;
+        let is_rule_of_lines = |one: char| one == '\n' || is_rule(one);
+        let is_of_text = at == 0 && matches!(character, '*' | '_');
+        if is_of_text && self.text.trim_start_matches(is_rule_of_lines).is_empty() {
+            // Lines that are too short for a rule will stand in one.
+            let count = self.text.chars().filter(|one| !matches!(one, ' ' | '\n')).count();
+            return if count >= 3 { Ok(self.text.len()) } else { Err(self.text.len()) };
+        }
         let rest = self.text[at..].trim_start_matches(is_rule);
         let end = self.text.len() - rest.len();
         let count = || self.text[at..end].chars().filter(|one| *one != ' ').count();
@@ -63,7 +70,11 @@ impl Rewriter<'_> {
         if count < 2 && !self.is_space_at(end) {
             return at;
         }
-        self.replace_each(at, end, "♯");
+        // A selector of a variant of "#" would be left without its character.
+        let rest =
+            self.text[end..].trim_start_matches(|one| matches!(one, '\u{fe00}'..='\u{fe0f}'));
+        let end = self.text.len() - rest.len();
+        self.replace(at, end, &"♯".repeat(count));
         end
     }
 
