@@ -23,8 +23,8 @@ from benches.support.hostile_texts import FAMILIES
 from benches.support.memories import OneVector
 from mnemic import Memory, _core
 from mnemic.compat import AsyncRetrievalService, ContextWindow
+from mnemic.context.compaction import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
-from mnemic.context.window import _near_duplicates
 from mnemic.contradictions import RuleJudge
 from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker

@@ -138,7 +138,7 @@ def watched(memory):
     index = finder._active.index  # noqa: SLF001 - nothing public leads there
     places = {
         "embed": (finder.vectors, "of"),
-        "index": (finder, "_refresh"),
+        "index": (finder._active, "catch_up"),  # noqa: SLF001 - as above
         "rank": (index, "rank"),
         "read": (finder, "_entries"),
     }
