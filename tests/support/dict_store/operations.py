@@ -266,6 +266,7 @@ def add_embeddings(agent, wanted):
     for (row, content), vectors in zip(wanted.contents.items(), wanted.vectors, strict=True):
         if _has(agent, row, content) and agent.vectors_of(row, wanted.model) is None:
             model = wanted.model, vectors.shape[1]
+            agent.check_model(model)
             agent.put_vectors(row, wanted.model, vectors)
             changes.append(agent.change(row, "embed"))
     agent.logged(changes, model)
