@@ -136,7 +136,11 @@ class Crowd:
             thread.start()
         self.interrupted(seconds)
         self.close()
-        time.sleep(0.1)  # calls of a closed memory
+        time.sleep(0.1)  # the others' calls of a closed memory
+        try:
+            self.plain.search("number")
+        except MnemicError as error:
+            self.note(error)
         self.is_over.set()
         for thread in threads:
             thread.join()
