@@ -45,7 +45,8 @@ def test_the_first_request_has_each_text_once(embedder, server):
 
 def test_single_texts_of_threads_become_one_request(embedder, server):
     with Memory(":memory:", embedder=embedder) as memory:
-        memory.add("warm")
+        server.faults(delay=0.4)
+        memory.add("warm")  # from which the usual time of a call is known
         server.reset()
         server.faults(delay=0.4)
         threads = [
