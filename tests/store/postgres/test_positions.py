@@ -368,7 +368,7 @@ def test_a_read_waits_for_no_connection_beyond_its_deadline(database, monkeypatc
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
     with filled(database) as memory:
         pool = memory.repository._store._database.connections._pool
-        with pool.connection():
+        with pool.lease(10):
             began = time.monotonic()
             with pytest.raises(DeadlineExceededError):
                 count_of(memory.repository._store, Scope("default"), now=NOON, deadline=began + 0.2)

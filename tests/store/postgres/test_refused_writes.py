@@ -160,7 +160,7 @@ def test_a_statement_that_the_server_does_not_know_is_prepared_anew(database):
         for at in range(10):
             memory.add(f"memory {at}")
         pool = memory.repository._store._database.connections._pool
-        with pool.connection() as connection:
+        with pool.lease(10) as connection:
             connection.execute("DEALLOCATE ALL", prepare=False)
             connection.execute("SELECT 1")
             lost = connection.pgconn.exec_(b"DEALLOCATE ALL")  # psycopg does not hear of it

@@ -22,6 +22,7 @@ from mnemic.errors import (
 from mnemic.model.deadline import check_deadline
 from mnemic.store.errors import PATIENCE, failure_of
 from mnemic.store.postgres.dialect import POSTGRES
+from mnemic.store.postgres.pool import Pool
 from mnemic.store.postgres.postgres_errors import (
     FailedCall,
     attempted,
@@ -107,8 +108,8 @@ class Connections:
         self._is_closed = False
         self._statements_are_lost = False
         self.database = with_typed_errors(lambda: self._open_once(target), self.shown)
-        self._pool = self._new_pool("mnemic", 1, MAX_CONNECTIONS)
-        self._apart = self._new_pool("mnemic-apart", 0, 1)
+        self._pool = Pool(partial(self._new_pool, "mnemic", 1, MAX_CONNECTIONS))
+        self._apart = Pool(partial(self._new_pool, "mnemic-apart", 0, 1))
 
     def _new_pool(self, name: str, min_size: int, max_size: int) -> ConnectionPool[Connection]:
         return ConnectionPool(
@@ -121,7 +122,7 @@ class Connections:
             connection_class=Connection,
             configure=self._configure,
             name=name,
-            open=min_size > 0,
+            open=True,
         )
 
     def _open_once(self, target: Target) -> Hashable:
@@ -202,17 +203,14 @@ class Connections:
                 would ever get it.
         """
         self.check_usable()
-        pool = self._pool
-        if apart:
-            pool = self._apart
-            pool.open()
+        pool = self._apart if apart else self._pool
         ends = time.monotonic() + PATIENCE
 
         def once() -> Result:
             with (
                 # A signal handler would wait for the one connection apart that its thread has.
                 settling() if apart else nullcontext(),
-                _leased(pool, deadline) as connection,
+                pool.lease(_seconds_until(deadline)) as connection,
                 cancelled_with_task(connection),
             ):
                 session, names = self._session(connection, agents)
@@ -260,7 +258,7 @@ class Connections:
         self.has_row_security = True
 
     def _read_row_security(self) -> bool:
-        with _leased(self._pool) as connection:
+        with self._pool.lease(PATIENCE) as connection:
             return has_row_security(Session(connection, POSTGRES))
 
     def write(
@@ -331,7 +329,7 @@ class Connections:
         unknown: list[Result],
     ) -> Result:
         """Run work in a transaction; its result is in `unknown` if the commit is not answered."""
-        with _leased(self._pool) as connection:
+        with self._pool.lease(PATIENCE) as connection:
             session, names = self._session(connection, agents)
             first = ["BEGIN", _LIMIT_PAUSES, *([] if names is None else [names])]
             first += [_LIMIT_LOCKS.format(is_local="true")] * connection.is_pooled
@@ -378,8 +376,7 @@ class Connections:
     def _wait(self, deadline: float | None) -> None:
         check_deadline(deadline)
         if deadline is None:  # it waits for the network, once for each broken connection
-            with settling():
-                self._pool.check()
+            self._pool.check()
         time.sleep(0.05)
 
     def close(self) -> None:
@@ -399,20 +396,9 @@ def connected(target: Target) -> Generator[Session, None, None]:
         yield Session(connection, POSTGRES)
 
 
-@contextmanager
-def _leased(
-    pool: ConnectionPool[Connection], deadline: float | None = None
-) -> Generator[Connection, None, None]:
-    """Lend a connection of a pool, whose locks a signal handler must not wait for."""
-    seconds = PATIENCE if deadline is None else min(PATIENCE, deadline - time.monotonic())
-    with settling():
-        connection = pool.getconn(seconds)
-    try:
-        with connection:
-            yield connection
-    finally:
-        with settling():
-            pool.putconn(connection)
+def _seconds_until(deadline: float | None) -> float:
+    """Return how long a call waits for a connection."""
+    return PATIENCE if deadline is None else min(PATIENCE, deadline - time.monotonic())
 
 
 def _undo(connection: Connection, error: BaseException) -> None:
