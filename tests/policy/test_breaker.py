@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.policy.breaker import CircuitBreaker, CircuitChange
+from mnemic.policy.limits import CircuitBreaker, CircuitChange
 from tests.support.threads import run_together
 from tests.support.tiers import examples
 

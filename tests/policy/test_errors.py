@@ -3,7 +3,7 @@
 import pytest
 
 from mnemic import errors
-from mnemic.policy.errors import (
+from mnemic.policy.payload import (
     COLLECTION_NOT_FOUND,
     ERROR_POLICIES,
     INVALID_QUERY,

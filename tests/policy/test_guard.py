@@ -13,16 +13,15 @@ from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.compat import LicenseTier
 from mnemic.errors import FilterError, InvalidArgumentError, LicenseRestrictionError
 from mnemic.licensing import DocumentedLicenses
-from mnemic.policy.breaker import CircuitBreaker
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.errors import (
+from mnemic.policy.limits import CircuitBreaker, FixedWindow
+from mnemic.policy.payload import (
     COLLECTION_NOT_FOUND,
     INVALID_QUERY,
     RATE_LIMITED,
     UNAVAILABLE,
     timed_out,
 )
-from mnemic.policy.limits import FixedWindow
 from mnemic.policy.policy import RetrievalPolicy
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.run import Retriever

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Provenance
 from mnemic.policy import RetrievalConfig, RetrievalMetadata, RetrievalPayload
-from mnemic.policy.conditions import MET
-from mnemic.policy.payload_cache import CachedPayload, PayloadCache, PayloadKey, bytes_of
+from mnemic.policy.guard import CachedPayload, PayloadCache, PayloadKey, bytes_of
+from mnemic.policy.request import MET
 from tests.support.clock import HOUR, MICROSECOND, NOON, SECOND
 from tests.support.threads import run_together
 from tests.support.tiers import examples

@@ -14,14 +14,18 @@ from mnemic.model.deadline import TimeLimit
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.model.timestamps import checked_timer
-from mnemic.policy.breaker import CircuitBreaker, Timer
-from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, unmet_condition
-from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.config import RetrievalConfig, checked, warn_outside_recommended
 from mnemic.policy.guard import Guard, Outcome, PolicyRun
-from mnemic.policy.limits import RateLimiter
+from mnemic.policy.limits import CircuitBreaker, RateLimiter, Timer
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
-from mnemic.policy.ranges import checked, warn_outside_recommended
-from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.request import (
+    MET,
+    NO_MEMORIES,
+    RATE_LIMITED,
+    RetrievalRequest,
+    Trigger,
+    unmet_condition,
+)
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record

@@ -13,11 +13,9 @@ from mnemic.model.payload import PayloadMemory
 from mnemic.model.ranking import BY_SEARCH_TYPE
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.policy.conditions import MET
-from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.config import AUTO, RetrievalConfig
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
-from mnemic.policy.ranges import AUTO
-from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.request import MET, RetrievalRequest
 from mnemic.protocols import TokenCounter
 from mnemic.repository import Find, Repository, SearchOutcome, Service
 

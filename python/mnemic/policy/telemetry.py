@@ -6,9 +6,8 @@ from logging import WARNING
 from mnemic.model.payload import Step
 from mnemic.observability.table import BROKEN, CIRCUIT_CHANGED, COMPLETED, FAILED, REFUSED
 from mnemic.observability.telemetry import Sums
-from mnemic.policy.breaker import CircuitChange, CircuitState
-from mnemic.policy.errors import RetrievalError, is_expected
-from mnemic.policy.payload import RetrievalMetadata
+from mnemic.policy.limits import CircuitChange, CircuitState
+from mnemic.policy.payload import RetrievalError, RetrievalMetadata, is_expected
 from mnemic.records import Record
 from mnemic.reporting.description import failure, hidden
 from mnemic.repository import Repository, ServiceTelemetry

@@ -15,7 +15,7 @@ from mnemic.events import HypothesesRetrievedEvent
 from mnemic.hyde import HydeEngine
 from mnemic.model import MemoryRetrieverOptions
 from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
-from mnemic.policy.errors import UNAVAILABLE
+from mnemic.policy.payload import UNAVAILABLE
 from mnemic.store.postgres.store import PostgresStore
 from tests.store.postgres.test_positions import (
     OtherProcess,
