@@ -20,7 +20,7 @@ import numpy as np
 from benches.support.datasets import DIM, HELD_OUT, queries_of, real_texts, rows_of
 from benches.support.timing import timed
 from mnemic.index import NativeIndex, RankInputs
-from mnemic.index.candidates import InitialVectors
+from mnemic.index.base import InitialVectors
 from mnemic.index.faiss_kinds import FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
 from mnemic.model import HYBRID, SEMANTIC, Scope

@@ -26,7 +26,7 @@ from mnemic.compat import AsyncRetrievalService, ContextWindow
 from mnemic.context.compaction import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
 from mnemic.contradictions import RuleJudge
-from mnemic.demo.reading import read
+from mnemic.demo.run import read
 from mnemic.embed.chunking import Chunker
 from mnemic.model import MemoryQuery
 from mnemic.model.validation import MAX_QUERY_LENGTH

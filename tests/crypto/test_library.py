@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mnemic.crypto import Encryption, MasterKey
-from mnemic.crypto.library import aes_gcm, hkdf, invalid_tag
+from mnemic.crypto.keys import aes_gcm, hkdf, invalid_tag
 from mnemic.errors import MissingExtraError
 from tests.support.keys import KEY
 

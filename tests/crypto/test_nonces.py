@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mnemic.crypto import nonces
-from mnemic.crypto.nonces import new_nonces
+from mnemic.crypto import sealer as sealing
+from mnemic.crypto.sealer import new_nonces
 from tests.support.keys import ENTRY, sealer
 from tests.support.processes import ENVIRONMENT
 
@@ -17,11 +17,11 @@ MILLION = 1_000_000
 
 
 def without_randomness(monkeypatch):
-    monkeypatch.setattr(nonces.os, "urandom", bytes)
+    monkeypatch.setattr(sealing.os, "urandom", bytes)
 
 
 def restarted(monkeypatch):
-    monkeypatch.setattr(nonces, "_counter", itertools.count())
+    monkeypatch.setattr(sealing, "_counter", itertools.count())
 
 
 def test_a_million_nonces_differ_whatever_the_random_bytes_are(monkeypatch):
@@ -39,7 +39,7 @@ def test_nonces_of_many_calls_differ_as_those_of_one_do(monkeypatch):
 
 def test_the_counter_goes_round_after_its_last_number(monkeypatch):
     without_randomness(monkeypatch)
-    monkeypatch.setattr(nonces, "_counter", itertools.count(2**32 - 2))
+    monkeypatch.setattr(sealing, "_counter", itertools.count(2**32 - 2))
     assert [nonce[8:].hex() for nonce in new_nonces(4)] == [
         "fffffffe",
         "ffffffff",
@@ -85,7 +85,7 @@ def test_two_sealers_of_one_key_share_no_nonce(monkeypatch):
 def test_a_forked_process_makes_other_nonces_than_its_parent():
     program = (
         "import os\n"
-        "from mnemic.crypto.nonces import new_nonces\n"
+        "from mnemic.crypto.sealer import new_nonces\n"
         "read, write = os.pipe()\n"
         "if os.fork() == 0:\n"
         "    os.write(write, b''.join(new_nonces(300)))\n"

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from mnemic.cli.main import DONE, FAILED, main
-from mnemic.demo.reading import UnreadableFileError, read
+from mnemic.demo.run import UnreadableFileError, read
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import DEMO

@@ -8,7 +8,7 @@ import pytest
 from mnemic import AsyncMemory, CachedEmbedder, HttpEmbedder, Memory
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import EmbeddingError, EmbeddingServiceError
-from mnemic.http import retries
+from mnemic.http import transport
 from tests.support.entries import entry
 
 CALLERS = 12
@@ -108,7 +108,7 @@ def test_one_embedder_serves_several_memories_and_their_loops(embedder, tmp_path
 
 
 def test_a_failing_service_is_the_embedders_error_at_the_doors(embedder, server, monkeypatch):
-    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr(transport, "FIRST_BACKOFF", 0.01)
     with Memory(":memory:", embedder=embedder) as memory:
         memory.add("red sofa")
         server.faults(status=503, times=0)

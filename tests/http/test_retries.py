@@ -10,17 +10,17 @@ import pytest
 
 from mnemic import HttpEmbedder
 from mnemic.errors import EmbeddingServiceError, EmbeddingTimeoutError, LanguageModelTimeoutError
-from mnemic.http import retries, transport
+from mnemic.http import transport
 from mnemic.http.transport import Pause, retry_after
 from mnemic.llm import HttpLanguageModel
 
 LOST = [{"drop": "before"}, {"drop": "midway"}]
-PASSING = [*({"status": status} for status in sorted(retries.RETRIED_STATUSES)), *LOST]
+PASSING = [*({"status": status} for status in sorted(transport.RETRIED_STATUSES)), *LOST]
 
 
 @pytest.fixture(autouse=True)
 def short_backoff(monkeypatch):
-    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr(transport, "FIRST_BACKOFF", 0.01)
 
 
 @pytest.fixture
@@ -136,23 +136,23 @@ def test_cancelled_requests_leave_no_connection_taken(server):
 
 @pytest.mark.requirement("T086")
 def test_the_jitter_stays_within_a_quarter_and_varies(monkeypatch):
-    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.5)
+    monkeypatch.setattr(transport, "FIRST_BACKOFF", 0.5)
     for retry, middle in ((1, 0.5), (2, 1.0), (3, 2.0), (5, 8.0), (500, 8.0)):
-        waits = [retries.backoff(retry, None) for _ in range(400)]
+        waits = [transport.backoff(retry, None) for _ in range(400)]
         assert all(0.75 * middle <= wait <= 1.25 * middle for wait in waits)
         assert min(waits) < 0.85 * middle
         assert max(waits) > 1.15 * middle
-    named = [retries.backoff(1, 4.0) for _ in range(400)]
+    named = [transport.backoff(1, 4.0) for _ in range(400)]
     assert all(4 <= wait <= 5 for wait in named)
     assert len(set(named)) > 300
 
 
 def test_no_wait_goes_beyond_the_limit(server, monkeypatch):
-    monkeypatch.setattr(retries, "FIRST_BACKOFF", 100)
+    monkeypatch.setattr(transport, "FIRST_BACKOFF", 100)
     server.faults(status=503, times=0)
     with HttpEmbedder("m", base_url=server.url, timeout=20) as embedder:
         begun = time.monotonic()
-        monkeypatch.setattr(retries, "MAX_BACKOFF", 100)
+        monkeypatch.setattr(transport, "MAX_BACKOFF", 100)
         assert failure(embedder).status == 503
         assert time.monotonic() - begun < 20  # it did not even wait for the limit
     assert len(server.requests()) == 1

@@ -14,7 +14,7 @@ from benches.support.hostile_texts import FAMILIES
 from mnemic import AsyncMemory, _core
 from mnemic._core import MemoryIndex
 from mnemic.compat import AsyncLongTermMemory, MemoryRetriever, RetrievalService
-from mnemic.demo.reading import read
+from mnemic.demo.run import read
 from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryQuery, Scope

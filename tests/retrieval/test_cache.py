@@ -11,10 +11,12 @@ from mnemic.retrieval.cache import (
     SCOPE_SHARE,
     CachedAnswer,
     CachedHit,
+    Key,
+    UserScope,
     answer_cache,
     bytes_of,
+    key_of,
 )
-from mnemic.retrieval.keys import Key, UserScope, key_of
 from tests.support.clock import NOON, clock_of
 from tests.support.retrieval import QUERY, served, store_near
 

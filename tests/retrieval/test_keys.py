@@ -6,7 +6,7 @@ import pytest
 
 from mnemic import MemoryFilter
 from mnemic.model import MemoryQuery, Scope
-from mnemic.retrieval.keys import key_of
+from mnemic.retrieval.cache import key_of
 
 SAME_FILTERS = [
     (

@@ -4,7 +4,7 @@ import numpy as np
 
 from mnemic._core import VectorMap
 from mnemic.arrays import Float32Array, Int64Array
-from mnemic.index.candidates import RowSet
+from mnemic.index.base import RowSet
 from mnemic.threads.locks import InnerLock
 
 

@@ -5,8 +5,7 @@ from functools import cache
 from typing import Final, Literal, TypeAlias, cast
 
 from mnemic._core import Redactor, redaction_names
-from mnemic.crypto.keys import KeyProvider, MasterKey, checked_key, provided_key
-from mnemic.crypto.library import require_library
+from mnemic.crypto.keys import KeyProvider, MasterKey, checked_key, provided_key, require_library
 from mnemic.errors import DetectorError, InvalidArgumentError, RedactionBudgetError
 from mnemic.model import validation
 from mnemic.reporting.description import described, failure

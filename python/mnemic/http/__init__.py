@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mnemic.errors import MissingExtraError
-from mnemic.http.failures import ErrorTypes
-from mnemic.http.options import Limits
-from mnemic.http.service import CHAT, EMBEDDINGS, Request, Service
+from mnemic.http.service import CHAT, EMBEDDINGS, ErrorTypes, Limits, Request, Service
 
 if TYPE_CHECKING:
     from mnemic.http.transport import Transport

@@ -1,4 +1,4 @@
-"""The address of a service, and the headers that hold its key."""
+"""What is sent to which service: its address and keys, checked options, and failed requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from mnemic.errors import InvalidArgumentError
+import msgspec
+
+from mnemic.errors import EmbeddingServiceError, InvalidArgumentError, LanguageModelServiceError
+from mnemic.model import validation
 from mnemic.reporting.description import described
 from mnemic.reporting.habits import NotPickled
 
@@ -180,3 +183,117 @@ def _checked_headers(given: object) -> dict[str, str]:
             raise InvalidArgumentError(f"headers: the value of {name} must be printable ASCII")
         checked[name] = value
     return checked
+
+
+MAX_SECONDS = 3600.0
+MAX_RETRIES = 10
+
+
+def model_name(given: object) -> str:
+    """Return the name of a model."""
+    if isinstance(given, str) and not given.strip():
+        raise InvalidArgumentError("model name must not be empty")
+    return validation.name("model", given)
+
+
+class Limits(NamedTuple):
+    """Limits of requests.
+
+    Attributes:
+        timeout: Seconds for a call, with its retries.
+        max_retries: Maximum number of retries of a request.
+        max_connections: Connections of one event loop at a time; further requests wait.
+    """
+
+    timeout: float
+    max_retries: int
+    max_connections: int
+
+    @classmethod
+    def checked(cls, timeout: object, max_retries: object, max_connections: object) -> Limits:
+        """Return valid limits."""
+        if not validation.is_number(timeout) or not 0 < timeout <= MAX_SECONDS:  # neither is NaN
+            raise InvalidArgumentError(
+                f"timeout must be seconds, above 0 and at most {MAX_SECONDS:g}, got "
+                f"{described(timeout)}"
+            )
+        retries = validation.whole("max_retries", max_retries)
+        if retries > MAX_RETRIES:
+            raise InvalidArgumentError(f"max_retries must be at most {MAX_RETRIES}, got {retries}")
+        return cls(
+            float(timeout), retries, validation.whole("max_connections", max_connections, minimum=1)
+        )
+
+
+def extra_body(given: object, fixed: set[str]) -> dict[str, Any]:
+    """Return further members of a request's JSON.
+
+    Args:
+        given: The members, or None.
+        fixed: Members that they must not replace.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise InvalidArgumentError(f"extra_body must be a dict of JSON, got {described(given)}")
+    if taken := sorted(fixed & set(given)):
+        raise InvalidArgumentError(f"extra_body must not have {', '.join(taken)}")
+    try:
+        copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(dict(given)))
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgumentError("extra_body must be JSON") from None
+    return copied
+
+
+class ErrorTypes(NamedTuple):
+    """The errors of one kind of service.
+
+    Attributes:
+        service: Of an error response, or of a connection that failed.
+        timeout: Of a request that took too long.
+        result: Of a response that is none of the protocol.
+    """
+
+    service: type[EmbeddingServiceError | LanguageModelServiceError]
+    timeout: type[EmbeddingServiceError | LanguageModelServiceError]
+    result: type[Exception]
+
+
+class RequestFailure(Exception):  # noqa: N818 - callers get another error for it
+    """A request failed; inside the transport alone.
+
+    Attributes:
+        message: Says why, without keys and texts.
+        status: Status of the response; None without one.
+        body: Beginning of its body, without keys and texts.
+        retry_after: Seconds after which the service takes the next request; None if it names none.
+        is_retried: Whether a later request may succeed.
+        is_timeout: Whether it took too long.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        body: str = "",
+        retry_after: float | None = None,
+        is_retried: bool = False,
+        is_timeout: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+        self.is_retried = is_retried
+        self.is_timeout = is_timeout
+
+    def error(self, kinds: ErrorTypes) -> Exception:
+        """Return the error that the caller gets."""
+        kind = kinds.timeout if self.is_timeout else kinds.service
+        return kind(self.message, status=self.status, body=self.body, retry_after=self.retry_after)
+
+
+class InvalidResponse(Exception):  # noqa: N818 - callers get another error for it
+    """A response has another form than the protocol's; the message quotes nothing of it."""

@@ -1,9 +1,10 @@
-"""Sends requests of JSON to a service, within a time limit, with retries."""
+"""Sends requests of JSON to a service, within a time limit, and repeats those that may succeed."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import random
 import re
 import time
 from contextlib import suppress
@@ -16,20 +17,20 @@ from weakref import WeakSet
 
 import httpx2
 import msgspec
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from mnemic.http.failures import ErrorTypes, InvalidResponse, RequestFailure
 from mnemic.http.redaction import hiding_responses, keep_out_of_logs, shown_body, without_secrets
-from mnemic.http.retries import RETRIED_STATUSES, retried
+from mnemic.http.service import ErrorTypes, InvalidResponse, RequestFailure
 from mnemic.reporting.reasons import reason_of
 from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
     import ssl
     from asyncio import AbstractEventLoop
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
-    from mnemic.http.options import Limits
-    from mnemic.http.service import Request, Service
+    from mnemic.http.service import Limits, Request, Service
+
 
 MAX_PAUSE = 60.0
 """Seconds at most without a request, however long a service wants; later ones are tried."""
@@ -438,3 +439,71 @@ def _advice(status: int) -> str:
     if status in _REDIRECTS:
         return "; redirects are not followed, so give the new address by base_url="
     return _ADVICE.get(status, "")
+
+
+FIRST_BACKOFF = 0.5
+MAX_BACKOFF = 8.0
+"""Seconds before the first retry, doubled with each further one, and at most."""
+
+JITTER = 0.25
+"""The share by which a wait is shorter or longer by chance, so that clients that failed together do
+not come back together. A time that the service names is never shortened."""
+
+RETRIED_STATUSES = frozenset({429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may succeed; 529 is "overloaded" of some services."""
+
+_random = random.Random()  # noqa: S311 - no secret
+
+
+async def retried(
+    attempt: Callable[[], Awaitable[Result]], *, max_retries: int, deadline: float
+) -> Result:
+    """Return the result of the first attempt that succeeds.
+
+    Args:
+        attempt: Sends the request.
+        max_retries: Maximum number of further attempts.
+        deadline: In seconds of `time.monotonic()`; no wait goes beyond it.
+
+    Raises:
+        RequestFailure: That of the last attempt.
+    """
+
+    async def attempted() -> Result:  # tenacity awaits coroutine functions alone
+        return await attempt()
+
+    def is_last(state: RetryCallState) -> bool:
+        is_late = time.monotonic() + state.upcoming_sleep >= deadline
+        return is_late or state.attempt_number > max_retries
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception(_is_retried),
+        wait=_wait,
+        stop=is_last,
+        sleep=asyncio.sleep,
+        reraise=True,
+    )
+    return await retrying(attempted)
+
+
+def backoff(retry: int, named: float | None) -> float:
+    """Return the seconds before a retry.
+
+    Args:
+        retry: Its number, from 1.
+        named: Seconds that the service names, or None.
+    """
+    if named is not None:
+        return named * _random.uniform(1, 1 + JITTER)
+    seconds: float = min(FIRST_BACKOFF * 2 ** min(retry - 1, 16), MAX_BACKOFF)
+    return seconds * _random.uniform(1 - JITTER, 1 + JITTER)
+
+
+def _wait(state: RetryCallState) -> float:
+    failure = state.outcome.exception() if state.outcome else None
+    named = failure.retry_after if isinstance(failure, RequestFailure) else None
+    return backoff(state.attempt_number, named)
+
+
+def _is_retried(error: BaseException) -> bool:
+    return isinstance(error, RequestFailure) and error.is_retried

@@ -14,7 +14,7 @@ from mnemic.hyde.service import MAX_WAIT, Closable, HydeService
 from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.turn_memory import TurnMemories, TurnMemory
 from mnemic.hyde.window import build_conversation_window
-from mnemic.llm.base import AnyLanguageModel
+from mnemic.llm.adapting import AnyLanguageModel
 from mnemic.model import Scope, validation
 from mnemic.model.timestamps import checked_clock
 from mnemic.protocols import Clock, TokenCounter

@@ -11,8 +11,7 @@ from typing import Protocol
 from mnemic._core import truncate
 from mnemic.errors import HypothesisError
 from mnemic.hyde.window import SEPARATOR, clean
-from mnemic.llm.adapting import AdaptedLanguageModel, adapted_language_model
-from mnemic.llm.base import AnyLanguageModel
+from mnemic.llm.adapting import AdaptedLanguageModel, AnyLanguageModel, adapted_language_model
 from mnemic.model import validation
 from mnemic.reporting.description import described, failure, must_be
 from mnemic.threads.call_threads import CallThreads

@@ -31,7 +31,7 @@ from mnemic.threads.sync_bridge import runs_sync
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
-    from mnemic.llm.base import AnyLanguageModel
+    from mnemic.llm.adapting import AnyLanguageModel
 
 MAX_WAIT = 3600.0
 """Most seconds that `ready` waits."""

@@ -1,3 +1,7 @@
+from mnemic.index.base import CandidateSource as CandidateSource
+from mnemic.index.base import HeldSource as HeldSource
+from mnemic.index.base import IndexSelection as IndexSelection
+from mnemic.index.base import InitialVectors as InitialVectors
 from mnemic.index.base import LinkedRow as LinkedRow
 from mnemic.index.base import LinkSearch as LinkSearch
 from mnemic.index.base import ListRequest as ListRequest
@@ -6,12 +10,8 @@ from mnemic.index.base import NeighbourSearch as NeighbourSearch
 from mnemic.index.base import RankedPage as RankedPage
 from mnemic.index.base import RankedRow as RankedRow
 from mnemic.index.base import RankInputs as RankInputs
-from mnemic.index.candidates import CandidateSource as CandidateSource
-from mnemic.index.candidates import HeldSource as HeldSource
-from mnemic.index.candidates import IndexSelection as IndexSelection
-from mnemic.index.candidates import InitialVectors as InitialVectors
-from mnemic.index.candidates import RowSet as RowSet
-from mnemic.index.candidates import SourceChoice as SourceChoice
-from mnemic.index.candidates import SourceFactory as SourceFactory
+from mnemic.index.base import RowSet as RowSet
+from mnemic.index.base import SourceChoice as SourceChoice
+from mnemic.index.base import SourceFactory as SourceFactory
 from mnemic.index.native import NativeIndex as NativeIndex
 from mnemic.index.native import Snapshot as Snapshot

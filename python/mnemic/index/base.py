@@ -1,9 +1,15 @@
-"""Requests to an index of memories, and its answers."""
+"""Requests to an index of memories, its answers, and the contract of candidate sources.
 
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, TypeAlias
+A source is an index of vectors alone, below the index of memories. It proposes rows whose vectors
+are near a query; the index ranks them. It computes every score itself, from its own copy of the
+vectors, and drops proposals outside the scope and the filters of the call. So a source decides
+which memories are considered, and nothing else.
+"""
 
-from mnemic.arrays import Float32Array, Int64Array
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+
+from mnemic.arrays import BoolArray, Float32Array, Int64Array, UInt8Array, np
 from mnemic.model import Expression, MemorySortOrder, Scope
 from mnemic.model.hops import Hops
 from mnemic.model.redacted import Redacted
@@ -225,3 +231,205 @@ class RankedPage(NamedTuple):
     share: float | None = None
     weak: bool = False
     by_another: bool = False
+
+
+class RowSet(NamedTuple):
+    """A set of rows, in the form that id selectors of vector libraries take.
+
+    Either the list or the bitmap is given, whichever is smaller.
+
+    Attributes:
+        rows: int64, shape (n,), ascending; None if there is a bitmap.
+        bitmap: uint8; row r is in the set if bit r % 8 of byte r // 8 is 1, counted from the least
+            significant bit. Rows beyond the end are not in it.
+    """
+
+    rows: Int64Array | None = None
+    bitmap: UInt8Array | None = None
+
+    @classmethod
+    def of(cls, given: Int64Array | UInt8Array) -> "RowSet":
+        """Return the set of a list of rows, or of a bitmap."""
+        if given.dtype == np.uint8:
+            return cls(bitmap=given.view(np.uint8))
+        return cls(rows=given.astype(np.int64, copy=False))
+
+    def to_rows(self) -> Int64Array:
+        """Return the rows, int64, ascending."""
+        if self.bitmap is not None:
+            return np.flatnonzero(np.unpackbits(self.bitmap, bitorder="little"))
+        return np.empty(0, np.int64) if self.rows is None else self.rows
+
+    def contains(self, rows: Int64Array) -> BoolArray:
+        """Return for each of these rows, shape (n,), whether it is in the set."""
+        if self.bitmap is None:
+            return np.isin(rows, self.to_rows())
+        is_inside = (rows >= 0) & (rows < 8 * len(self.bitmap))
+        places = np.where(is_inside, rows, 0)
+        bits = self.bitmap[places >> 3] >> (places & 7).astype(np.uint8)
+        found: BoolArray = is_inside & (bits & 1 == 1)
+        return found
+
+
+class IndexSelection(NamedTuple):
+    """The rows of an index that a search selects by scope, time, filters and exclusions.
+
+    Attributes:
+        size: Their number.
+        rows: The rows; None for all rows of the index.
+    """
+
+    size: int
+    rows: RowSet | None
+
+
+class SourceState(NamedTuple):
+    """What a source has done so far.
+
+    Attributes:
+        kind: The kind of its index, as "hnsw".
+        indexed: Vectors that its index has.
+        waiting: Vectors that its index does not have yet.
+        removed: Places of its index whose vectors are removed or replaced.
+        proposes: Whether it proposes rows now; if not, all memories are ranked.
+        is_at_work: Whether changes are being brought into its index.
+    """
+
+    kind: str
+    indexed: int = 0
+    waiting: int = 0
+    removed: int = 0
+    proposes: bool = True
+    is_at_work: bool = False
+
+
+class CandidateSource(Protocol):
+    """Proposes rows whose vectors are near a query.
+
+    **Rows.** A source holds vectors by row. Several vectors of one row are those of the chunks of
+    a long text; the nearest of them counts. `add` and `remove` are called by one thread at a time,
+    in the order of the changes. A full load uses a new source: the index makes one by its
+    `SourceFactory`, and drops the old one when the load is complete.
+
+    **Stale rows.** A source may apply changes late, and may propose rows that are gone or have
+    changed: the index ignores or re-scores them. Each such proposal takes the place of another one,
+    so a source should catch up soon. A row whose text changed and has no vector yet keeps its old
+    vectors here, and is removed or overwritten later.
+
+    **Threads.** `nearest` is called from many threads, also during `add` and `remove`; a source
+    that needs a lock brings its own. No method changes its arguments, or keeps them.
+
+    **Errors.** If `nearest` raises an `Exception`, or returns something else than it should, the
+    index ranks all selected memories exactly. If `add` or `remove` raises one, the source is out of
+    step: it is dropped, and searches are exact until the next full load. Messages of errors are
+    neither logged nor shown.
+    """
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `nearest` always returns the nearest rows. Ties may be decided in any way."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held, partly estimated."""
+        ...
+
+    def add(self, rows: Int64Array, vectors: Float32Array) -> None:
+        """Add vectors, shape (n, dim), of rows, shape (n,); they replace all vectors of these rows.
+
+        The vectors of one row are next to each other. Vectors are finite, and of any length:
+        similarity is the cosine, and 0 with the null vector.
+        """
+        ...
+
+    def remove(self, rows: Int64Array) -> None:
+        """Remove rows, shape (n,); unknown ones are ignored."""
+        ...
+
+    def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array:
+        """Return the rows nearest to the nearest of some vectors.
+
+        Args:
+            vectors: The query, shape (m, dim), m of at least 1.
+            k: Maximum number of rows, at least 1.
+            selected: Only these rows; None for all.
+
+        Returns:
+            int64, shape (n,), best first, each row once, all of them selected. Fewer than
+            min(k, selected rows) means that the source found no more.
+        """
+        ...
+
+
+class InitialVectors(NamedTuple):
+    """The vectors that a source has before any change, from a file or from an index.
+
+    Attributes:
+        path: A file that `HeldSource.save` has written; None for none.
+        label: The label that the file must have.
+        number: Number of vectors.
+        parts: Yields all vectors: rows, shape (n,), and vectors, shape (n, dim); those of a row are
+            next to each other, in one part.
+        drop: Is called with the reason if the file is of no use.
+    """
+
+    path: str | None
+    label: bytes
+    number: int
+    parts: Callable[[], Iterable[tuple[Int64Array, Float32Array]]]
+    drop: Callable[[str], object]
+
+
+class HeldSource(Protocol):
+    """A source that brings no change into its index until it is released; searches go on."""
+
+    def leave_out(
+        self,
+        rows: Int64Array,
+        *,
+        rebuild: bool,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Prepare `save` without some rows, and without those that were removed.
+
+        Args:
+            rows: Rows to leave out, shape (n,).
+            rebuild: Whether to rebuild an index where this one has rows that the file must not
+                have. That takes as long as building.
+            is_stopped: Ends that once it is true.
+
+        Returns:
+            Whether the index can be saved.
+        """
+        ...
+
+    @property
+    def may_rebuild(self) -> bool:
+        """Whether rebuilding the index would take a small part of the time since the last one."""
+        ...
+
+    def save(self, path: str, label: bytes) -> bool:
+        """Write what `leave_out` has prepared to a file, which is complete or not there.
+
+        Returns:
+            False if the source was given up meanwhile.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let changes come into the index again."""
+        ...
+
+
+SourceFactory: TypeAlias = Callable[[int], CandidateSource]
+"""Makes an empty source of vectors of a dimension; a class is one."""
+
+SourceChoice: TypeAlias = Callable[[], SourceFactory | None]
+"""Chooses what makes the sources of a new index, before its rows are read: it may read the store.
+
+None is no source.
+"""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, cast
 
 from mnemic.errors import InvalidArgumentError, MnemicError
-from mnemic.index.candidates import (
+from mnemic.index.base import (
     CandidateSource,
     InitialVectors,
     SourceChoice,

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.candidates import InitialVectors, RowSet, SourceState
+from mnemic.index.base import InitialVectors, RowSet, SourceState
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mnemic._core import MemoryIndex
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.errors import MnemicError, NonFiniteVectorError, StoreCorruptError
-from mnemic.index.candidates import CandidateSource, HeldSource, RowSet, SourceState
+from mnemic.index.base import CandidateSource, HeldSource, RowSet, SourceState
 from mnemic.model.rows import Access, Record, RowBatch
 from mnemic.reporting.logs import logger
 from mnemic.threads.locks import settling

@@ -12,6 +12,9 @@ from mnemic._core import RECORD_COLUMNS, Coverage, IndexSnapshot, MemoryIndex
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.errors import VectorFileDamagedError
 from mnemic.index.base import (
+    HeldSource,
+    IndexSelection,
+    InitialVectors,
     LinkedRow,
     LinkSearch,
     ListRequest,
@@ -20,11 +23,6 @@ from mnemic.index.base import (
     RankedPage,
     RankedRow,
     RankInputs,
-)
-from mnemic.index.candidates import (
-    HeldSource,
-    IndexSelection,
-    InitialVectors,
     RowSet,
     SourceFactory,
     SourceState,

@@ -1,16 +1,56 @@
-"""Turns functions and objects with `complete` into language models."""
+"""The contract of language models; functions and objects with `complete` become some."""
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from mnemic.errors import InvalidArgumentError, LanguageModelResultError
-from mnemic.llm.base import AnyLanguageModel, LanguageModel
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.calling import is_awaited
 from mnemic.threads.sync_bridge import awaited, run_blocking
+
+
+class LanguageModel(Protocol):
+    """Answers prompts. Must allow concurrent calls from several tasks."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        ...
+
+    async def complete(self, prompt: str, *, system: str | None = None) -> str:
+        """Return the answer to a prompt.
+
+        Args:
+            prompt: The prompt.
+            system: System prompt, or None.
+        """
+        ...
+
+
+class HasComplete(Protocol):
+    """Answers prompts by `complete`, plain or awaited, with or without a system prompt."""
+
+    def complete(self, prompt: Any, /) -> Any:
+        """Return the answer to a prompt.
+
+        Args:
+            prompt: The prompt.
+        """
+        ...
+
+
+AnyLanguageModel: TypeAlias = (
+    LanguageModel
+    | HasComplete
+    | Callable[[str], Any]
+    | Callable[[str, str], Any]
+    | Callable[..., Any]  # one with `system` as a keyword
+)
+"""The forms of a language model; see `mnemic.llm.as_language_model`."""
+
 
 _MODEL_NAMES = ("model", "model_name", "model_id")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -10,8 +10,8 @@ from mnemic.errors import (
     LanguageModelTimeoutError,
 )
 from mnemic.http import CHAT, ErrorTypes, Limits, Request, Service, connection
-from mnemic.http.completions import decoded_text
-from mnemic.http.options import extra_body, model_name
+from mnemic.http.responses import decoded_text
+from mnemic.http.service import extra_body, model_name
 from mnemic.model.validation import is_number, lone_surrogate, whole
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import names_arguments

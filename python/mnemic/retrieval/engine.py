@@ -55,18 +55,20 @@ from mnemic.retrieval.cache import (
     CACHED_BYTES,
     CachedAnswer,
     CachedHit,
+    Key,
     answer_cache,
+    depends_on_accesses,
+    key_of,
 )
 from mnemic.retrieval.expansion import (
     MIN_CONFIDENCE,
     Expander,
     Related,
+    Suggester,
     answer_of,
     with_terms,
 )
-from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
 from mnemic.retrieval.statistics import WINDOW_SIZE, statistics_of
-from mnemic.retrieval.suggestions import Suggester
 from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
 

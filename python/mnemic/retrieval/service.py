@@ -21,9 +21,13 @@ from mnemic.model.text_query import RetrieveFields, query_of
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import RetrievalEngine
-from mnemic.retrieval.expansion import MIN_CONFIDENCE
-from mnemic.retrieval.given_expanders import AnyExpander, expander_of
-from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
+from mnemic.retrieval.expansion import (
+    MIN_CONFIDENCE,
+    AnyExpander,
+    CorpusSuggester,
+    Suggester,
+    expander_of,
+)
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.threads.twins import Twin
 
