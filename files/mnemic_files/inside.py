@@ -5,27 +5,23 @@ mnemic may change it in any version, so both distributions have one line of vers
 
 # How errors name values, without quoting content.
 # Memories as a repository takes them, checked, and the limits of their fields.
-from mnemic.model import validation
-
 # Metadata with a file's version, which the HyDE engine shows.
-from mnemic.model.file_version import FILE_VERSION, file_version
+from mnemic.hyde.turn_memory import FILE_VERSION, file_version
+from mnemic.model import validation
 
 # Which memories a repository deletes.
 from mnemic.model.filter import Criteria
-
-# Records whose constructor explains its errors.
-from mnemic.model.named_fields import NamedFields
 from mnemic.model.new_entry import NewEntry, checked_record
-
-# Records whose repr hides content; base of all records.
-from mnemic.model.redacted import Redacted
 
 # Clocks of a program.
 from mnemic.model.timestamps import checked_clock
 
 # Files that appear complete under their names, and what a crash left of others.
 from mnemic.new_files import file_errors, new_file, tidy_folder
-from mnemic.records import Record
+
+# Records whose constructor explains its errors.
+# Records whose repr hides content; base of all records.
+from mnemic.records import NamedFields, Record, Redacted
 from mnemic.reporting.description import described, is_word, quoted
 
 # Objects that stay in their process.

@@ -9,7 +9,7 @@ import pytest
 from mnemic import AsyncMemory, Memory
 from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever
 from mnemic.errors import InvalidEntryError
-from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
+from mnemic.model.ids import canonical, is_same_agent, stored_spelling
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import Add
 from mnemic.store.sqlite.store import SqliteStore

@@ -10,7 +10,7 @@ from mnemic.compat import RetrievalService
 from mnemic.context import ContextWindow
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.model import MemoryQuery, Recency
-from mnemic.model.text_query import RetrieveFields
+from mnemic.model.query import RetrieveFields
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import record

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from mnemic.model import AddedMemories, CheckedEntry, UpdateResult, WrittenEntry
-from mnemic.model.written import written
+from mnemic.model.results import written
 from tests.support.entries import numbered, uid
 
 GONE = (uid(7), uid(8))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic import MemoryEntry, MemoryPage, SearchHit, SearchResults
 from mnemic.model import ScoredMemory
-from mnemic.records.page import MAX_ROWS
+from mnemic.records.display import MAX_ROWS
 from tests.support.clock import NOON
 from tests.support.entries import entry
 

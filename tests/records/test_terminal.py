@@ -16,7 +16,7 @@ with Memory(":memory:", embedder=None) as memory:
     memory.add("Likes tea")
     found = memory.search("tea")
     repr(found), str(found), found._repr_html_(), found.to_dict(), found[0].__rich_repr__()
-    lazy = {"rich", "pandas", "mnemic.records.terminal"}
+    lazy = {"rich", "pandas", "mnemic.records.display"}
     print(lazy & set(sys.modules))
 """
 
@@ -26,7 +26,7 @@ from mnemic import Memory
 with Memory(":memory:", embedder=None) as memory:
     memory.add("Likes tea")
     memory.search("tea")
-print({"html", "mnemic.records.plain", "mnemic.records.page"} & set(sys.modules))
+print({"html", "mnemic.records.plain", "mnemic.records.display"} & set(sys.modules))
 """
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from mnemic import Memory, MemoryEntry
 from mnemic.errors import DeadlineExceededError, EntryNotFoundError
+from mnemic.index.base import Hops
 from mnemic.model import LinkType, Scope
-from mnemic.model.hops import Hops
 from mnemic.repository.lineage import LineageReader
 from mnemic.store.operations import EntriesById, Successors
 from tests.support.clock import DAY, NOON, SECOND

@@ -7,8 +7,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import MnemicError
+from mnemic.index.base import Hops
 from mnemic.model import LinkType, Scope
-from mnemic.model.hops import Hops
 from mnemic.repository.lineage import LineageReader
 from tests.support.clock import NOON, SECOND
 from tests.support.neighbour_twin import Net

@@ -11,9 +11,8 @@ from mnemic.context.tokens import count_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
-from mnemic.model.redacted import Redacted
 from mnemic.protocols import TokenCounter
-from mnemic.records import Record
+from mnemic.records import Record, Redacted
 from mnemic.reporting.near_names import checks_arguments
 
 MIN_CUT_TOKENS = 16

@@ -12,9 +12,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.named_fields import NamedFields
-from mnemic.model.redacted import Redacted
-from mnemic.records import Record
+from mnemic.records import NamedFields, Record, Redacted
 from mnemic.records.numbered import NumberedEnum
 from mnemic.reporting.description import must_be
 

@@ -11,8 +11,7 @@ import msgspec
 from mnemic._core import Redactor
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.named_fields import NamedFields
-from mnemic.records import Record
+from mnemic.records import NamedFields, Record
 from mnemic.reporting.description import must_be
 
 Check = Literal["luhn", "iban", "ipv4", "ipv6"]

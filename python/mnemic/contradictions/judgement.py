@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Sequence
 from typing import ClassVar, Protocol
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.redacted import Redacted
 from mnemic.model.validation import items
+from mnemic.records import Redacted
 from mnemic.reporting.description import described
 
 

@@ -10,10 +10,9 @@ from mnemic._core import truncate as cut_to
 from mnemic.context.prompt_block import times_in
 from mnemic.context.tokens import Count, count_of
 from mnemic.hyde.config import InjectionForm
-from mnemic.hyde.turn_memory import TurnMemory
+from mnemic.hyde.turn_memory import TurnMemory, file_version
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
-from mnemic.model.file_version import file_version
 from mnemic.model.link import LinkType
 from mnemic.model.ranges import check_choice
 from mnemic.model.time_zones import checked_time_zone

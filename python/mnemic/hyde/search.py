@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from mnemic.errors import DeadlineExceededError, StoreUnavailableError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.turn_memory import TurnMemory, entries_of
-from mnemic.index import NeighbourRow, RankedRow
+from mnemic.index import Hops, NeighbourRow, RankedRow
 from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, MemoryStatus, Scope
 from mnemic.model.filter import All, Field, Op, Test
-from mnemic.model.hops import Hops
 from mnemic.model.marks import UNMARKED, Marks
 from mnemic.model.rows import State
 from mnemic.model.search import Search

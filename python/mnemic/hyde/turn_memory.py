@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 from uuid import UUID
 
 from mnemic.model.entry import MemoryEntry
@@ -61,3 +61,13 @@ class TurnMemories(RecordList[TurnMemory]):
     ) -> None:
         super().__init__(memories)
         self.stale_since = stale_since
+
+
+FILE_VERSION: Final = "memory_file_version"
+"""The key of the metadata that has it."""
+
+
+def file_version(entry: MemoryEntry) -> int | None:
+    """Return the version of a memory's file; None for a memory that comes from no file."""
+    version = entry.metadata.get(FILE_VERSION)
+    return version if type(version) is int and version > 0 else None

@@ -1,5 +1,6 @@
 from mnemic.index.base import CandidateSource as CandidateSource
 from mnemic.index.base import HeldSource as HeldSource
+from mnemic.index.base import Hops as Hops
 from mnemic.index.base import IndexSelection as IndexSelection
 from mnemic.index.base import InitialVectors as InitialVectors
 from mnemic.index.base import LinkedRow as LinkedRow
@@ -13,5 +14,6 @@ from mnemic.index.base import RankInputs as RankInputs
 from mnemic.index.base import RowSet as RowSet
 from mnemic.index.base import SourceChoice as SourceChoice
 from mnemic.index.base import SourceFactory as SourceFactory
+from mnemic.index.base import SourceState as SourceState
 from mnemic.index.native import NativeIndex as NativeIndex
 from mnemic.index.native import Snapshot as Snapshot

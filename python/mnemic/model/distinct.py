@@ -9,7 +9,7 @@ from mnemic.model.entry import MEMORY_FIELDS, MemoryType
 from mnemic.model.fields import FILTERED, Kind, MemoryField
 from mnemic.model.filter import All, Expression, Field, Op, Test
 from mnemic.model.filter_values import MAX_LEVELS, MAX_LIST, METADATA
-from mnemic.model.redacted import Redacted
+from mnemic.records import Redacted
 from mnemic.reporting.description import described, must_be, quoted
 
 MAX_VALUES: Final = MAX_LIST

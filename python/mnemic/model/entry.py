@@ -25,9 +25,8 @@ from mnemic.model.fields import (
     MemoryField,
     declared_fields,
 )
-from mnemic.model.named_fields import ContentFirst
 from mnemic.model.payload import PayloadType
-from mnemic.records import Record
+from mnemic.records import ContentFirst, Record
 from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
 from mnemic.records.lines import memory_line
 from mnemic.records.numbered import NumberedEnum
@@ -371,7 +370,7 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=Content
 
     def _repr_html_(self) -> str:
         """Return a table of the fields for notebooks; as in `repr`, some are hidden."""
-        from mnemic.records.page import entry_html  # noqa: PLC0415 - loaded where it is used
+        from mnemic.records.display import entry_html  # noqa: PLC0415 - loaded where it is used
 
         return entry_html(type(self).__name__, self)
 

@@ -9,8 +9,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
-from mnemic.model.named_fields import NamedFields
-from mnemic.records import Record
+from mnemic.records import NamedFields, Record
 from mnemic.records.numbered import NumberedEnum
 
 Direction: TypeAlias = Literal["both", "out", "in"]

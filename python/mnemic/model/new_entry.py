@@ -12,9 +12,9 @@ from msgspec.structs import force_setattr
 from mnemic.arrays import Float32Array, np
 from mnemic.errors import CountMismatchError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
-from mnemic.model.agent_id import is_same_agent
 from mnemic.model.entry import MEMORY_FIELDS, NO_ID, NO_TIME, MemoryEntry
 from mnemic.model.fields import GIVEN
+from mnemic.model.ids import is_same_agent
 from mnemic.model.scope import Scope
 from mnemic.reporting.description import quoted
 from mnemic.reporting.near_names import suggestion

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.redacted import Redacted
 from mnemic.model.validation import items
-from mnemic.records import Record
+from mnemic.records import Record, Redacted
 from mnemic.reporting.tracebacks import end_at_verb
 
 PayloadType: TypeAlias = Literal["message", "fact", "summary"]

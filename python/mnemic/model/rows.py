@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 import msgspec
 
 from mnemic.arrays import Float32Array
-from mnemic.model.redacted import Redacted
+from mnemic.records import Redacted
 
 Record: TypeAlias = tuple[Any, ...]
 """A row's number, and its columns in the order of `mnemic._core.RECORD_COLUMNS`."""

@@ -8,9 +8,8 @@ import msgspec
 from mnemic.arrays import Float32Array
 from mnemic.model.filter import Expression, references
 from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking, RecencyCurve
-from mnemic.model.redacted import Redacted
 from mnemic.model.rows import State
-from mnemic.records import Record
+from mnemic.records import Record, Redacted
 
 SearchIn: TypeAlias = Literal["auto", "memory", "database"]
 """In the index in memory, in the database, or wherever it costs less."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
-from mnemic.model.why import is_shown
+from mnemic.model.hit import is_shown
 from mnemic.records.lines import HIDDEN, content_of, cut, display_width
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
-from mnemic.model.named_fields import NamedFields
-from mnemic.model.redacted import Redacted
+from mnemic.records import NamedFields, Redacted
 from mnemic.reporting.description import described
 
 NEVER: Final = "never"

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import Scope
-from mnemic.model.canonical_filter import canonical
-from mnemic.model.filter import references
+from mnemic.model.filter import canonical, references
 from mnemic.model.marks import Marks
 from mnemic.model.payload import PayloadMemory
 from mnemic.policy.config import RetrievalConfig

@@ -11,7 +11,6 @@ from mnemic.context.redaction import Redaction
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.deadline import TimeLimit
-from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.model.timestamps import checked_timer
 from mnemic.policy.config import RetrievalConfig, checked, warn_outside_recommended
@@ -28,7 +27,7 @@ from mnemic.policy.request import (
 )
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
-from mnemic.records import Record
+from mnemic.records import NamedFields, Record
 from mnemic.records.options import OptionsRecord, fields_of
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory

@@ -1,4 +1,4 @@
-"""RetrievalRequest: a message of a chat, whose memories may answer it, and whether it is searched."""
+"""RetrievalRequest: a message, whose memories may answer it, and whether these are searched."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Literal, Self, TypeAlias
@@ -8,11 +8,9 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidEntryError
 from mnemic.model import Expression, validation
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, copied_filter, parse_filter
-from mnemic.model.named_fields import NamedFields
 from mnemic.model.query import Filters
-from mnemic.model.redacted import Redacted, with_checked
 from mnemic.model.time_zones import checked_time_zone, naive_times_in
-from mnemic.records import Record
+from mnemic.records import NamedFields, Record, Redacted, with_checked
 from mnemic.reporting.description import must_be
 
 

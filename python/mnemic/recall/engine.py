@@ -38,11 +38,17 @@ from mnemic.model.filter import All, Field, Op, Test
 from mnemic.model.link import Direction
 from mnemic.model.marks import Marks
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY, Order
-from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, salience_of, static_score_of
+from mnemic.model.recall import (
+    ANY_TIME,
+    CONTRADICTION_CONFIDENCE,
+    TimeRange,
+    parse_types,
+    salience_of,
+    static_score_of,
+)
 from mnemic.model.rows import State
 from mnemic.model.scope import not_found
 from mnemic.model.search import DefaultFloors, Search
-from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import (
     MAX_QUERY_LENGTH,
     bounded,

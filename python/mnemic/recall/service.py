@@ -25,18 +25,18 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.link import Direction
-from mnemic.model.named_fields import without_aliases
 from mnemic.model.recall import (
     CONTRADICTION_CONFIDENCE,
     AllRecallFields,
     RecallFields,
     RecallTypeFields,
+    TimeRange,
     parse_types,
 )
-from mnemic.model.time_range import TimeRange
 from mnemic.model.time_zones import naive_times_in
 from mnemic.model.validation import capable, flag, of_kind, time
 from mnemic.recall.engine import RecallEngine
+from mnemic.records import without_aliases
 from mnemic.reporting.near_names import names_arguments, unknown_name
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method

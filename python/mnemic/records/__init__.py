@@ -1,6 +1,23 @@
 """Forms of the public records: one line, plain types, a data frame, HTML, and tables of rich."""
 
-from mnemic.records.base import Record
-from mnemic.records.listing import Listing, RecordList
+from mnemic.records.base import (
+    ContentFirst,
+    Listing,
+    NamedFields,
+    Record,
+    RecordList,
+    Redacted,
+    with_checked,
+    without_aliases,
+)
 
-__all__ = ["Listing", "Record", "RecordList"]
+__all__ = [
+    "ContentFirst",
+    "Listing",
+    "NamedFields",
+    "Record",
+    "RecordList",
+    "Redacted",
+    "with_checked",
+    "without_aliases",
+]

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.records.base import Record
+from mnemic.records import Record
 from mnemic.reporting.description import described, must_be, quoted
 from mnemic.reporting.near_names import checks_arguments, nearest
 

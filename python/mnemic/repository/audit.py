@@ -11,8 +11,8 @@ from mnemic.arrays import Float32Array, np
 from mnemic.context.redaction import Redaction, RedactionPattern, redact_batch
 from mnemic.errors import DeadlineExceededError, RedactionBudgetError
 from mnemic.model import MemoryAudit, MemoryEntry, MemoryStatus, Scope
-from mnemic.model.audit import AUDIT_KINDS, AuditFinding, AuditKind, AuditRequest
 from mnemic.model.deadline import check_deadline
+from mnemic.model.results import AUDIT_KINDS, AuditFinding, AuditKind, AuditRequest
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.parts import Part, Shared

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from mnemic.arrays import Float32Array
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.model import ImportResult, MemoryEntry, MemoryLink, Scope, validation
-from mnemic.model.agent_id import is_same_agent
+from mnemic.model.ids import is_same_agent
 from mnemic.model.new_entry import NewEntry, checked_record
 from mnemic.model.scope import NO_USER
 from mnemic.new_files import file_errors, new_file, writing_errors

@@ -13,6 +13,7 @@ import msgspec
 
 from mnemic.errors import DeadlineExceededError, EmbeddingError, MnemicError
 from mnemic.index import (
+    Hops,
     LinkedRow,
     LinkSearch,
     ListRequest,
@@ -27,7 +28,6 @@ from mnemic.licensing import SEARCHING_BY_MEANING, STORING, Need
 from mnemic.model import Expression, LinkType, MemoryEntry, Scope, Weights
 from mnemic.model.deadline import check_deadline
 from mnemic.model.filter import All
-from mnemic.model.hops import Hops
 from mnemic.model.marks import UNMARKED, Marks
 from mnemic.model.ranking import SEMANTIC
 from mnemic.model.rows import Access, State

@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from mnemic.index import LinkedRow, NeighbourRow, RankedRow
+from mnemic.index import Hops, LinkedRow, NeighbourRow, RankedRow
 from mnemic.model import LinkType, MemoryEntry, Scope, SearchHit, SearchResults, Why
-from mnemic.model.hops import Hops
+from mnemic.model.hit import Passage
 from mnemic.model.link import Direction
 from mnemic.model.marks import UNMARKED, Marks
-from mnemic.model.passage import Passage
 from mnemic.model.search import Search
 
 

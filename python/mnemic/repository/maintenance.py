@@ -9,7 +9,7 @@ import msgspec
 from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import InvalidArgumentError, SealBrokenError
 from mnemic.model import MemoryAudit, Scope, VerifyReport, validation
-from mnemic.model.audit import AuditRequest
+from mnemic.model.results import AuditRequest
 from mnemic.model.validation import flag
 from mnemic.reporting.progress import Progress, Report, reporting, silent
 from mnemic.repository.parts import Part, Shared

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.model import KEYWORD, MemoryEntry, Scope, SearchResults
-from mnemic.model.passage import MOST_READ, Passage, is_long, passage_of
+from mnemic.model.hit import MOST_READ, Passage, is_long, passage_of
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.repository.find import Finder

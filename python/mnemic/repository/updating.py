@@ -20,8 +20,8 @@ from mnemic.model import (
 )
 from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
+from mnemic.model.results import written
 from mnemic.model.update import checked_expiry
-from mnemic.model.written import written
 from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.description import must_be
 from mnemic.repository.new_vectors import NewVectors

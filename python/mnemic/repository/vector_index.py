@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from mnemic.arrays import Float32Array, np
-from mnemic.index import ListRequest, NativeIndex, RankInputs
-from mnemic.index.base import SourceState
+from mnemic.index import ListRequest, NativeIndex, RankInputs, SourceState
 from mnemic.model import SEMANTIC, IndexAudit, IndexInfo
 from mnemic.model.filter import All
 from mnemic.model.search import Search

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from mnemic.model import Expression, MemoryQuery, MemorySortOrder, RelevanceScores, Scope
-from mnemic.model.canonical_filter import canonical
-from mnemic.model.filter import references
+from mnemic.model.filter import canonical, references
 from mnemic.model.marks import UNMARKED, Marks
 from mnemic.reporting.description import hidden
 from mnemic.threads.single_flight import Bounds, SingleFlightCache

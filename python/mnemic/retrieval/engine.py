@@ -41,8 +41,8 @@ from mnemic.model import (
 )
 from mnemic.model.deadline import NO_LIMIT, TimeLimit, check_deadline
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, Field, Not, Op, Test
+from mnemic.model.hit import Passage
 from mnemic.model.marks import Marks
-from mnemic.model.passage import Passage
 from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
 from mnemic.model.rows import State
 from mnemic.model.search import DefaultFloors, Search

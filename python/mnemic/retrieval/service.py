@@ -16,8 +16,8 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.deadline import TimeLimit
+from mnemic.model.query import RetrieveFields, query_of
 from mnemic.model.scope import not_found
-from mnemic.model.text_query import RetrieveFields, query_of
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import RetrievalEngine

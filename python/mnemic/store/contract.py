@@ -108,7 +108,7 @@ class Store(Protocol):
         ...
 
     def stored_agent_id(self, agent_id: str) -> str:
-        """Return an agent's id as it is stored; see `mnemic.model.agent_id.stored_spelling`."""
+        """Return an agent's id as it is stored; see `mnemic.model.ids.stored_spelling`."""
         ...
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:

@@ -19,8 +19,8 @@ from mnemic.model import (
 )
 from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import NewEntry, checked_embeddings
+from mnemic.model.results import written
 from mnemic.model.validation import items, word
-from mnemic.model.written import written
 from mnemic.reporting.progress import Progress, reporting
 from mnemic.repository import required_uuids
 from mnemic.threads.sync_bridge import run_blocking

@@ -6,8 +6,8 @@ from typing import Final
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import MemoryAudit, validation
-from mnemic.model.audit import AuditRequest
 from mnemic.model.deadline import TimeLimit
+from mnemic.model.results import AuditRequest
 from mnemic.model.validation import flag, items
 from mnemic.reporting.progress import Progress
 from mnemic.repository import RETENTION

@@ -19,8 +19,7 @@ from mnemic.model import (
     SalienceOptions,
     SalienceWeights,
 )
-from mnemic.model.recall import CONTRADICTION_CONFIDENCE
-from mnemic.model.time_range import TimeRange
+from mnemic.model.recall import CONTRADICTION_CONFIDENCE, TimeRange
 from mnemic.model.time_zones import naive_times_in
 from mnemic.repository import required_uuid
 from mnemic.verbs.base import ScopedBase

@@ -13,7 +13,7 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.deadline import TimeLimit
-from mnemic.model.text_query import RetrieveFields, query_of
+from mnemic.model.query import RetrieveFields, query_of
 from mnemic.verbs.base import ScopedBase
 
 

@@ -10,8 +10,8 @@ from itertools import count
 
 from mnemic.errors import StoreClosedError, StoreFileError
 from mnemic.model import VerifyReport
-from mnemic.model.agent_id import stored_spelling
 from mnemic.model.deadline import check_deadline
+from mnemic.model.ids import stored_spelling
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.changes import COMMITTED

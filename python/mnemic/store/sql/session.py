@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
-from mnemic.model.agent_id import canonical, stored_spelling
+from mnemic.model.ids import canonical, stored_spelling
 from mnemic.store.group_commit import Finish, Job, unchanged
 from mnemic.store.row_codec import RowCodec
 
