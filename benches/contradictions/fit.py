@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benches.contradictions.__main__ import THRESHOLD, THRESHOLDS, TUNABLE, Count, line, load
-from mnemic.contradictions import features as evidence_module
-from mnemic.contradictions.features import evidence
+from mnemic.contradictions import rule_judge as evidence_module
 from mnemic.contradictions.parse import parse
+from mnemic.contradictions.rule_judge import evidence
 from mnemic.contradictions.signals import Pair
 
 HALVES = TUNABLE

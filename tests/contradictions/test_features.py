@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from mnemic.contradictions import RuleJudge
-from mnemic.contradictions.features import WEIGHTS, evidence
 from mnemic.contradictions.parse import parse
+from mnemic.contradictions.rule_judge import WEIGHTS, evidence
 from mnemic.contradictions.signals import Pair
 
 JUDGE = RuleJudge()

@@ -8,7 +8,7 @@ from tests.support.paths import ROOT
 TABLES_ARE_READ_LATE = """
 import asyncio
 from mnemic.contradictions import RuleJudge
-from mnemic.contradictions.lexicon import lexicon
+from mnemic.contradictions.vocabulary import lexicon
 judge = RuleJudge()
 assert lexicon.cache_info().misses == 0
 asyncio.run(judge.judge("Irma is 40.", ["Irma is 30."]))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from benches.support.hostile_texts import FAMILIES
 from mnemic.contradictions import Judgement, RuleJudge
-from mnemic.contradictions.lexicon import lexicon
 from mnemic.contradictions.tokens import MAX_CHARACTERS
+from mnemic.contradictions.vocabulary import lexicon
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from tests.support.paths import ROOT
 from tests.support.tiers import examples

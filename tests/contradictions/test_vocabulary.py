@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.lexicon import _phrase, lexicon, stem
 from mnemic.contradictions.tokens import tokens_of
+from mnemic.contradictions.vocabulary import _phrase, lexicon, stem
 
 DATA = importlib.resources.files("mnemic.contradictions") / "data"
 TABLES = sorted(file.name.removesuffix(".txt") for file in DATA.iterdir())

@@ -210,7 +210,7 @@ INTERNAL = {
 }
 """Methods for other modules of the package."""
 
-_JUDGE = "mnemic.contradictions.judgement.ContradictionJudge"
+_JUDGE = "mnemic.contradictions.rule_judge.ContradictionJudge"
 _ADDING = "mnemic.verbs.adding.AsyncAddVerbs"
 _CHANGES = "mnemic.verbs.changing.AsyncChangeVerbs"
 _SEARCHES = "mnemic.verbs.search.AsyncSearchVerbs"

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mnemic.contradictions.judgement import Judgement, check_texts
+from mnemic.contradictions.rule_judge import Judgement, check_texts
 from mnemic.contradictions.tokens import head
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.reporting.logs import logger

@@ -3,8 +3,15 @@
 from decimal import Decimal
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.numerals import DASH, RANKS, VALUES, NumeralReader, integer
-from mnemic.contradictions.quantity import UNITS, Quantity
+from mnemic.contradictions.quantity import (
+    DASH,
+    RANKS,
+    UNITS,
+    VALUES,
+    NumeralReader,
+    Quantity,
+    integer,
+)
 
 WEEKDAYS = {
     name: place
@@ -39,7 +46,7 @@ class MomentReader(NumeralReader):
         if token.kind in {"word", "rest"}:
             singular = text.removesuffix("s")
             if singular in WEEKDAYS:
-                day = WEEKDAYS[singular]
+                day = Decimal(WEEKDAYS[singular])
                 return Quantity("weekday", day, day, position, position + 1)
             if text in MONTHS:
                 return self._month(position)
@@ -104,14 +111,16 @@ class MomentReader(NumeralReader):
     def _date(
         self, year: int | None, month: int | None, day: int | None, start: int, end: int
     ) -> Quantity:
-        found = Quantity("date", day or 0, day or 0, start, end)
+        at = Decimal(day or 0)
+        found = Quantity("date", at, at, start, end)
         found.fields = year, month, day
         return found
 
     def _spoken_clock(self, position: int) -> Quantity | None:
         text = self.at(position)
         if text in NOON:
-            return Quantity("clock", NOON[text], NOON[text], position, position + 1)
+            at = Decimal(NOON[text])
+            return Quantity("clock", at, at, position, position + 1)
         if text not in {"half", "quarter"} or self.at(position + 1) not in {"past", "to"}:
             return None
         minutes = 30 if text == "half" else 15
@@ -134,7 +143,7 @@ class MomentReader(NumeralReader):
             low = high = minutes - 12 * HOUR
         elif not half and HOUR <= minutes < 13 * HOUR and not is_spelled:
             high = (minutes + 12 * HOUR) % _DAY  # the two meanings, not a range
-        found = Quantity("clock", low, high, start, end)
+        found = Quantity("clock", Decimal(low), Decimal(high), start, end)
         found.bound = "upper" if self.at(start - 1) in {"by", "before"} else ""
         return found
 

@@ -3,10 +3,10 @@
 from itertools import islice
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.lexicon import Lexeme, stem
-from mnemic.contradictions.quantities import quantities_of
+from mnemic.contradictions.measures import quantities_of
 from mnemic.contradictions.reading import SUBJECT_KEY, Entities, Negation, Preference, Reading
 from mnemic.contradictions.tokens import FULL_STOP, SENTENCE_ENDS, Token, tokens_of
+from mnemic.contradictions.vocabulary import Lexeme, stem
 
 _CUES = frozenset({"prefer", "rather", "sooner", "pick", "choos", "favour", "like"})
 _JOINERS = {"prefer": frozenset({"to", "over", "rather than"}), "like": frozenset({"more"})}

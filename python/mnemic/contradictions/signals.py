@@ -5,10 +5,10 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.lexicon import stem
 from mnemic.contradictions.quantity import Quantity, agree
 from mnemic.contradictions.reading import SUBJECT_KEY, Reading
 from mnemic.contradictions.tokens import Token
+from mnemic.contradictions.vocabulary import stem
 
 _PEOPLE = frozenset(stem(word) for word in vocabulary.PEOPLE)
 _TEMPORAL = frozenset({"clock", "weekday", "date"})

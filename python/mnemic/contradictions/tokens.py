@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import msgspec
 
-from mnemic.contradictions.lexicon import Lexeme, Lexicon, lexicon, stem
+from mnemic.contradictions.vocabulary import Lexeme, Lexicon, lexicon, stem
 
 _TOKEN = re.compile(
     r"""(?P<word>[^\W\d_]++(?:'[^\W\d_]++)*+(?![\d@/]|://))
