@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mnemic.context import EstimatedTokens
-from mnemic.context.budget import PackingPlan, enforce_budget, select_within_budget
-from mnemic.context.interleaving import places_by_score
+from mnemic.context.budget import PackingPlan, enforce_budget, places_by_score, select_within_budget
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
 from mnemic.errors import InvalidArgumentError
 from tests.support.payloads import NOON, memory

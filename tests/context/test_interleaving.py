@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mnemic._core import interleaved
-from mnemic.context.budget import enforce_budget
-from mnemic.context.interleaving import interleave
+from mnemic.context.budget import enforce_budget, interleave
 from mnemic.context.packing import deduplicate
 from mnemic.errors import CountMismatchError, InvalidArgumentError
 from mnemic.model.payload import PayloadMemory

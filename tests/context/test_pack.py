@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mnemic.context import EstimatedTokens, PackingPlan, pack
-from mnemic.context.interleaving import places_by_score
+from mnemic.context.budget import places_by_score
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
 from mnemic.context.redaction import Redaction
 from tests.context.test_budget import COUNTERS, FORMS, PROFILE, counter_of, memories

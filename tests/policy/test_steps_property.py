@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.context.budget import enforce_budget
-from mnemic.context.interleaving import interleave
+from mnemic.context.budget import enforce_budget, interleave
 from mnemic.context.packing import deduplicate
 from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import Provenance

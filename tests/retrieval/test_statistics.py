@@ -6,7 +6,7 @@ from mnemic.errors import (
     InvalidArgumentError,
 )
 from mnemic.retrieval import engine
-from mnemic.retrieval.statistics import WINDOW_SIZE
+from mnemic.retrieval.engine import WINDOW_SIZE
 from tests.support.retrieval import EVERYTHING, serve, served, three_near
 
 

@@ -83,7 +83,7 @@ PAGES = (
             "mnemic.policy",
             "mnemic.model.payload",
             "mnemic.context.redaction",
-            "mnemic.context.interleaving",
+            "mnemic.context.budget",
             "mnemic.context.budget",
             "mnemic.context.prompt_block",
             "mnemic.context.packing",

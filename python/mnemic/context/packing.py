@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from mnemic._core import clip_sentences, clip_sentences_batch, duplicates
-from mnemic.context.budget import PackedBlock, PackingPlan, left_out, select_within_budget
-from mnemic.context.interleaving import interleave, places_by_score
+from mnemic.context.budget import (
+    PackedBlock,
+    PackingPlan,
+    interleave,
+    left_out,
+    places_by_score,
+    select_within_budget,
+)
 from mnemic.context.redaction import Redaction, redact_batch
 from mnemic.errors import CountMismatchError, RedactionBudgetError
 from mnemic.model import validation

@@ -5,6 +5,7 @@ from mnemic.hyde.engine import AsyncHydeEngine as AsyncHydeEngine
 from mnemic.hyde.engine import AsyncHydeTurn as AsyncHydeTurn
 from mnemic.hyde.engine import HydeEngine as HydeEngine
 from mnemic.hyde.engine import HydeTurn as HydeTurn
+from mnemic.hyde.flow import HydeStats as HydeStats
 from mnemic.hyde.hypotheses import HYPOTHESIS_SYSTEM_PROMPT as HYPOTHESIS_SYSTEM_PROMPT
 from mnemic.hyde.hypotheses import Completes as Completes
 from mnemic.hyde.hypotheses import generate_hypotheses as generate_hypotheses
@@ -12,7 +13,6 @@ from mnemic.hyde.hypotheses import hypothesis_prompt as hypothesis_prompt
 from mnemic.hyde.hypotheses import hypothesis_system_prompt as hypothesis_system_prompt
 from mnemic.hyde.hypotheses import parse_hypotheses as parse_hypotheses
 from mnemic.hyde.injection import format_injection as format_injection
-from mnemic.hyde.telemetry import HydeStats as HydeStats
 from mnemic.hyde.turn_memory import TurnMemories as TurnMemories
 from mnemic.hyde.turn_memory import TurnMemory as TurnMemory
 from mnemic.hyde.window import build_conversation_window as build_conversation_window

@@ -9,9 +9,9 @@ import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.embed.base import AnyEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.flow import HydeStats
 from mnemic.hyde.injection import format_injection
 from mnemic.hyde.service import MAX_WAIT, Closable, HydeService
-from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.turn_memory import TurnMemories, TurnMemory
 from mnemic.hyde.window import build_conversation_window
 from mnemic.llm.adapting import AnyLanguageModel

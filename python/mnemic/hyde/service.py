@@ -13,10 +13,9 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.flow import GRACE_SECONDS, Flow
+from mnemic.hyde.flow import GRACE_SECONDS, Flow, HydeStats, HydeTelemetry
 from mnemic.hyde.hypotheses import ThreadedModel
 from mnemic.hyde.search import TurnSearch
-from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
 from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left

@@ -1,8 +1,8 @@
+from mnemic.context.budget import InterleavingStrategy as InterleavingStrategy
 from mnemic.context.budget import PackedBlock as PackedBlock
 from mnemic.context.budget import PackingPlan as PackingPlan
 from mnemic.context.budget import enforce_budget as enforce_budget
-from mnemic.context.interleaving import InterleavingStrategy as InterleavingStrategy
-from mnemic.context.interleaving import interleave as interleave
+from mnemic.context.budget import interleave as interleave
 from mnemic.context.packing import clip as clip
 from mnemic.context.packing import deduplicate as deduplicate
 from mnemic.context.packing import pack as pack

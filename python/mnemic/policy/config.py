@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, get_args
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.context.interleaving import RATIO, InterleavingStrategy, check_ratio
+from mnemic.context.budget import RATIO, InterleavingStrategy, check_ratio
 from mnemic.context.prompt_block import PromptBlock
 from mnemic.context.redaction import Redaction
 from mnemic.model import validation

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, TypeVar, cast
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.context.interleaving import InterleavingStrategy, check_ratio
+from mnemic.context.budget import InterleavingStrategy, check_ratio
 from mnemic.context.redaction import Redaction
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation

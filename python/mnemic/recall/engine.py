@@ -61,8 +61,7 @@ from mnemic.model.validation import (
 )
 from mnemic.observability.table import RECALLED, RECALLED_BY_TIME, Row
 from mnemic.observability.telemetry import milliseconds_since
-from mnemic.recall import reasons
-from mnemic.recall.traversal import Traversal
+from mnemic.recall.traversal import REASONS, Traversal, linked_reason
 from mnemic.reporting.description import described, must_be, quoted
 from mnemic.repository import Follow, LinkedOutcome, Repository, SearchOutcome, Service
 from mnemic.repository.service import ServiceTelemetry
@@ -204,7 +203,7 @@ class RecallEngine(Service):
         if not search.uses_accesses:
             await self._write_accesses()
         found = await self._found(scope, search)
-        now, reason = self.repository.now(), reasons.REASONS[mode]
+        now, reason = self.repository.now(), REASONS[mode]
         chunks = {hit.row: hit.chunk for hit in found.hits}
         passages = await self.repository.searcher.passages(chunks, found.entries, search.text)
         memories = [
@@ -276,7 +275,7 @@ class RecallEngine(Service):
         if found is None:
             raise not_found(entry_id, scope)
         memories = [
-            ScoredMemory(found.entries[hit.row], hit.strength, reasons.linked_reason(hit.kinds))
+            ScoredMemory(found.entries[hit.row], hit.strength, linked_reason(hit.kinds))
             for hit in found.hits
         ]
         self._count(found.entries, [hit.row for hit in found.hits])
@@ -440,7 +439,7 @@ class RecallEngine(Service):
             similarity, strongest = candidate.shown_score, linked.hits[0].strength
             found.append((candidate.row, ScoredMemory(entry, similarity * strongest, _POTENTIAL)))
             for hit in linked.hits:
-                reason = reasons.linked_reason(hit.kinds)
+                reason = linked_reason(hit.kinds)
                 memory = ScoredMemory(linked.entries[hit.row], similarity * hit.strength, reason)
                 found.append((hit.row, memory))
         return found, False

@@ -1,6 +1,6 @@
 """The steps of a retrieval: cache lookup, expansion, ranking, telemetry."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic.arrays import np
 from mnemic.context import ContextWindow
 from mnemic.errors import (
     DeadlineExceededError,
@@ -68,7 +69,6 @@ from mnemic.retrieval.expansion import (
     answer_of,
     with_terms,
 )
-from mnemic.retrieval.statistics import WINDOW_SIZE, statistics_of
 from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -595,3 +595,21 @@ def _hit(ranked: RankedRow) -> CachedHit:
         keyword=part("keyword"),
     )
     return CachedHit(ranked.row, ranked.shown_score, scores, ranked.chunk)
+
+
+WINDOW_SIZE = 10_000
+"""Number of last retrievals whose durations are kept."""
+
+
+def statistics_of(sums: Counter[str], milliseconds: deque[float]) -> RetrievalStats:
+    """Return the statistics of what was added up, and of the last durations."""
+    each = max(1, sums["retrievals"])
+    return RetrievalStats(
+        total_retrievals=sums["retrievals"],
+        cache_hit_rate=100 * sums["hits"] / max(1, sums["lookups"]),
+        average_retrieval_time_ms=sums["latency_ms"] / each,
+        p95_retrieval_time_ms=float(np.quantile(milliseconds, 0.95)) if milliseconds else 0.0,
+        average_results_per_query=sums["result_count"] / each,
+        expansion_usage_rate=100 * sums["is_expanded"] / each,
+        context_augmentations=sums["augmentations"],
+    )
