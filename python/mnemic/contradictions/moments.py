@@ -46,8 +46,8 @@ class MomentReader(NumeralReader):
         if token.kind in {"word", "rest"}:
             singular = text.removesuffix("s")
             if singular in WEEKDAYS:
-                day = Decimal(WEEKDAYS[singular])
-                return Quantity("weekday", day, day, position, position + 1)
+                weekday = Decimal(WEEKDAYS[singular])
+                return Quantity("weekday", weekday, weekday, position, position + 1)
             if text in MONTHS:
                 return self._month(position)
             return self._spoken_clock(position)
