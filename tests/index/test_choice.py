@@ -35,7 +35,7 @@ def filled(memory, number=1500):
 def settled(memory):
     """Return a memory whose index of vectors has all of them."""
     memory.search("begin", user_id="ann")
-    memory.repository._indexes.active.index._source._source.settle()
+    memory.repository._indexes.active.index.source._source.settle()
     return memory
 
 

@@ -37,8 +37,8 @@ def index_of(vectors, **owners):
 def scale_of(vectors, **owners):
     """Return the scale of Ann's rows, and the sum of their directions."""
     index = index_of(vectors, **owners)
-    common = index.common_direction(SCOPE, NOW)
-    return index.cosine_scale(SCOPE, NOW), None if common is None else common.tolist()
+    common = index.scale(SCOPE, NOW).common
+    return index.scale(SCOPE, NOW).scale, None if common is None else common.tolist()
 
 
 def turned(angles):
@@ -88,14 +88,14 @@ def test_a_kept_scale_is_that_of_the_rows_as_they_are():
     vectors = turned([0.05 * at for at in range(60)])
     rows = [record(number, "ann", expires_at=NOW + 10 * number) for number in vectors]
     index.apply(batch(rows[:40], vectors=dict(list(vectors.items())[:40])))
-    first = index.cosine_scale(SCOPE, NOW)
-    assert index.cosine_scale(SCOPE, NOW) is first, "nothing is computed twice"
+    first = index.scale(SCOPE, NOW).scale
+    assert index.scale(SCOPE, NOW).scale is first, "nothing is computed twice"
     index.apply(batch(rows[40:], since=1, seq=2, vectors=dict(list(vectors.items())[40:])))
     fresh.apply(batch(rows, vectors=vectors))
     for now in (NOW, NOW + 95, NOW + 205, NOW + 95, NOW + 10_000):
-        assert index.cosine_scale(SCOPE, now) == fresh.cosine_scale(SCOPE, now)
-    assert index.cosine_scale(SCOPE, NOW) != first
-    assert index.cosine_scale(SCOPE, NOW + 10_000) is None, "all have expired"
+        assert index.scale(SCOPE, now).scale == fresh.scale(SCOPE, now).scale
+    assert index.scale(SCOPE, NOW).scale != first
+    assert index.scale(SCOPE, NOW + 10_000).scale is None, "all have expired"
 
 
 SAME_WORDS = {"motors": "engines"}

@@ -23,7 +23,7 @@ def index(*records, **options):
 def answers(of):
     """Return everything a few searches say, byte for byte."""
     asked = [wanted(AGENT), wanted(Scope("a", "u1")), wanted(AGENT, text="memory 4", **BY_WORDS)]
-    return [rank(of, one) for one in asked], of.unembedded(), len(of)
+    return [rank(of, one) for one in asked], of.summary().unembedded, len(of)
 
 
 def test_parts_that_a_loader_takes_are_the_same_as_one_batch():

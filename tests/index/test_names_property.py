@@ -107,7 +107,7 @@ def test_speakers_are_named_as_the_twin_reads_the_query(seed, count, query):
     for text in texts_of(query):
         mentions = twin.mentions(text)
         event(f"named {min(len(mentions), 2)}")
-        assert index.in_first_person(text, Scope("a"), NOW) == in_first_person(text, mentions)
+        assert index.core.in_first_person(text, Scope("a"), NOW) == in_first_person(text, mentions)
         named = {name for one in mentions for name in one.speakers}
         for row, term in terms_of(index, Scope("a"), text).items():
             is_named = named and rows[row - 1].entry.speaker in named
@@ -142,7 +142,7 @@ def test_rows_that_change_or_go_leave_no_name_behind(seed, count, changes, query
     twin = twin_of(left)
     for text in texts_of(query):
         expected = in_first_person(text, twin.mentions(text))
-        assert index.in_first_person(text, Scope("a"), NOW) == expected
+        assert index.core.in_first_person(text, Scope("a"), NOW) == expected
 
 
 CREW = [f"Crew{chr(ord('a') + number)}" for number in range(20)]

@@ -146,7 +146,7 @@ def test_a_row_whose_other_facts_change_keeps_its_vector(is_searched_between):
     assert made.apply(batch([record(1, importance=1.0)], since=2, seq=3, vectors={}))
     assert importances(made) == {1: 1.0}
     assert similarities(made) == {1: 0.0}
-    assert made.unembedded() == []
+    assert made.summary().unembedded == []
 
 
 @pytest.mark.parametrize("is_searched_between", [False, True])
@@ -159,38 +159,38 @@ def test_of_changes_between_two_searches_a_vector_stays_while_the_content_does(i
         if is_searched_between:
             assert list(similarities(made)) == embedded
     assert similarities(made) == {}
-    assert made.unembedded() == [1]
+    assert made.summary().unembedded == [1]
     assert importances(made) == {1: 0.5}
 
 
 @pytest.mark.parametrize("is_searched_between", [False, True])
 def test_a_row_that_goes_and_comes_in_one_batch_keeps_nothing(is_searched_between):
     made = index(record(1), record(2), vectors={1: (1, 0), 2: (1, 0)})
-    made.add_accesses([(1, NOW, 3), (2, NOW, 3)])
+    made.change_accesses([(1, NOW, 3), (2, NOW, 3)], adds=True)
     for seq, vectors in ((2, {1: (1, 0)}), (3, {1: (0, 1)})):
         changed = batch([record(1)], since=seq - 1, seq=seq, removed=[1], vectors=vectors)
         assert made.apply(changed)
         if is_searched_between:
             assert similarities(made)[1] == vectors[1][0]
     assert similarities(made) == {1: 0.0, 2: 1.0}
-    assert made.accesses([1, 2]) == [(None, 0), (NOW, 3)]
+    assert made.core.accesses([1, 2]) == [(None, 0), (NOW, 3)]
 
 
 def test_the_rows_that_lack_a_vector_are_told_in_order():
     made = index(record(5), record(1), record(3), vectors={3: (1, 0)})
-    assert made.unembedded() == [1, 5]
+    assert made.summary().unembedded == [1, 5]
     assert made.apply(batch([record(2)], since=1, seq=2, vectors={}))
-    assert made.unembedded() == [1, 2, 5]
+    assert made.summary().unembedded == [1, 2, 5]
     assert made.apply(batch([record(5)], since=2, seq=3, vectors={5: (0, 1)}))
     assert made.apply(batch(since=3, seq=4, removed=[1]))
-    assert made.unembedded() == [2]
+    assert made.summary().unembedded == [2]
 
 
 def test_an_index_without_vectors_lacks_none_and_finds_by_words():
     made = NativeIndex(None)
     assert made.apply(batch([record(1, content="a cat"), record(2)], vectors={}))
     assert made.apply(batch([record(3, content="two cats")], since=1, seq=2, vectors={}))
-    assert made.unembedded() == []
+    assert made.summary().unembedded == []
     assert sorted(rows_found(made, AGENT, text="cat", **BY_WORDS)) == [1, 3]
 
 
@@ -261,23 +261,23 @@ def static_scores(of):
 def test_accesses_are_noted_of_rows_that_wait_too_and_move_no_number():
     made = index(record(1, access_count=9), record(2))
     assert made.apply(batch([record(3)], since=1, seq=2))
-    made.raise_accesses([(1, 5, 99), (3, None, 999), (4, 5, 7)])
+    made.change_accesses([(1, 5, 99), (3, None, 999), (4, 5, 7)], adds=False)
     assert static_scores(made) == pytest.approx({1: 2 / 3, 2: 0, 3: 1})
     assert (made.seq, len(made)) == (2, 3)
 
 
 def test_accesses_never_become_fewer_for_those_counted_here_may_not_be_stored_yet():
     made = index(record(1, access_count=9), record(2))
-    made.add_accesses([(1, 7, 90), (2, 3, 9), (4, 5, 7)])
-    assert made.accesses([2, 1, 4]) == [(3, 9), (7, 99), None]
+    made.change_accesses([(1, 7, 90), (2, 3, 9), (4, 5, 7)], adds=True)
+    assert made.core.accesses([2, 1, 4]) == [(3, 9), (7, 99), None]
     assert static_scores(made) == pytest.approx({1: 2 / 3, 2: 1 / 3})
-    made.raise_accesses([(1, 9, 5), (2, 1, 10)])
-    assert made.accesses([1, 2]) == [(9, 99), (3, 10)]
+    made.change_accesses([(1, 9, 5), (2, 1, 10)], adds=False)
+    assert made.core.accesses([1, 2]) == [(9, 99), (3, 10)]
     changes = [record(1, access_count=9), record(2, content="other", access_count=9)]
     assert made.apply(batch(changes, since=1, seq=2))
-    assert made.accesses([1, 2]) == [(9, 99), (3, 10)]
+    assert made.core.accesses([1, 2]) == [(9, 99), (3, 10)]
     assert made.apply(batch([record(1, access_count=100)], since=2, seq=3))
-    assert made.accesses([1]) == [(9, 100)]
+    assert made.core.accesses([1]) == [(9, 100)]
 
 
 def test_accesses_of_thousands_are_noted_and_leave_everything_else_as_it_was():
@@ -285,7 +285,7 @@ def test_accesses_of_thousands_are_noted_and_leave_everything_else_as_it_was():
     made = index(*rows)
     everything = wanted(AGENT, 2000, text="memory 3", ranking=EVERYTHING)
     before = rank(made, everything).ranked
-    made.raise_accesses([(row, row, 9) for row in range(0, 2000, 3)])
+    made.change_accesses([(row, row, 9) for row in range(0, 2000, 3)], adds=False)
     after = [(row, 9) if row % 3 == 0 else (None, 0) for row, *_ in before]
     ranked = rank(made, everything).ranked
     assert ranked == [
@@ -301,5 +301,5 @@ def test_accesses_that_cannot_have_been_stored_are_damage_and_change_nothing():
     made = index(record(1, access_count=9), record(2))
     for damaged in ([(2, 5, 99), (1, 5, -1)], [(2, 5, 99), (1, 2**70, 1)], [(2, "x", 99)]):
         with pytest.raises(StoreCorruptError, match="damaged"):
-            made.raise_accesses(damaged)
+            made.change_accesses(damaged, adds=False)
     assert static_scores(made) == pytest.approx({1: 1 / 3, 2: 0})

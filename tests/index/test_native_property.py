@@ -105,7 +105,7 @@ def answers(index):
             wanted(scope, query=None, ranking=MOST_IMPORTANT),
             wanted(scope, query=None, ranking=NEWEST),
         ]
-    return [rank(index, one) for one in asked], index.unembedded(), len(index)
+    return [rank(index, one) for one in asked], index.summary().unembedded, len(index)
 
 
 @pytest.mark.requirement("C182")

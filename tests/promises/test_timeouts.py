@@ -191,9 +191,9 @@ def test_embedding_goes_on_after_a_deadline_and_is_done_once(pending, embedder):
     embedder.goes_on.set()
     index = pending.repository.finder._active.index
     give_up = time.monotonic() + PATIENCE
-    while index.unembedded() and time.monotonic() < give_up:
+    while index.summary().unembedded and time.monotonic() < give_up:
         pending.search("coffee", search_type="keyword", timeout=PATIENCE)
-    assert not index.unembedded()
+    assert not index.summary().unembedded
 
 
 def test_closing_does_not_wait_for_an_embedder_that_hangs_past_a_deadline(pending):

@@ -60,7 +60,7 @@ def core_of(memory):
 def rewrite(memory, entry, times=3 * FEW):
     for number in range(times):
         memory.update(entry.id, content=f"tea number {number}")
-        sync_of(memory).index.unembedded()  # takes in what was written
+        sync_of(memory).index.summary()  # takes in what was written
 
 
 def wait_until(is_so):

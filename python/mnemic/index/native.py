@@ -15,8 +15,6 @@ from mnemic.index.base import (
     HeldSource,
     IndexSelection,
     InitialVectors,
-    LinkedRow,
-    LinkSearch,
     ListRequest,
     NeighbourRow,
     NeighbourSearch,
@@ -48,7 +46,7 @@ _RANKED_ROW = cast("Callable[[tuple[Any, ...]], RankedRow]", partial(tuple.__new
 """Takes the core's hits as they are; `RankedRow` itself takes twice as long for a field each."""
 
 
-class _KeptScale(NamedTuple):
+class KeptScale(NamedTuple):
     """The scale of a user's cosines, and what they have in common.
 
     They hold between two times, in microseconds.
@@ -76,7 +74,7 @@ class Summary(NamedTuple):
     unembedded: list[int]
     needs_rebuild: bool
     has_speakers: bool
-    scales: dict[tuple[str | None, bool], _KeptScale]
+    scales: dict[tuple[str | None, bool], KeptScale]
 
 
 class Snapshot(NamedTuple):
@@ -111,6 +109,7 @@ class NativeIndex:
 
     Attributes:
         seq: Number of the last applied change; None before loading.
+        source: The candidate source; None without one.
     """
 
     def __init__(
@@ -124,10 +123,9 @@ class NativeIndex:
         self._repair = repair
         self._dim = dim
         self._make_source = make_source
-        self._coverage = coverage
-        self._language = language
-        self._core = self._new_core()
-        self._source: SourceGuard | None = None  # made with the rows that are loaded
+        self._make_core = partial(MemoryIndex, language=language, coverage=coverage)
+        self._core = self._make_core(self._dim)
+        self.source: SourceGuard | None = None  # made with the rows that are loaded
         self._summary: Summary | None = None  # of the core as it is; None after a change
         self._lock = InnerLock()
         self.seq: int | None = None
@@ -135,17 +133,12 @@ class NativeIndex:
         self._pending_rows = 0
         self._deferred: dict[int, RowBatch] = {}
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, contents left out; partly estimated."""
-        return self._current().nbytes
-
     def __len__(self) -> int:
-        return len(self._current())
+        return len(self.core)
 
     def loader(self, seen: Callable[[int], object] = ignore) -> Loader:
         """Return a sink for a full load; see `Loader`."""
-        return Loader(self._new_core, self._new_source, seen)
+        return Loader(partial(self._make_core, self._dim), self._new_source, seen)
 
     def apply(self, batch: RowBatch, loader: Loader | None = None) -> bool:
         """Apply a batch of changes; return False if it does not follow the index's change number.
@@ -177,9 +170,9 @@ class NativeIndex:
             seq: Number of the change.
             beginning: Their vectors, for a candidate source.
         """
-        source = self._started_source(beginning)
+        source = self._new_source(beginning)
         with self._lock:
-            self._core, self._source, self._summary = core, source, None
+            self._core, self.source, self._summary = core, source, None
             self._pending, self._pending_rows = [], 0
             self.seq = seq
 
@@ -194,7 +187,7 @@ class NativeIndex:
                 return None
             core, unembedded = self._core.snapshot(), self._core.unembedded()
             # Last: if anything else failed, it would not be released.
-            held = None if self._source is None else self._source.hold()
+            held = None if self.source is None else self.source.hold()
             return Snapshot(core, self.seq, unembedded, held)
 
     def replace_with(self, fresh: "NativeIndex") -> bool:
@@ -204,37 +197,29 @@ class NativeIndex:
                 return False
             self._make_source = fresh._make_source  # noqa: SLF001 - of the same class
             # In this order: a reader that sees nothing pending uses the core as it is.
-            self._core = fresh._current()  # noqa: SLF001 - of the same class
-            self._source = fresh._source  # noqa: SLF001 - of the same class
+            self._core = fresh.core
+            self.source = fresh.source
             self._dim = fresh._dim  # noqa: SLF001 - of the same class
             self._pending, self._pending_rows, self._summary = [], 0, None
             self.seq = fresh.seq
             self._append_deferred()
             return True
 
-    def raise_accesses(self, accesses: Sequence[Access]) -> None:
-        """Raise last access and access count of rows to at least these values, in one step.
+    def change_accesses(self, accesses: Sequence[Access], *, adds: bool) -> None:
+        """Change last access and access count of rows in one step; unknown rows are skipped.
 
-        Unknown rows are skipped, and so are values below the known ones: accesses counted by
-        `add_accesses` may not be in the store yet. A batch of changes lowers no accesses either.
+        Args:
+            accesses: Their values.
+            adds: Whether they are added. Otherwise the known ones are raised to at least these:
+                those that were added may not be in the store yet. A batch of changes lowers no
+                accesses either.
         """
         with self._lock:
             self._drain()
-            raise_accesses(self._core, accesses)
-
-    def add_accesses(self, accesses: Sequence[Access]) -> None:
-        """Add accesses to rows, in one step; unknown rows are skipped."""
-        with self._lock:
-            self._drain()
-            self._core.add_accesses(list(accesses))
-
-    def accesses(self, rows: Sequence[int]) -> list[tuple[int | None, int] | None]:
-        """Return last access and access count of rows; None for unknown rows."""
-        return self._current().accesses(list(rows))
-
-    def unembedded(self) -> list[int]:
-        """Return the rows without a vector, ascending."""
-        return list(self.summary().unembedded)
+            if adds:
+                self._core.add_accesses(list(accesses))
+            else:
+                raise_accesses(self._core, accesses)
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope.
@@ -257,7 +242,7 @@ class NativeIndex:
         Raises:
             DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
         """
-        found = self._repaired(lambda: self._current().rank(search, *inputs))
+        found = self._repaired(lambda: self.core.rank(search, *inputs))
         return RankedPage(list(map(_RANKED_ROW, found[0])), *found[1:])
 
     def _repaired(self, read: Callable[[], T]) -> T:
@@ -270,19 +255,10 @@ class NativeIndex:
         self._repair()
         return read()
 
-    def filling(self, ranked: Sequence[RankedRow], max_tokens: int) -> list[RankedRow]:
-        """Return the ranked rows that a text of so many tokens may hold, as it is estimated."""
-        rows = [hit.row for hit in ranked]
-        return [ranked[place] for place in self._current().filling(rows, max_tokens)]
-
-    def surface_forms(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
-        """Return where tokens are written in a text, each with the positions of its tokens."""
-        return self._current().surface_forms(text, tokens)
-
     @property
     def has_source(self) -> bool:
         """Whether a candidate source can propose rows."""
-        return self._source is not None and self._source.is_open
+        return self.source is not None and self.source.is_open
 
     def selected(self, search: Search, inputs: RankInputs, few: int) -> IndexSelection | None:
         """Return the rows that the scope, the time, the filters and exclusions of a search select.
@@ -290,7 +266,7 @@ class NativeIndex:
         Floors of the search do not count. None is returned if there are at most `few` rows, and if
         the deadline passes.
         """
-        found = self._current().selected(search, inputs.scope, inputs.now, few)
+        found = self.core.selected(search, inputs.scope, inputs.now, few)
         if found is None:
             return None
         size, rows = found
@@ -302,23 +278,18 @@ class NativeIndex:
         They may hold unknown, repeated and unselected rows. None is returned without a source, and
         if it fails.
         """
-        return None if self._source is None else self._source.nearest(vectors, k, selected)
-
-    @property
-    def source_nbytes(self) -> int:
-        """Bytes held by the candidate source, partly estimated."""
-        return 0 if self._source is None else self._source.nbytes
+        return None if self.source is None else self.source.nearest(vectors, k, selected)
 
     @property
     def source_state(self) -> SourceState | None:
         """What the candidate source has done of all changes; None without one."""
-        self._current()
-        return None if self._source is None else self._source.state
+        self.summary()  # which applies all changes
+        return None if self.source is None else self.source.state
 
     def close(self) -> None:
         """End what the candidate source does in the background."""
-        if self._source is not None:
-            self._source.close()
+        if self.source is not None:
+            self.source.close()
 
     def listed(self, wanted: ListRequest) -> list[Access]:
         """Return the rows of a list with their accesses.
@@ -326,11 +297,11 @@ class NativeIndex:
         Order: the requested one, then newest, then smallest UUID, then user by name, no user before
         all; rows that were never accessed come last in the order of accesses.
         """
-        return self._current().listed(wanted)
+        return self.core.listed(wanted)
 
     def counted(self, wanted: ListRequest) -> int:
         """Return the number of rows that a list has without its limit and offset."""
-        return self._current().counted(wanted)
+        return self.core.counted(wanted)
 
     def distinct(
         self, wanted: ListRequest, field: Field, prefix: str | None
@@ -344,19 +315,7 @@ class NativeIndex:
             field: A name, the type, tags or a path into the metadata.
             prefix: Only texts that begin with it are counted; None is any value.
         """
-        return self._current().distinct(wanted, field, prefix)
-
-    def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
-        """Return the rows reached by links, and their number.
-
-        Order: strength, then fewest hops, then newest, then smallest UUID, then user. The first row
-        must be in the scope, and need not match the filter.
-
-        Raises:
-            DeadlineExceededError: If the deadline passes.
-        """
-        found, total = self._current().linked(wanted)
-        return [LinkedRow(*hit) for hit in found], total
+        return self.core.distinct(wanted, field, prefix)
 
     def neighbours(self, wanted: NeighbourSearch) -> list[NeighbourRow]:
         """Return the rows reached by links from several rows, each by its best path.
@@ -373,46 +332,21 @@ class NativeIndex:
             DeadlineExceededError: If the deadline passes.
             InvalidArgumentError: If the depth or a decay is out of range.
         """
-        return [NeighbourRow(*hit) for hit in self._current().neighbours(wanted)]
+        return [NeighbourRow(*hit) for hit in self.core.neighbours(wanted)]
 
-    def related(
-        self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int
-    ) -> list[tuple[str, float]]:
-        """Return words of texts that are related to a query, weighted by the user's rows.
+    def scale(self, scope: Scope, now: int) -> KeptScale:
+        """Return the scale of the cosines of a user's rows, which is kept until they change."""
+        return self._repaired(partial(self._kept_scale, scope, now))
 
-        Statistics come from all rows of the scope's user, or of all users; project and session do
-        not narrow them.
-        """
-        return self._current().related(query, texts, scope, limit)
-
-    def key_phrases(self, text: str, scope: Scope, limit: int) -> list[tuple[str, float]]:
-        """Return phrases of a text that occur in the user's rows, weighted by these rows."""
-        return self._current().key_phrases(text, scope, limit)
-
-    def next_expiry(self, scope: Scope, now: int) -> int | None:
-        """Return the first expiry of a row of the user after now, in microseconds."""
-        return self._current().next_expiry(scope, now)
-
-    def cosine_scale(self, scope: Scope, now: int) -> CosineScale | None:
-        """Return the scale of the cosines of a user's rows; None of few.
-
-        It is kept until rows change or expire.
-        """
-        return self._repaired(partial(self._kept_scale, scope, now)).scale
-
-    def common_direction(self, scope: Scope, now: int) -> Float32Array | None:
-        """Return the sum of the directions of a user's rows, shape (dim,); None of few."""
-        return self._repaired(partial(self._kept_scale, scope, now)).common
-
-    def _kept_scale(self, scope: Scope, now: int) -> _KeptScale:
+    def _kept_scale(self, scope: Scope, now: int) -> KeptScale:
         # In this order: what is kept is never older than the state it is kept for.
-        kept, core = self.summary().scales, self._current()
+        kept, core = self.summary().scales, self.core
         user = scope.user_id, scope.all_users
         known = kept.get(user)
         if known is None or not known.since <= now < known.until:
             found = core.cosine_scale(scope, now)
             expiry = core.next_expiry(scope, now)
-            known = _KeptScale(
+            known = KeptScale(
                 None if found is None else CosineScale(*found[:-1]),
                 None if found is None else found[-1],
                 since=now,
@@ -423,18 +357,9 @@ class NativeIndex:
             kept[user] = known
         return known
 
-    def in_first_person(
-        self, text: str, scope: Scope, now: int, deadline: float | None = None
-    ) -> str:
-        """Return a text with "I" and "my" in place of the names of a scope's speakers.
-
-        Raises:
-            DeadlineExceededError: If the deadline passes.
-        """
-        return self._current().in_first_person(text, scope, now, deadline)
-
-    def _current(self) -> MemoryIndex:
-        """Return the core's index with all pending changes applied."""
+    @property
+    def core(self) -> MemoryIndex:
+        """The core's index with all pending changes applied."""
         if self._pending:
             with self._lock:
                 self._drain()
@@ -446,21 +371,19 @@ class NativeIndex:
         if summary is None or self._pending:
             with self._lock:
                 self._drain()
-                summary = self._summary = self._summarised()
+                core, rows = self._core, len(self._core)
+                needs_rebuild = core.docids - rows > max(rows, MIN_VACANT)
+                summary = Summary(rows, core.unembedded(), needs_rebuild, core.has_speakers, {})
+                self._summary = summary
         return summary
-
-    def _summarised(self) -> Summary:
-        core, rows = self._core, len(self._core)
-        needs_rebuild = core.docids - rows > max(rows, MIN_VACANT)
-        return Summary(rows, core.unembedded(), needs_rebuild, core.has_speakers, {})
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
         if loader is None:
-            core, source = self._new_core(), self._new_source()
+            core, source = self._make_core(self._dim), self._new_source()
         else:
             core, source = loader.finish()
         self._put(core, source, batch)
-        self._core, self._source = core, source
+        self._core, self.source = core, source
         self._pending, self._pending_rows, self._summary = [], 0, None
         self.seq = batch.seq
 
@@ -495,7 +418,7 @@ class NativeIndex:
         if self._pending:
             batch = self._pending[0] if len(self._pending) == 1 else _merged_batch(self._pending)
             self._summary = None
-            self._put(self._core, self._source, batch)
+            self._put(self._core, self.source, batch)
         self._pending, self._pending_rows = [], 0
 
     def _put(self, core: MemoryIndex, source: SourceGuard | None, batch: RowBatch) -> None:
@@ -505,23 +428,19 @@ class NativeIndex:
         if source is not None:
             source.apply(batch)
 
-    def _new_core(self) -> MemoryIndex:
-        return MemoryIndex(self._dim, language=self._language, coverage=self._coverage)
+    def _new_source(self, beginning: InitialVectors | None = None) -> SourceGuard | None:
+        """Return a candidate source, if there are vectors and a factory.
 
-    def _new_source(self) -> SourceGuard | None:
-        """Return an empty candidate source, if there are vectors and a factory."""
+        Args:
+            beginning: Vectors that it has, or will have soon; None for an empty source.
+        """
         if self._dim is None or self._make_source is None:
             return None
-        return SourceGuard(self._make_source(self._dim))
-
-    def _started_source(self, beginning: InitialVectors) -> SourceGuard | None:
-        """Return a candidate source that has some vectors, or will have them soon."""
-        if self._dim is not None and isinstance(self._make_source, FaissSources):
+        if beginning is not None and isinstance(self._make_source, FaissSources):
             return SourceGuard(self._make_source(self._dim, beginning))
-        guard = self._new_source()
-        if guard is not None:
-            for rows, vectors in beginning.parts():
-                guard.add(rows, vectors)
+        guard = SourceGuard(self._make_source(self._dim))
+        for rows, vectors in () if beginning is None else beginning.parts():
+            guard.add(rows, vectors)
         return guard
 
 

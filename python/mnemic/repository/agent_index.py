@@ -137,7 +137,7 @@ class AgentIndex:
 
     def unembedded(self) -> list[int]:
         """Return the rows without a vector, ascending."""
-        return self.native.unembedded()
+        return list(self.native.summary().unembedded)
 
     def is_current(self) -> bool:
         """Return whether it has all changes of the store that are known."""

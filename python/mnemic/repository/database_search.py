@@ -168,7 +168,7 @@ class DatabaseSearch(Part):
         rows = self._store.read(wanted, deadline=search.deadline)
         selection = self._indexed(rows)
         embeds = self._active.own.model.missing is not None
-        return None if embeds and selection.ranked.unembedded() else selection
+        return None if embeds and selection.ranked.summary().unembedded else selection
 
     def _indexed(self, rows: SelectedRows) -> Selection:
         index = self._active.own.new(self._active.own.model)

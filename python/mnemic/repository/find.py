@@ -336,7 +336,8 @@ class Finder(Part):
             filters=filters,
             deadline=follow.deadline,
         )
-        hits, total = moment.searched.linked(search)
+        found, total = moment.searched.core.linked(search)
+        hits = [LinkedRow(*hit) for hit in found]
         entries, _ = self._entries(scope, hits, moment)
         return LinkedOutcome([hit for hit in hits if hit.row in entries], entries, total)
 
@@ -409,7 +410,7 @@ class Finder(Part):
     def key_phrases(self, scope: Scope, text: str, limit: int) -> list[tuple[str, float]]:
         """Return phrases of a text that the user's memories hold, best first."""
         self._active.catch_up()
-        return self._active.index.key_phrases(text, scope, limit)
+        return self._active.index.core.key_phrases(text, scope, limit)
 
     def _find_active(
         self,
@@ -426,7 +427,9 @@ class Finder(Part):
             else:
                 page = index.rank(search, asked)
             if search.max_tokens is not None:
-                page = page._replace(ranked=index.filling(page.ranked, search.max_tokens))
+                rows = [hit.row for hit in page.ranked]
+                places = index.core.filling(rows, search.max_tokens)
+                page = page._replace(ranked=[page.ranked[place] for place in places])
             linked = None
             if expansion is not None:
                 linked = self._linked(search, inputs, page.ranked, expansion, index)

@@ -60,7 +60,7 @@ class Freshness(Part):
     ) -> datetime | None:
         """Return when the first memory of a scope's user and of some states expires."""
         now = to_microseconds(since)
-        found = [self._indexes.of(state).index.next_expiry(scope, now) for state in states]
+        found = [self._indexes.of(state).index.core.next_expiry(scope, now) for state in states]
         first = min((time for time in found if time is not None), default=None)
         return None if first is None else from_microseconds(first)
 

@@ -58,7 +58,7 @@ class IndexAccesses:
         if not self._index.is_loaded:
             return [None] * len(rows)
         self.push()
-        known = self._index.native.accesses(rows)
+        known = self._index.native.core.accesses(list(rows))
         return [None if access is None else access[0] for access in known]
 
     def push(self) -> None:
@@ -67,9 +67,8 @@ class IndexAccesses:
             with self._lock:
                 calls, self._rows, self._number = self._rows, [], 0
             if calls:
-                self._index.native.add_accesses(
-                    [(row, last, number) for row, (number, last) in _merged(calls).items()]
-                )
+                added = [(row, last, number) for row, (number, last) in _merged(calls).items()]
+                self._index.native.change_accesses(added, adds=True)
 
     def drop(self) -> None:
         """Drop the buffered accesses; they will be read from the store."""
@@ -106,7 +105,7 @@ class IndexAccesses:
             seq = index.native.seq
             accessed = index.store.read(AccessesSince(index.agent_id, self.written))
             self.push()  # they may be in what was read, and count once
-            index.native.raise_accesses(accessed.rows)
+            index.native.change_accesses(accessed.rows, adds=False)
             # Rows that the index lacks come with their stored accesses: then all is read again.
             if seq is not None and seq >= accessed.position.seq:
                 self.written = accessed.position.accesses
@@ -120,7 +119,7 @@ class IndexAccesses:
     def are_in(self, batch: RowBatch) -> bool:
         """Return whether a batch adds or restores rows whose accesses are not on disk yet."""
         rows = [record[0] for record in batch.records]
-        known = self._index.native.accesses(rows)
+        known = self._index.native.core.accesses(rows)
         new = [row for row, access in zip(rows, known, strict=True) if access is None]
         return bool(new) and self._index.store.accesses.has(self._index.agent_id, new)
 

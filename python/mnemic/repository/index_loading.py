@@ -57,7 +57,7 @@ class IndexLoading:
         """Bytes of the index and of the rows that the store holds beside it, partly estimated."""
         index = self._index
         held = index.store.cached_bytes(index.agent_id) if index.state is State.ACTIVE else 0
-        return index.native.nbytes + held
+        return index.native.core.nbytes + held
 
     def unload(self) -> bool:
         """Drop the rows, for whoever uses them next to load; return False if they are changed now.

@@ -189,7 +189,7 @@ class QueryVectors(Part):
         is_calibrated = self._embedder is not None and self._embedder.is_calibrated
         if is_calibrated or not search.uses_meaning:
             return search
-        scale = index.cosine_scale(scope, now)
+        scale = index.scale(scope, now).scale
         if search.uses_similarity_floor:
             least = search.default_floors.similarity if scale is None else scale.floor
             search = msgspec.structs.replace(search, min_similarity=least)
@@ -295,7 +295,7 @@ class QueryVectors(Part):
             found = [cosine * scores.get(row, 0.0) for row, cosine in cosines.items()]
             return max(found) / most if most > 0 else 0.0
 
-        return joined(given, index.common_direction(scope, now), evidence_of)
+        return joined(given, index.scale(scope, now).common, evidence_of)
 
     def similarity(self, row: int, text: str) -> float | None:
         """Return the largest cosine of a memory's vectors with a query's; None without vectors."""
@@ -368,7 +368,7 @@ class QueryVectors(Part):
         if search.ranking.strip_speaker_names:
             index = self._active.index if index is None else index
             if index.summary().has_speakers:
-                text = index.in_first_person(text, scope, now, search.deadline)
+                text = index.core.in_first_person(text, scope, now, search.deadline)
         return [text, *search.also]
 
 

@@ -81,7 +81,7 @@ class Readiness(Part):
     def _has_any_vector(self) -> bool:
         if self._active.own.model.known is None:
             return False
-        missing = len(self._active.index.unembedded())
+        missing = len(self._active.index.summary().unembedded)
         return not missing or missing < self._finder.active_count(self._everyone)
 
     def present(

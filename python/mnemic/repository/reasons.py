@@ -53,7 +53,7 @@ def _word_matches(
     matches = _own_matches(own, entry, query, index)
     for turn in sorted({turn for _, _, turn in words if turn}):
         tokens = [token for token, _, at in words if at == turn]
-        found = index.surface_forms(query, tokens)
+        found = index.core.surface_forms(query, tokens)
         matches += [WordMatch(text, text, turn, entry.hides_content) for text, _ in found]
     return tuple(matches)
 
@@ -62,12 +62,12 @@ def _own_matches(
     own: _Tokens, entry: MemoryEntry, query: str, index: NativeIndex
 ) -> list[WordMatch]:
     """Return the words that the memory itself has, the weightiest first."""
-    written = index.surface_forms(entry.content, [term for _, term in own])
+    written = index.core.surface_forms(entry.content, [term for _, term in own])
     chosen = _covering(written)
     missing = set(range(len(own))).difference(*(places for _, places in chosen))
     chosen += [(own[at][1], [at]) for at in missing]
     chosen.sort(key=lambda one: min(one[1]))
-    queried = index.surface_forms(query, [token for token, _ in own])
+    queried = index.core.surface_forms(query, [token for token, _ in own])
     return [
         WordMatch(_spelled(queried, places, own), text, 0, entry.hides_content)
         for text, places in chosen

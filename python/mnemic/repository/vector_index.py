@@ -78,7 +78,7 @@ class VectorIndexReader(Part):
             waiting=state.waiting,
             removed=state.removed,
             proposes=state.proposes,
-            nbytes=index.nbytes + index.source_nbytes,
+            nbytes=index.core.nbytes + (0 if index.source is None else index.source.nbytes),
         )
 
     def _wait(self, deadline: float | None, report: Report) -> bool:
@@ -117,7 +117,7 @@ class VectorIndexReader(Part):
 
     def _drawn(self, index: NativeIndex, number: int, draw: "np.random.Generator") -> list[int]:
         """Return some rows with a vector, each as likely as any other."""
-        unembedded = set(index.unembedded())
+        unembedded = set(index.summary().unembedded)
         size = len(index)
         wanted = min(size, number + len(unembedded))
         places = np.sort(draw.choice(size, wanted, replace=False)).tolist() if size else []

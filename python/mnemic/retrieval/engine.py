@@ -323,7 +323,7 @@ class RetrievalEngine(Service):
             for rank, (_, entry) in enumerate(found.memories, start=1)
         ]
         index = self.repository.shared.indexes.active.index
-        terms = index.related(text, texts, scope, MAX_RELATED)
+        terms = index.core.related(text, texts, scope, MAX_RELATED)
         best = found.hits[0].score if found.hits else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 

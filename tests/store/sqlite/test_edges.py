@@ -145,15 +145,15 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
     class Raced(dict):
         def get(self, *arguments):
             assert sync.index.apply(stored("of another thread"))
-            assert len(sync.index.unembedded()) > 3
+            assert len(sync.index.summary().unembedded) > 3
             return super().get(*arguments)
 
     for content in ("one", "two", "three"):
         assert sync.index.apply(stored(content))
     missing = sync.own.model.missing
     missing.retries = Raced(none={})
-    assert len(missing.due(sync.index.unembedded())) == 3
-    assert len(sync.index.unembedded()) == 6
+    assert len(missing.due(sync.index.summary().unembedded)) == 3
+    assert len(sync.index.summary().unembedded) == 6
     store.close()
 
 
