@@ -16,7 +16,7 @@ with Memory(":memory:", embedder=None) as memory:
     memory.add("Likes tea")
     found = memory.search("tea")
     repr(found), str(found), found._repr_html_(), found.to_dict(), found[0].__rich_repr__()
-    lazy = {"rich", "pandas", "mnemic.records.display"}
+    lazy = {"rich", "pandas"}
     print(lazy & set(sys.modules))
 """
 

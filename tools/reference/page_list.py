@@ -60,13 +60,18 @@ PAGES = (
         "ranking.md",
         "Ranking",
         "The parts of a score; [Search](../concepts/search.md) describes them.",
-        ("mnemic.model.ranking", "mnemic.model.hit", "mnemic.verbs.paging"),
+        (
+            "mnemic.model.ranking",
+            "mnemic.model.hit.Why",
+            "mnemic.model.hit.WordMatch",
+            "mnemic.verbs.paging",
+        ),
     ),
     Page(
         "retrieval.md",
         "Retrieval",
         "Structured queries; see [Retrieval](../concepts/retrieval.md).",
-        ("mnemic.retrieval", "mnemic.model.query", "mnemic.model.query"),
+        ("mnemic.retrieval", "mnemic.model.query"),
     ),
     Page(
         "hyde.md",
@@ -83,7 +88,6 @@ PAGES = (
             "mnemic.policy",
             "mnemic.model.payload",
             "mnemic.context.redaction",
-            "mnemic.context.budget",
             "mnemic.context.budget",
             "mnemic.context.prompt_block",
             "mnemic.context.packing",

@@ -104,16 +104,16 @@ class FaissIndex:
 
     def __init__(self, options: FaissOptions, dim: int) -> None:
         self._faiss = faiss_library()
-        self._options = options
-        self._dim = dim
+        self.options = options
+        self.dim = dim
         self._index: Any = self._made()
 
     def _made(self) -> Any:
-        faiss, options = self._faiss, self._options
+        faiss, options = self._faiss, self.options
         if options.kind == "flat":
-            return faiss.IndexFlatIP(self._dim)
+            return faiss.IndexFlatIP(self.dim)
         half = faiss.ScalarQuantizer.QT_fp16
-        graph = faiss.IndexHNSWSQ(self._dim, half, options.links, faiss.METRIC_INNER_PRODUCT)
+        graph = faiss.IndexHNSWSQ(self.dim, half, options.links, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = options.build_depth
         return graph
 
@@ -162,7 +162,7 @@ class FaissIndex:
 
     def use_own_threads(self) -> None:
         """Have FAISS use as many threads as the options say for what the calling thread asks."""
-        self._faiss.omp_set_num_threads(self._options.threads)  # OpenMP has a number for each
+        self._faiss.omp_set_num_threads(self.options.threads)  # OpenMP has a number for each
 
     def disown(self) -> None:
         """Free nothing, ever: another process was at work on it when this one was forked off."""
@@ -191,7 +191,7 @@ class FaissIndex:
             selector: FAISS's selector of positions; None for all.
             share: The share of positions that it selects.
         """
-        faiss, options = self._faiss, self._options
+        faiss, options = self._faiss, self.options
         self.require_memory(_BYTES_OF_HIT * k * len(queries))
         if options.kind == "hnsw":
             depth = int(max(k, options.search_depth) / max(share, 1 / 8))
@@ -216,6 +216,6 @@ class FaissIndex:
 
     def nbytes(self, size: int) -> int:
         """Return the bytes of so many vectors, roughly."""
-        if self._options.kind == "hnsw":
-            return size * (2 * self._dim + 2 * self._options.links * _BYTES_OF_LINK)
-        return size * 4 * self._dim
+        if self.options.kind == "hnsw":
+            return size * (2 * self.dim + 2 * self.options.links * _BYTES_OF_LINK)
+        return size * 4 * self.dim

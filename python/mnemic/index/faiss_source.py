@@ -62,6 +62,13 @@ class _Change(NamedTuple):
     vectors: NDArray[np.float32]
 
 
+class _Made(NamedTuple):
+    """When the index was made, and the seconds that making it took."""
+
+    at: float
+    seconds: float
+
+
 class FaissSource:
     """Proposes the rows that an index of FAISS takes for the nearest.
 
@@ -81,16 +88,14 @@ class FaissSource:
         options: FaissOptions | None = None,
         beginning: InitialVectors | None = None,
     ) -> None:
-        self._options = FaissOptions() if options is None else options
-        self._dim = dim
-        self._index = FaissIndex(self._options, dim)
+        self._index = FaissIndex(FaissOptions() if options is None else options, dim)
         self._positions = _Positions()
         self._waiting: deque[_Change] = deque()
         self._number_waiting = 0
         self._beginning = beginning
         self._is_closed = False
         self._is_given_up = False
-        self._made_at, self._making = time.monotonic(), 0.0
+        self._made = _Made(time.monotonic(), 0.0)
         self._reset()
         register(self)
         if beginning is not None:
@@ -107,12 +112,12 @@ class FaissSource:
     @property
     def is_exact(self) -> bool:
         """Whether every vector is compared."""
-        return self._options.kind == "flat"
+        return self._index.options.kind == "flat"
 
     @property
     def nbytes(self) -> int:
         """Bytes of the index, estimated; see `CandidateSource`."""
-        waiting = self._number_waiting * self._dim * 4
+        waiting = self._number_waiting * self._index.dim * 4
         return self._index.nbytes(self._positions.size) + self._positions.nbytes + waiting
 
     @property
@@ -127,7 +132,7 @@ class FaissSource:
         with self._queue_lock:  # of one moment: nothing waits once nothing is at work
             positions = self._positions
             return SourceState(
-                self._options.kind,
+                self._index.options.kind,
                 indexed=positions.size - positions.vacant,
                 waiting=self.waiting,
                 removed=positions.vacant,
@@ -141,7 +146,7 @@ class FaissSource:
 
     def remove(self, rows: NDArray[np.int64]) -> None:
         """Remove rows; see `CandidateSource`."""
-        nothing = np.empty((0, self._dim), np.float32)
+        nothing = np.empty((0, self._index.dim), np.float32)
         self._hand_in(_Change(np.unique(rows), np.empty(0, np.int64), nothing))
 
     def _hand_in(self, change: _Change) -> None:
@@ -223,20 +228,21 @@ class FaissSource:
             made = self._made_of(kept, lambda: self._is_given_up or is_stopped())
         if made is None:
             return None
-        self._made_at = time.monotonic()
-        self._making = self._made_at - started
+        now = time.monotonic()
+        self._made = _Made(now, now - started)
         # A copy: the positions own what their rows are a view of.
         return SavedIndex(made[0], made[1].rows.copy(), b"")
 
     def write(self, path: str, saved: SavedIndex) -> bool:
         """Write an index to a file; return False if the source was given up meanwhile."""
         stopped = partial(getattr, self, "_is_given_up")
-        return write_index(path, saved, self._options, self._dim, is_stopped=stopped)
+        return write_index(path, saved, self._index.options, self._index.dim, is_stopped=stopped)
 
     @property
     def may_rebuild(self) -> bool:
         """Whether making the index would take a small part of the time since it was made last."""
-        return time.monotonic() - self._made_at >= max(MIN_ANEW_SECONDS, ANEW_SHARE * self._making)
+        made = self._made
+        return time.monotonic() - made.at >= max(MIN_ANEW_SECONDS, ANEW_SHARE * made.seconds)
 
     def nearest(
         self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
@@ -292,6 +298,7 @@ class FaissSource:
             if self._is_closed or not self._has_work:
                 self._thread = None
                 return False
+        self._index.use_own_threads()
         if self._beginning is not None:
             self._begin_with(self._beginning)
             return True
@@ -299,8 +306,13 @@ class FaissSource:
             started = time.monotonic()
             self._apply_next()
             if self._positions.is_mostly_vacant:
-                self._compact()
-            self._making += time.monotonic() - started
+                kept = self._positions.occupied()
+                made = self._made_of(kept, lambda: self._is_closed)
+                if made is not None:
+                    with self._lock.writing():
+                        self._index, self._positions = made
+            taken = self._made.seconds + time.monotonic() - started
+            self._made = self._made._replace(seconds=taken)
         return True
 
     @property
@@ -330,7 +342,10 @@ class FaissSource:
             return None
         try:
             saved = read_index(
-                beginning.path, self._options, self._dim, is_stopped=lambda: self._is_closed
+                beginning.path,
+                self._index.options,
+                self._index.dim,
+                is_stopped=lambda: self._is_closed,
             )
         except SavedIndexError as error:
             if not self._is_closed:
@@ -341,17 +356,16 @@ class FaissSource:
             return None
         return saved
 
-    def use_own_threads(self) -> None:
-        """Prepare the calling thread, which is the source's own."""
-        self._index.use_own_threads()
-
     def _apply_next(self) -> None:
         """Bring the first changes that wait into the index."""
         changes = self._first_changes(BULK if self._number_waiting > MAX_WAITING else INCREMENT)
         change = _Change(_rows_of(changes), *_current(changes))
         with self._lock.writing():
             try:
-                self._put(change)
+                self._positions.vacate(change.replaced)
+                if len(change.rows):
+                    self._index.add(change.vectors)
+                    self._positions.append(change.rows)
             except BaseException:  # before the next search, which would read beyond the positions
                 self.give_up()
                 raise
@@ -377,25 +391,12 @@ class FaissSource:
             self._waiting.clear()
             self._number_waiting = 0
 
-    def _put(self, change: _Change) -> None:
-        self._positions.vacate(change.replaced)
-        if len(change.rows):
-            self._index.add(change.vectors)
-            self._positions.append(change.rows)
-
-    def _compact(self) -> None:
-        """Make the index again, of the vectors that are not replaced."""
-        made = self._made_of(self._positions.occupied(), lambda: self._is_closed)
-        if made is not None:
-            with self._lock.writing():
-                self._index, self._positions = made
-
     def _made_of(
         self, kept: NDArray[np.int64], is_stopped: Callable[[], bool]
     ) -> "tuple[FaissIndex, _Positions] | None":
         """Return a new index of the vectors at some positions; None if it is stopped."""
         old, positions = self._index, self._positions
-        fresh, numbered = FaissIndex(self._options, self._dim), _Positions()
+        fresh, numbered = FaissIndex(self._index.options, self._index.dim), _Positions()
         for first in range(0, len(kept), BULK):
             if is_stopped():
                 return None
@@ -444,19 +445,13 @@ class HeldFaissSource:
 
 def _work(reference: "weakref.ref[FaissSource]") -> None:
     """Bring changes into the index of a source, as long as it lives and has some."""
-    goes_on = _prepared(reference())
+    goes_on = True
     while goes_on:
         source = reference()
         if source is None:
             return
         goes_on = _stepped(source)
         del source
-
-
-def _prepared(source: FaissSource | None) -> bool:
-    if source is not None:
-        source.use_own_threads()
-    return source is not None
 
 
 def _stepped(source: FaissSource) -> bool:
