@@ -227,7 +227,7 @@ def test_without_an_embedder_of_the_memory_that_of_the_engine_embeds(given, embe
         memory.add("beta")
         engine.trigger_rebuild()
         ended(engine._service._parts().worker)
-        assert not memory.repository._indexes.active.index.unembedded()
+        assert not memory.repository._indexes.active.index.summary().unembedded
     assert memory.embedder is None
     with pytest.raises(EmbeddingModelMismatchError, match="8 dimensions"):
         memory.add(MemoryEntry(content="delta", embedding=[1.0, 0.0]))

@@ -11,7 +11,6 @@ from mnemic.errors import DeadlineExceededError
 from mnemic.hyde import HydeConfig
 from mnemic.hyde.search import TurnSearch, ranked, together
 from mnemic.model import Scope
-from mnemic.model.filter import IS_NOT_SENSITIVE
 from tests.support.clock import NOON, Clock
 
 AXES = {"a": (1, 0, 0, 0), "b": (0, 1, 0, 0), "c": (0, 0, 1, 0), "d": (0, 0, 0, 1)}
@@ -128,7 +127,7 @@ def test_filters_hold_for_found_memories_and_neighbours(turn):
     turn.add("c", 1, 0.1, 0, 0, sensitive=True)
     turn.memory.link(first.id, second.id)
     vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig(min_similarity=0.05)
-    search = TurnSearch(turn.repository, turn.scope, config, filters=IS_NOT_SENSITIVE)
+    search = TurnSearch(turn.repository, turn.scope, config, include_sensitive=False)
     memories = search.expanded(search.found(vectors).candidates)
     assert contents(memories) == ["a"]
 
@@ -179,5 +178,5 @@ def test_a_version_that_is_not_shown_leads_nowhere():
         turn.memory.delete(replaced("of an erased one"), permanent=True)
         clock.now += timedelta(hours=2)
         vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig(min_similarity=0.05)
-        search = TurnSearch(turn.repository, turn.scope, config, filters=IS_NOT_SENSITIVE)
+        search = TurnSearch(turn.repository, turn.scope, config, include_sensitive=False)
         assert contents(ranked(search.found(vectors).candidates)) == ["shown"]

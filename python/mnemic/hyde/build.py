@@ -49,6 +49,7 @@ class BuildWorker:
         is_ready: Whether a build has succeeded.
         builds: Number of builds that ended.
         failed_builds: Number of those that failed.
+        was_triggered: Whether a build ended, or is under way.
     """
 
     def __init__(self, build: Callable[[], object], agent_id: str) -> None:
@@ -64,11 +65,7 @@ class BuildWorker:
         self._failures = _Failures()
         self.builds = 0
         self.failed_builds = 0
-
-    @property
-    def was_triggered(self) -> bool:
-        """Whether a build ended, or is under way."""
-        return self.builds > 0 or self._running is not None
+        self.was_triggered = False
 
     def trigger(self) -> None:
         """Let a build begin, or follow the running one; returns at once."""
@@ -79,6 +76,7 @@ class BuildWorker:
                 self._is_pending = True
                 return
             running = self._running = _started()
+            self.was_triggered = True
         thread = thread_of("hyde-build", self._work, running)
         try:
             start_thread(thread)

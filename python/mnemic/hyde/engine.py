@@ -253,9 +253,7 @@ class HydeBase(Twin, Generic[Turn]):
     ) -> None:
         memory = checked_memory(memory)
         self._service = HydeService(
-            memory.repository,
-            memory.scope,
-            memory.time_zone,
+            memory,
             validation.of_kind("config", HydeConfig, "a HydeConfig", config),
             embedder=embedder,
             llm=llm,
@@ -299,8 +297,7 @@ class HydeBase(Twin, Generic[Turn]):
         repository = checked_memory(memory).repository
         parts = _parts(repository, checked, embedder, llm, made)
         engine = cls(memory, *parts, checked, clock=clock, include_sensitive=include_sensitive)
-        for client in made:
-            engine._service.own(client)
+        engine._service.owned += made
         return engine
 
     @property

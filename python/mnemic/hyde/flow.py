@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.build import BuildWorker
-from mnemic.hyde.hypotheses import ThreadedModel, generate_hypotheses
+from mnemic.hyde.hypotheses import Completes, generate_hypotheses
 from mnemic.hyde.search import TurnSearch, TurnSearchOutcome, ranked, together
 from mnemic.hyde.turn_cache import NO_MEMORIES, NOT_CACHED, CachedTurn, TurnCache
 from mnemic.hyde.turn_memory import TurnMemory
@@ -141,13 +141,12 @@ class Progress:
         is_left: Whether the turn was not waited for any longer.
     """
 
-    def __init__(self) -> None:
-        self.memories: Sequence[TurnMemory] | None = None
-        self.seq = -1
-        self.marks = UNMARKED
-        self.stage: Stage | None = None
-        self.failed_stage: Stage | None = None
-        self.is_left = False
+    memories: Sequence[TurnMemory] | None = None
+    seq = -1
+    marks = UNMARKED
+    stage: Stage | None = None
+    failed_stage: Stage | None = None
+    is_left = False
 
 
 class _StageFailedError(Exception):
@@ -185,7 +184,7 @@ class Flow:
         self,
         search: TurnSearch,
         embedder: ValidatedEmbedder,
-        model: ThreadedModel,
+        model: Completes,
         worker: BuildWorker,
         *,
         telemetry: HydeTelemetry,
@@ -217,13 +216,6 @@ class Flow:
         """Return whether the present state of a kept result is to be read."""
         return self._repository.freshness.is_remote or self._is_stale(turn)
 
-    async def current(self, name: str, turn: CachedTurn) -> CachedTurn:
-        """Return a kept result with the present state of its memories, and keep that.
-
-        What is known while the store cannot be read is not kept.
-        """
-        return await run_blocking(partial(self._refreshed, name, turn), self._repository)
-
     async def retrieved(self, name: str, window: list[str], deadline: float) -> CachedTurn:
         """Return the result of a turn, for all that call for it meanwhile.
 
@@ -236,7 +228,7 @@ class Flow:
         if not name:
             return await self._run(window, deadline)
         seconds = seconds_left(deadline) + GRACE_SECONDS
-        return await self.turns.shared(name, lambda: self._run(window, deadline), seconds)
+        return await self.turns.shared(name, partial(self._run, window, deadline), seconds)
 
     def _is_stale(self, turn: CachedTurn) -> bool:
         """Return whether memories of a kept result may be deleted, changed or expired."""
@@ -246,7 +238,11 @@ class Flow:
             return True
         return self._repository.freshness.latest_position().seq != turn.seq
 
-    def _refreshed(self, name: str, turn: CachedTurn) -> CachedTurn:
+    def current(self, name: str, turn: CachedTurn) -> CachedTurn:
+        """Return a kept result with the present state of its memories, and keep that.
+
+        What is known while the store cannot be read is not kept.
+        """
         if not self._is_stale(turn):
             return turn
         freshness, now = self._repository.freshness, self._now()
@@ -347,12 +343,12 @@ class Flow:
             deadline: In seconds of `time.monotonic()`.
             progress: Gets the result of each stage.
         """
-        vectors = self._timed("embedding", progress, lambda: self._embedded(hypotheses))
+        vectors = self._timed("embedding", progress, partial(self._embedded, hypotheses))
         if progress.is_left:
             return
         # Its deadline leaves time for reading what it found.
         end = deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout)
-        found = self._timed("search", progress, lambda: self._search.found(vectors, end))
+        found = self._timed("search", progress, partial(self._search.found, vectors, end))
         progress.seq, progress.marks = found.seq, found.marks
         progress.memories = ranked(found.candidates)
         if not found.candidates:

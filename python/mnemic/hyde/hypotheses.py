@@ -11,10 +11,8 @@ from typing import Protocol
 from mnemic._core import truncate
 from mnemic.errors import HypothesisError
 from mnemic.hyde.window import SEPARATOR, clean
-from mnemic.llm.adapting import AdaptedLanguageModel, AnyLanguageModel, adapted_language_model
 from mnemic.model import validation
 from mnemic.reporting.description import described, failure, must_be
-from mnemic.threads.call_threads import CallThreads
 from mnemic.threads.calling import called
 
 HYPOTHESIS_SYSTEM_PROMPT = (
@@ -45,31 +43,6 @@ class Completes(Protocol):
     def complete(self) -> Callable[..., Awaitable[str] | str]:
         """Takes a prompt, and the system prompt as `system`."""
         ...
-
-
-class ThreadedModel:
-    """Calls a language model without blocking an event loop, and without waiting for a hanging one.
-
-    Args:
-        given: In any of the forms of `as_language_model`.
-        threads: Has threads for a plain function.
-
-    Attributes:
-        model: Name of the model.
-    """
-
-    def __init__(self, given: AnyLanguageModel, threads: CallThreads) -> None:
-        self._adapted: AdaptedLanguageModel = adapted_language_model(given)
-        self._threads = threads
-        self.model = self._adapted.model
-
-    async def complete(self, prompt: str, *, system: str | None = None) -> str:
-        """Return the answer to a prompt.
-
-        Raises:
-            LanguageModelResultError: If the model returns something other than a text.
-        """
-        return await self._adapted.completed(prompt, system, self._threads.run)
 
 
 def hypothesis_system_prompt(count: int) -> str:

@@ -13,8 +13,8 @@ from mnemic.errors import DeadlineExceededError, StoreUnavailableError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.turn_memory import TurnMemory, entries_of
 from mnemic.index import Hops, NeighbourRow, RankedRow
-from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, MemoryStatus, Scope
-from mnemic.model.filter import All, Field, Op, Test
+from mnemic.model import SEMANTIC, LinkType, MemoryEntry, MemoryStatus, Scope
+from mnemic.model.filter import IS_NOT_SENSITIVE, All, Field, Op, Test
 from mnemic.model.marks import UNMARKED, Marks
 from mnemic.model.rows import State
 from mnemic.model.search import Search
@@ -66,8 +66,7 @@ class TurnSearch(Service):
         scope: Only its memories are found.
         config: What is found, and how much of it; an attribute too.
         model: Model of the vectors; None is that of the memories.
-        filters: Only memories and neighbours that match.
-        include_sensitive: Whether sensitive memories are shown as earlier versions, and once found.
+        include_sensitive: Whether sensitive memories are found, and shown as earlier versions.
     """
 
     def __init__(
@@ -77,14 +76,13 @@ class TurnSearch(Service):
         config: HydeConfig,
         *,
         model: str | None = None,
-        filters: Expression | None = None,
         include_sensitive: bool = True,
     ) -> None:
         super().__init__(repository)
         self.config = config
         self._scope = scope
         self._model = model
-        self._filters = filters
+        self._filters = None if include_sensitive else IS_NOT_SENSITIVE
         self._include_sensitive = include_sensitive
         self._hops = Hops(
             config.retrieval_hop_depth, config.decays, config.follow_incoming, config.max_neighbours

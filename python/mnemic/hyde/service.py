@@ -14,19 +14,17 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.flow import GRACE_SECONDS, Flow, HydeStats, HydeTelemetry
-from mnemic.hyde.hypotheses import ThreadedModel
 from mnemic.hyde.search import TurnSearch
 from mnemic.hyde.turn_memory import TurnMemories
-from mnemic.model import Scope
+from mnemic.llm.adapting import adapted_language_model
 from mnemic.model.deadline import seconds_left
-from mnemic.model.filter import IS_NOT_SENSITIVE
 from mnemic.observability.table import TURN_KEPT
 from mnemic.protocols import Clock
 from mnemic.reporting.description import described, must_be
-from mnemic.repository import Repository, Service
+from mnemic.repository import Searchable, Service
 from mnemic.threads.call_threads import CallThreads
 from mnemic.threads.event_loop_thread import EventLoopThread
-from mnemic.threads.sync_bridge import runs_sync
+from mnemic.threads.sync_bridge import run_blocking, runs_sync
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
@@ -64,21 +62,20 @@ class HydeService(Service):
     """Retrieves the memories of turns, for coroutines of any event loop and for threads.
 
     Args:
-        repository: The agent's memories.
-        scope: Only its memories are found.
-        time_zone: Name of the zone of dates in blocks.
+        memory: Only memories of its scope are found; dates in blocks are in its time zone.
         config: The configuration.
         embedder: Embeds hypotheses; None disables.
         llm: Writes them; None disables.
         clock: Gives the time at which kept memories may have expired.
         include_sensitive: Whether sensitive memories are found.
+
+    Attributes:
+        owned: What is closed at the end, such as a client of the engine's own.
     """
 
     def __init__(
         self,
-        repository: Repository,
-        scope: Scope,
-        time_zone: str,
+        memory: Searchable,
         config: HydeConfig,
         *,
         embedder: "AnyEmbedder | None",
@@ -86,18 +83,17 @@ class HydeService(Service):
         clock: Clock,
         include_sensitive: bool,
     ) -> None:
-        super().__init__(repository)
+        super().__init__(memory.repository)
         self.config = config
-        self.scope = scope
-        self.time_zone = time_zone
+        self.scope, self.time_zone = memory.scope, memory.time_zone
         self._now = clock
-        self._owned: list[Closable] = []
+        self.owned: list[Closable] = []
         self._threads = CallThreads("hyde-call")
-        self.model = None if llm is None else ThreadedModel(llm, self._threads)
+        self.model = None if llm is None else adapted_language_model(llm, run=self._threads.run)
         self.embedder = None if embedder is None else self._validated(embedder)
         if self.is_enabled:
             self.begin(by_meaning=True)
-        self._telemetry = HydeTelemetry(repository)
+        self._telemetry = HydeTelemetry(self.repository)
         self._include_sensitive = include_sensitive
         self._is_closed = False
         self._in_process = self._started()
@@ -106,10 +102,6 @@ class HydeService(Service):
     def is_enabled(self) -> bool:
         """Whether there are both an embedder and a language model."""
         return self.model is not None and self.embedder is not None
-
-    def own(self, closable: Closable) -> None:
-        """Close an object at the end, such as a client of the engine's own."""
-        self._owned.append(closable)
 
     def start(self) -> None:
         """Begin the first build, unless one was begun."""
@@ -147,7 +139,8 @@ class HydeService(Service):
             if turn is not None:
                 self._telemetry.record(TURN_KEPT)
                 if flow.is_outdated(turn):
-                    turn = await flow.current(name, turn)
+                    current = partial(flow.current, name, turn)
+                    turn = await run_blocking(current, self.repository)
             elif runs_sync():
                 seconds = self.config.timeout + 2 * GRACE_SECONDS
                 return parts.loop.run(self.retrieve(turn_id, window), seconds)
@@ -193,7 +186,7 @@ class HydeService(Service):
         if parts.worker is not None:
             parts.worker.close(seconds_left(end))
         parts.loop.close(seconds_left(end))
-        wait([started(owned.close) for owned in self._owned], seconds_left(end))
+        wait([started(owned.close) for owned in self.owned], seconds_left(end))
         self._threads.join(seconds_left(end))
 
     def _parts(self) -> _ProcessParts:
@@ -218,7 +211,6 @@ class HydeService(Service):
                 self.scope,
                 self.config,
                 model=embedder.model,
-                filters=None if self._include_sensitive else IS_NOT_SENSITIVE,
                 include_sensitive=self._include_sensitive,
             )
             flow = Flow(
@@ -244,7 +236,7 @@ class HydeService(Service):
             return own
         validated = ValidatedEmbedder(given)
         readiness.check_model(validated.model)
-        self._owned.append(validated)
+        self.owned.append(validated)
         return validated
 
 

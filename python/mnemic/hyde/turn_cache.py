@@ -118,7 +118,9 @@ class TurnCache(SingleFlightCache[str, CachedTurn]):
             if self._is_closed:
                 raise StoreClosedError("the engine is closed")
             if own:
-                self._compute(flight, compute())
+                task = asyncio.create_task(compute(), name="mnemic-hyde-turn")
+                task.add_done_callback(partial(self._complete, flight))
+                flight.add_done_callback(lambda _: _cancel(task))
             flight.add_done_callback(lambda _: threads.arrive(waiter))
             await waiter
             if not flight.done():
@@ -129,13 +131,6 @@ class TurnCache(SingleFlightCache[str, CachedTurn]):
         finally:
             late.cancel()
             self.leave(flight)
-
-    def _compute(
-        self, flight: Flight[CachedTurn], computing: Coroutine[Any, Any, CachedTurn]
-    ) -> None:
-        task = asyncio.create_task(computing, name="mnemic-hyde-turn")
-        task.add_done_callback(partial(self._complete, flight))
-        flight.add_done_callback(lambda _: _cancel(task))
 
     def _complete(self, flight: Flight[CachedTurn], task: asyncio.Task[CachedTurn]) -> None:
         """Keep the result of a flight, and wake its callers."""

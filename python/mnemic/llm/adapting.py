@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from mnemic.errors import InvalidArgumentError, LanguageModelResultError
@@ -57,19 +58,27 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+Run: TypeAlias = Callable[[Callable[[], object]], Awaitable[object]]
+"""Runs a plain function in another thread."""
+
+
 class AdaptedLanguageModel:
     """A language model made of a function or an object; see `as_language_model`.
 
     Args:
         given: The function or object, which is an attribute too.
-        call: Its function.
+        call: Its function, which is an attribute too.
         model: Name of the model, which is an attribute too.
+        run: Runs a plain function in another thread.
     """
 
-    def __init__(self, given: object, call: Callable[..., object], model: str) -> None:
+    def __init__(
+        self, given: object, call: Callable[..., object], model: str, run: Run = run_blocking
+    ) -> None:
         self.given = given
         self.model = model
-        self._call = call
+        self.call = call
+        self._run = run
         self._passes_system = _system_passing(call)
 
     async def complete(self, prompt: str, *, system: str | None = None) -> str:
@@ -84,26 +93,16 @@ class AdaptedLanguageModel:
         Raises:
             LanguageModelResultError: If something other than a text was returned.
         """
-        return await self.completed(prompt, system, run_blocking)
-
-    async def completed(
-        self,
-        prompt: str,
-        system: str | None,
-        run: Callable[[Callable[[], object]], Awaitable[object]],
-    ) -> str:
-        """Return the answer to a prompt; see `complete`.
-
-        Args:
-            prompt: The prompt.
-            system: System prompt, or None.
-            run: Runs a plain function in another thread.
-        """
-        positional, named = self._arguments(prompt, system)
-        if is_awaited(self._call):
-            answer = self._call(*positional, **named)
+        values: list[str | None] = [prompt]
+        named = {"system": system} if self._passes_system == "named" else {}
+        if self._passes_system == "second":
+            values.append(system)
+        elif not named and system is not None:
+            values = [f"{system}\n\n{prompt}"]
+        if is_awaited(self.call):
+            answer = self.call(*values, **named)
         else:
-            answer = await run(lambda: self._call(*positional, **named))
+            answer = await self._run(partial(self.call, *values, **named))
         if isinstance(answer, Awaitable):
             answer = await awaited(answer)
         if not isinstance(answer, str):
@@ -111,15 +110,6 @@ class AdaptedLanguageModel:
                 f"the language model {self.model!r} returned {described(answer)} in place of a text"
             )
         return answer
-
-    def _arguments(
-        self, prompt: str, system: str | None
-    ) -> tuple[list[str | None], dict[str, Any]]:
-        if self._passes_system == "named":
-            return [prompt], {"system": system}
-        if self._passes_system == "second":
-            return [prompt, system], {}
-        return [prompt if system is None else f"{system}\n\n{prompt}"], {}
 
     def __repr__(self) -> str:
         return without_passwords(f"{type(self).__name__}(model={self.model!r})")
@@ -145,12 +135,13 @@ def as_language_model(given: AnyLanguageModel, /, *, model: str | None = None) -
 
 
 def adapted_language_model(
-    given: AnyLanguageModel, model: str | None = None
+    given: AnyLanguageModel, model: str | None = None, run: Run = run_blocking
 ) -> AdaptedLanguageModel:
-    """Return what `as_language_model` does; one that was adapted before is returned unchanged."""
+    """Return what `as_language_model` does, by its class; `run` runs plain functions in threads."""
     if isinstance(given, AdaptedLanguageModel) and model is None:
-        return given
-    return AdaptedLanguageModel(given, _function(given), _model_of(given, model))
+        is_same = run is run_blocking
+        return given if is_same else AdaptedLanguageModel(given.given, given.call, given.model, run)
+    return AdaptedLanguageModel(given, _function(given), _model_of(given, model), run)
 
 
 def _function(given: object) -> Callable[..., object]:

@@ -101,16 +101,13 @@ class Telemetry:
             facts: What its line, its event and its metrics say. With `is_sensitive=True` a query
                 is never shown.
         """
-        self._record(row, level, facts)
+        self.record(row, level, **facts)
         event = self.event(row, facts)
         if event is not None:
             await self.events.publish(event)
 
     def record(self, row: Row, level: int | None = None, /, **facts: Any) -> None:
         """Do the same without publishing."""
-        self._record(row, level, facts)
-
-    def _record(self, row: Row, level: int | None, facts: Mapping[str, Any]) -> None:
         if row.metrics:
             self.meter.measure(row, facts)
         if row.sums:
