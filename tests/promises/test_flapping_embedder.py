@@ -194,7 +194,7 @@ def test_an_embedder_that_comes_and_goes_loses_nothing(memory, embedder):
     memory.search("number")
     hits = memory.search("number", search_type="semantic", limit=100)
     assert len(hits) == stored
-    assert memory.repository._indexes.active.index.unembedded() == []
+    assert memory.repository._indexes.active.index.summary().unembedded == []
 
 
 def test_closing_during_a_backlog_ends_it(embedder, path):

@@ -70,11 +70,7 @@ class HydeTelemetry(ServiceTelemetry):
 
     def __init__(self, repository: Repository) -> None:
         super().__init__(repository)
-        self._latency_ms: dict[str, float] = {}
-
-    def took(self, stage: Stage, seconds: float) -> None:
-        """Note how long a stage took."""
-        self._latency_ms[stage] = seconds * 1000
+        self.latency_ms: dict[str, float] = {}
 
     def failed(self, stage: Stage, error: BaseException | None) -> None:
         """Count a failure, and log its type and place: its text may quote the conversation."""
@@ -92,7 +88,7 @@ class HydeTelemetry(ServiceTelemetry):
             seconds: Duration.
             stale_since: Since when changes may be missing, because the store cannot be read.
         """
-        self.took("turn", seconds)
+        self.latency_ms["turn"] = seconds * 1000
         facts = {
             "result_count": count,
             "failed_stage": stage,
@@ -111,7 +107,7 @@ class HydeTelemetry(ServiceTelemetry):
             cache_hits=sums["cache_hits"],
             failures={stage: sums[stage] for stage in sums if stage in STAGES_FAILED},
             partial=sums["partial"],
-            latency_ms=dict(self._latency_ms),
+            latency_ms=dict(self.latency_ms),
             builds=builds,
             failed_builds=failed_builds,
         )
@@ -295,7 +291,7 @@ class Flow:
         except Exception as error:
             raise _StageFailedError(stage, _cause(error, deadline)) from error
         finally:
-            self._telemetry.took(stage, time.perf_counter() - started)
+            self._telemetry.latency_ms[stage] = 1000 * (time.perf_counter() - started)
 
     async def _is_searchable(self, deadline: float) -> bool:
         """Wait for the first build; return whether any memory of the scope can be found."""
@@ -378,7 +374,7 @@ class Flow:
         try:
             return work()
         finally:
-            self._telemetry.took(stage, time.perf_counter() - started)
+            self._telemetry.latency_ms[stage] = 1000 * (time.perf_counter() - started)
 
     def _embedded(self, hypotheses: list[str]) -> NDArray[np.float32]:
         """Return the vectors with a direction of all hypotheses, float32, shape (m, d)."""

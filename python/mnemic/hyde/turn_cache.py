@@ -100,37 +100,32 @@ class TurnCache(SingleFlightCache[str, CachedTurn]):
             StoreClosedError: If this is closed.
         """
         end = time.monotonic() + seconds
-        while (turn := await self._arrived(turn_id, compute, end - time.monotonic())) is None:
-            pass  # the event loop of the first caller ended
-        return turn
-
-    async def _arrived(
-        self, turn_id: str, compute: Callable[[], Coroutine[Any, Any, CachedTurn]], seconds: float
-    ) -> CachedTurn | None:
-        found, own, awaited = self.claim([turn_id], blocks=False, is_valid=self._is_valid)
-        if found:
-            return found[turn_id]
-        (flight,) = own or awaited
         loop = asyncio.get_running_loop()
-        waiter, threads = loop.create_future(), threads_of(loop)
-        late = loop.call_later(seconds, threads.arrive, waiter)
-        try:
-            if self._is_closed:
-                raise StoreClosedError("the engine is closed")
-            if own:
-                task = asyncio.create_task(compute(), name="mnemic-hyde-turn")
-                task.add_done_callback(partial(self._complete, flight))
-                flight.add_done_callback(lambda _: _cancel(task))
-            flight.add_done_callback(lambda _: threads.arrive(waiter))
-            await waiter
-            if not flight.done():
-                raise DeadlineExceededError
-            return flight.result()
-        except AbandonedError:
-            return None
-        finally:
-            late.cancel()
-            self.leave(flight)
+        threads = threads_of(loop)
+        while True:
+            found, own, awaited = self.claim([turn_id], blocks=False, is_valid=self._is_valid)
+            if found:
+                return found[turn_id]
+            (flight,) = own or awaited
+            waiter = loop.create_future()
+            late = loop.call_later(end - time.monotonic(), threads.arrive, waiter)
+            try:
+                if self._is_closed:
+                    raise StoreClosedError("the engine is closed")
+                if own:
+                    task = asyncio.create_task(compute(), name="mnemic-hyde-turn")
+                    task.add_done_callback(partial(self._complete, flight))
+                    flight.add_done_callback(lambda _, task=task: _cancel(task))
+                flight.add_done_callback(lambda _, waiter=waiter: threads.arrive(waiter))
+                await waiter
+                if not flight.done():
+                    raise DeadlineExceededError
+                return flight.result()
+            except AbandonedError:
+                continue  # the event loop of the first caller ended
+            finally:
+                late.cancel()
+                self.leave(flight)
 
     def _complete(self, flight: Flight[CachedTurn], task: asyncio.Task[CachedTurn]) -> None:
         """Keep the result of a flight, and wake its callers."""

@@ -139,7 +139,8 @@ class PayloadCache:
             revision: Number of the user's last change, if known; a payload of another one is
                 dropped.
         """
-        self._drop_old(now)
+        if now - self._oldest > self._ttl:
+            self._drop_old(now)
         cached = self._payloads.get(key)
         if cached is None:
             return None
@@ -161,7 +162,8 @@ class PayloadCache:
 
     def put(self, computation: object, key: PayloadKey, cached: CachedPayload) -> None:
         """Insert the payload of a search, unless a change has outdated it or it is too large."""
-        self._drop_old(cached.computed_at)
+        if cached.computed_at - self._oldest > self._ttl:
+            self._drop_old(cached.computed_at)
         with self._lock:
             if computation in self._computing:
                 self._payloads.put(key, cached)
@@ -182,8 +184,6 @@ class PayloadCache:
 
     def _drop_old(self, now: datetime) -> None:
         """Drop payloads that are too old, so that no content stays for longer than it serves."""
-        if now - self._oldest <= self._ttl:
-            return
         with self._lock:
             times = {key: cached.computed_at for key, cached in self._payloads.items()}
             old = [key for key, at in times.items() if now - at > self._ttl]
@@ -313,7 +313,7 @@ class Guard(Retriever):
         if error is not None:
             return self._fallback(None, error)
         key = self._key(run.request, run.scope)
-        limited = self._limited(key, run.scope)
+        limited = None if self._limiter is None else self._limited(self._limiter, key, run.scope)
         if limited is not None:
             return limited
         permit = self._breaker.admit()
@@ -392,10 +392,12 @@ class Guard(Retriever):
             return Outcome(trigger=trigger, error=error)
         return Outcome(cached.payload, trigger, error, cached.age(now))
 
-    def _limited(self, key: PayloadKey | None, scope: Scope) -> Outcome | None:
+    def _limited(
+        self, limiter: RateLimiter, key: PayloadKey | None, scope: Scope
+    ) -> Outcome | None:
         """Return the fallback of a search that the limiter refuses."""
         try:
-            if self._limiter is None or self._limiter.acquire(scope.user_id):
+            if limiter.acquire(scope.user_id):
                 return None
         except Exception as failure:
             error = error_of(failure)

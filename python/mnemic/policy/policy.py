@@ -238,7 +238,7 @@ class PolicyBase(Twin):
             freshness = self._guard.repository.freshness
             metadata = RetrievalMetadata(
                 trigger=outcome.trigger,
-                config=self._guard.config,
+                config=self._config,
                 stale_since=freshness.stale_since if outcome.trigger is NO_MEMORIES else None,
             )
             payload = RetrievalPayload(memories=(), metadata=metadata)

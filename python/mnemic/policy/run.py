@@ -1,5 +1,6 @@
 """The steps of one retrieval: search, boost, candidates, packing."""
 
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -48,7 +49,7 @@ class SessionBoost(NamedTuple):
         deep = search
         while True:
             found = find(scope, deep)
-            if self.factor == 1 or len(found.hits) < deep.limit or found.marks.partial:
+            if len(found.hits) < deep.limit or found.marks.partial:
                 return found
             if not self._can_rise(found, search.limit):
                 return found
@@ -142,13 +143,14 @@ class Retriever(Service):
         """
         config = self._config
         boost = SessionBoost(request.session_id, config.session_boost)
-        found = boost.found(self._find, scope, self._search(config, request, deadline))
-        search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
+        find = self._find if boost.factor == 1 else partial(boost.found, self._find)
+        found = find(scope, self._search(request, deadline))
+        search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type
         candidates = boost.candidates(found, self._candidates)
         memories = PayloadMemory.of(candidates, search_type)
         zone, by_another = request.time_zone, found.marks.by_another
         block = completed(config.block, time_zone=zone, by_another=by_another)
-        packed = pack(memories, self._plan(config, request, block))
+        packed = pack(memories, self._plan(request, block))
         metadata = RetrievalMetadata(
             trigger=MET,
             config=config,
@@ -164,22 +166,18 @@ class Retriever(Service):
         return RetrievalPayload(memories=packed.kept, metadata=metadata)
 
     @property
-    def config(self) -> RetrievalConfig:
-        """The configuration, with the administrator's settings."""
-        return self._config
-
-    def _search_type(self, config: RetrievalConfig) -> SearchType:
+    def _search_type(self) -> SearchType:
         has_embedder = self.repository.shared.models.embedder is not None
-        return config.search_type if has_embedder or config.search_type != "hybrid" else "keyword"
+        chosen = self._config.search_type
+        return chosen if has_embedder or chosen != "hybrid" else "keyword"
 
-    def _search(
-        self, config: RetrievalConfig, request: RetrievalRequest, deadline: float | None
-    ) -> Search:
+    def _search(self, request: RetrievalRequest, deadline: float | None) -> Search:
+        config = self._config
         return Search(
             text=request.message,
             limit=self._candidates,
             max_tokens=self._max_tokens,
-            ranking=BY_SEARCH_TYPE[self._search_type(config)],
+            ranking=BY_SEARCH_TYPE[self._search_type],
             filters=request.expression(include_sensitive=config.include_sensitive),
             needs_evidence=config.min_score == AUTO,
             falls_back=True,
@@ -187,9 +185,8 @@ class Retriever(Service):
             time_zone=request.time_zone,
         )
 
-    def _plan(
-        self, config: RetrievalConfig, request: RetrievalRequest, block: PromptForm
-    ) -> PackingPlan:
+    def _plan(self, request: RetrievalRequest, block: PromptForm) -> PackingPlan:
+        config = self._config
         floor = config.min_score if isinstance(config.min_score, float) else None
         return PackingPlan(
             redaction=config.redaction,
