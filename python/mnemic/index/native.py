@@ -242,18 +242,14 @@ class NativeIndex:
         Raises:
             DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
         """
-        found = self._repaired(lambda: self.core.rank(search, *inputs))
-        return RankedPage(list(map(_RANKED_ROW, found[0])), *found[1:])
-
-    def _repaired(self, read: Callable[[], T]) -> T:
-        """Return what is read, from rows that are loaded again where a vector is damaged."""
         try:
-            return read()
+            found = self.core.rank(search, *inputs)
         except VectorFileDamagedError:
             if self._repair is None:
                 raise
-        self._repair()
-        return read()
+            self._repair()
+            found = self.core.rank(search, *inputs)
+        return RankedPage(list(map(_RANKED_ROW, found[0])), *found[1:])
 
     @property
     def has_source(self) -> bool:
@@ -336,7 +332,13 @@ class NativeIndex:
 
     def scale(self, scope: Scope, now: int) -> KeptScale:
         """Return the scale of the cosines of a user's rows, which is kept until they change."""
-        return self._repaired(partial(self._kept_scale, scope, now))
+        try:
+            return self._kept_scale(scope, now)
+        except VectorFileDamagedError:
+            if self._repair is None:
+                raise
+        self._repair()
+        return self._kept_scale(scope, now)
 
     def _kept_scale(self, scope: Scope, now: int) -> KeptScale:
         # In this order: what is kept is never older than the state it is kept for.

@@ -533,19 +533,17 @@ def canonical(expression: Expression) -> str:
     Values of different types differ: True, 1 and 1.0 are equal in Python but not in a filter.
     """
     if isinstance(expression, Test):
-        return f"{expression.field.name}{expression.field.path} {_shown(expression)}"
+        value = expression.value
+        if isinstance(value, tuple) and expression.op in _OF_SETS:
+            shown = f"{sorted({repr(item) for item in value})}"
+        else:
+            shown = repr(value)
+        return f"{expression.field.name}{expression.field.path} {expression.op.value} {shown}"
     if isinstance(expression, Not):
         return f"not({canonical(expression.part)})"
     kind = type(expression)
     parts = sorted(set(_parts(expression, kind)))
     return parts[0] if len(parts) == 1 else f"{kind.__name__}({', '.join(parts)})"
-
-
-def _shown(test: Test) -> str:
-    value = test.value
-    if isinstance(value, tuple) and test.op in _OF_SETS:
-        return f"{test.op.value} {sorted({repr(item) for item in value})}"
-    return f"{test.op.value} {value!r}"
 
 
 _OF_SETS = frozenset({Op.IN, Op.NIN, Op.ANY, Op.ALL})
