@@ -121,8 +121,8 @@ def test_no_speaker_of_others_changes_who_is_named(seed, mine, theirs, query):
     others = rows_of(seed + 1, theirs, "you", 1 + mine)
     alone, beside = index_of(rows), index_of([*others, *rows])
     for text in texts_of(query):
-        wanted = alone.in_first_person(text, scope, NOW)
-        assert beside.in_first_person(text, scope, NOW) == wanted
+        wanted = alone.core.in_first_person(text, scope, NOW)
+        assert beside.core.in_first_person(text, scope, NOW) == wanted
         assert terms_of(beside, scope, text) == terms_of(alone, scope, text)
 
 

@@ -11,38 +11,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import FilterError
+from mnemic.model import filter_values as values
 from mnemic.model import validation
 from mnemic.model.entry import MEMORY_FIELDS, MemoryType
 from mnemic.model.fields import FILTERED, Kind
-from mnemic.model.filter_values import (
-    MAX_LEVELS,
-    MAX_LIST,
-    METADATA,
-    Reader,
-    Value,
-    counted,
-    items,
-    optional,
-    read_flag,
-    read_id,
-    read_scalar,
-    read_status_number,
-    read_tag_lists,
-    read_tags,
-    read_text,
-    read_time,
-    read_type,
-    read_type_number,
-    read_value,
-    read_values,
-    reader,
-    scalar,
-    shown,
-    shown_word,
-    step,
-    tuple_of,
-    wrong,
-)
+from mnemic.model.filter_values import MAX_LEVELS, MAX_LIST, METADATA, Reader, Value
 from mnemic.records import NamedFields, Redacted
 from mnemic.reporting.description import described, quoted
 from mnemic.reporting.near_names import suggestion
@@ -300,7 +273,7 @@ def parse_times(since: object, until: object) -> list[Expression]:
     Raises:
         FilterError: If a value is not a time, or `since` is after `until`; the message names them.
     """
-    read = optional(read_time)
+    read = values.optional(values.read_time)
     begin, end = read("since", since), read("until", until)
     if begin is not None and end is not None and begin > end:
         raise FilterError(
@@ -340,9 +313,9 @@ def _plain(given: Any) -> Any:
     if isinstance(given, list | tuple):
         return [_plain(item) for item in given]
     if isinstance(given, date):
-        read_time("", given)
+        values.read_time("", given)
         return given.isoformat()  # without a zone where it has none: the call that reads it has one
-    return str(given) if isinstance(given, str | UUID) else scalar(given)
+    return str(given) if isinstance(given, str | UUID) else values.scalar(given)
 
 
 class _Parser:
@@ -354,13 +327,15 @@ class _Parser:
 
     def filter(self, given: object, place: str, depth: int) -> All:
         if depth > MAX_DEPTH:
-            raise wrong(place, f"filters {depth} deep", f"{MAX_DEPTH}")
+            raise values.wrong(place, f"filters {depth} deep", f"{MAX_DEPTH}")
         if not isinstance(given, Mapping):
-            raise wrong(place or "filter", shown(given), "a dict of fields, AND, OR and NOT")
+            raise values.wrong(
+                place or "filter", values.shown(given), "a dict of fields, AND, OR and NOT"
+            )
         start = f"{place}." if place else ""
         return All(
             tuple(
-                self._named(name, item, f"{start}{step(name)}", depth)
+                self._named(name, item, f"{start}{values.step(name)}", depth)
                 for name, item in given.items()
             )
         )
@@ -369,7 +344,7 @@ class _Parser:
         if name == "NOT":
             return Not(self.filter(given, place, depth + 1))
         if name in ("AND", "OR"):
-            filters = enumerate(items(place, given))
+            filters = enumerate(values.items(place, given))
             parts = tuple(self.filter(part, f"{place}[{at}]", depth + 1) for at, part in filters)
             return All(parts) if name == "AND" else AnyOf(parts)
         if name == "metadata":
@@ -382,13 +357,15 @@ class _Parser:
     def _below(self, path: tuple[str, ...], given: object, place: str) -> Iterator[Test]:
         """Yield the tests of a dict below metadata, whose keys lead deeper."""
         if not isinstance(given, Mapping):
-            raise wrong(place, shown(given), "a dict of keys, or the field metadata.<key>")
+            raise values.wrong(
+                place, values.shown(given), "a dict of keys, or the field metadata.<key>"
+            )
         if len(path) == MAX_LEVELS:
-            raise wrong(place, f"keys {MAX_LEVELS + 1} deep", f"{MAX_LEVELS}")
+            raise values.wrong(place, f"keys {MAX_LEVELS + 1} deep", f"{MAX_LEVELS}")
         for name, item in given.items():
-            at = f"{place}.{step(name)}"
+            at = f"{place}.{values.step(name)}"
             deeper = (*path, _key(at, name))
-            self._keys = counted(at, "keys", self._keys, MAX_LIST)
+            self._keys = values.counted(at, "keys", self._keys, MAX_LIST)
             if not isinstance(item, Mapping):
                 yield self.test(Field("metadata", deeper), Op.EQ, item, at)
             elif all(map(_is_op, item)):
@@ -398,40 +375,40 @@ class _Parser:
 
     def _tests_of(self, field: Field, given: Mapping[object, object], place: str) -> Iterator[Test]:
         for name, value in given.items():
-            at = f"{place}.{step(name)}"
+            at = f"{place}.{values.step(name)}"
             yield self.test(field, _op(at, name, field), value, at)
 
     def test(self, field: Field, op: Op, value: object, place: str) -> Test:
         self._tests += 1
         if self._tests > MAX_TESTS:
-            raise wrong(place, f"test number {self._tests}", f"{MAX_TESTS} tests")
+            raise values.wrong(place, f"test number {self._tests}", f"{MAX_TESTS} tests")
         readers = _FIELDS[field.name]
         if op not in readers:
             fitting = (each.value for each in Op if each in readers)
-            raise wrong(place, f"{op.value} on {field.name}", ", ".join(fitting))
+            raise values.wrong(place, f"{op.value} on {field.name}", ", ".join(fitting))
         return Test(field, op, readers[op](place, value))
 
 
 def _field(place: str, name: object) -> Field:
     if isinstance(name, str) and name.startswith(METADATA):
-        return Field("metadata", (read_text(place, name.removeprefix(METADATA)),))
+        return Field("metadata", (values.read_text(place, name.removeprefix(METADATA)),))
     if isinstance(name, str) and name in _PLAIN_FIELDS:
         return Field(name)
     known = ", ".join(_PLAIN_FIELDS)
     allowed = f"{known}, metadata.<key>, AND, OR and NOT"
     near = suggestion(name, [*_PLAIN_FIELDS, "metadata", "AND", "OR", "NOT"])
-    raise wrong(place, f"field {quoted(name)}", f"{allowed}{near}")
+    raise values.wrong(place, f"field {quoted(name)}", f"{allowed}{near}")
 
 
 def _key(place: str, name: object) -> str:
     """Return the key that a name below metadata stands for; a backslash may precede any key."""
     if not isinstance(name, str):
-        raise wrong(place, f"key {described(name)}", "a str")
+        raise values.wrong(place, f"key {described(name)}", "a str")
     if name.startswith("$"):
         allowed = f"{', '.join(_OPS)}, alone; a key that begins with $ has a backslash before it"
         allowed += suggestion(name.removeprefix("$"), _OPS)
-        raise wrong(place, f"operator {quoted(name)}", allowed)
-    return read_text(place, name.removeprefix("\\"))
+        raise values.wrong(place, f"operator {quoted(name)}", allowed)
+    return values.read_text(place, name.removeprefix("\\"))
 
 
 def _is_op(name: object) -> bool:
@@ -446,7 +423,7 @@ def _op(place: str, name: object, field: Field) -> Op:
         allowed += "; a dict is compared by eq, and {'metadata': {key: {key: …}}} leads deeper"
     if isinstance(name, str):
         allowed += suggestion(name.removeprefix("$"), _OPS)
-    raise wrong(place, f"operator {quoted(name)}", allowed)
+    raise values.wrong(place, f"operator {quoted(name)}", allowed)
 
 
 def _limit(given: object) -> int:
@@ -468,8 +445,14 @@ _Readers: TypeAlias = dict[Op, Reader[Value]]
 
 
 def _equality(read: Reader[Value], read_all: Reader[Value] | None = None) -> _Readers:
-    read_all = tuple_of(read) if read_all is None else read_all
-    return {Op.EQ: read, Op.NE: read, Op.IN: read_all, Op.NIN: read_all, Op.EXISTS: read_flag}
+    read_all = values.tuple_of(read) if read_all is None else read_all
+    return {
+        Op.EQ: read,
+        Op.NE: read,
+        Op.IN: read_all,
+        Op.NIN: read_all,
+        Op.EXISTS: values.read_flag,
+    }
 
 
 def _order(read: Reader[Value]) -> _Readers:
@@ -477,25 +460,27 @@ def _order(read: Reader[Value]) -> _Readers:
 
 
 def _elements(read: Reader[Value], read_all: Reader[Value]) -> _Readers:
-    return {Op.CONTAINS: read, Op.PREFIX: read_text, Op.ANY: read_all, Op.ALL: read_all}
+    return {Op.CONTAINS: read, Op.PREFIX: values.read_text, Op.ANY: read_all, Op.ALL: read_all}
 
 
-_NUMBER = _equality(read_scalar) | _order(read_scalar)
-_TEXT = {**_NUMBER, Op.CONTAINS: read_scalar, Op.PREFIX: read_text}
+_NUMBER = _equality(values.read_scalar) | _order(values.read_scalar)
+_TEXT = {**_NUMBER, Op.CONTAINS: values.read_scalar, Op.PREFIX: values.read_text}
 _TESTS: dict[Kind, _Readers] = {
-    Kind.UUID: _equality(optional(read_id)),
-    Kind.TYPE: _equality(optional(read_type_number)),
-    Kind.STATUS: _equality(optional(read_status_number)),
+    Kind.UUID: _equality(values.optional(values.read_id)),
+    Kind.TYPE: _equality(values.optional(values.read_type_number)),
+    Kind.STATUS: _equality(values.optional(values.read_status_number)),
     Kind.NAME: _TEXT,
     Kind.CONTENT: _TEXT,
     Kind.WHOLE: _NUMBER,
     Kind.FRACTION: _NUMBER,
-    Kind.TIME: _equality(optional(read_time)) | _order(optional(read_time)),
-    Kind.TAGS: _equality(read_tags, read_tag_lists) | _elements(read_scalar, tuple_of(read_scalar)),
-    Kind.FLAG: _equality(read_scalar),
-    Kind.METADATA: _equality(read_value, read_values)
-    | _order(read_scalar)
-    | _elements(read_value, read_values),
+    Kind.TIME: _equality(values.optional(values.read_time))
+    | _order(values.optional(values.read_time)),
+    Kind.TAGS: _equality(values.read_tags, values.read_tag_lists)
+    | _elements(values.read_scalar, values.tuple_of(values.read_scalar)),
+    Kind.FLAG: _equality(values.read_scalar),
+    Kind.METADATA: _equality(values.read_value, values.read_values)
+    | _order(values.read_scalar)
+    | _elements(values.read_value, values.read_values),
 }
 """Operators of each kind of field, and the readers of their values."""
 
@@ -503,17 +488,21 @@ _FIELDS = {field.name: _TESTS[field.kind] for field in MEMORY_FIELDS if field.ha
 _PLAIN_FIELDS = [name for name in _FIELDS if name != "metadata"]
 
 _OPTIONS: dict[str, Reader[Any]] = {
-    "types": optional(tuple_of(read_type)),
-    "tags": optional(tuple_of(read_text)),
-    "any_tags": optional(tuple_of(read_text)),
-    "min_importance": optional(reader(partial(validation.fraction, ""), "a number from 0 to 1")),
-    "created_after": optional(read_time),
-    "created_before": optional(read_time),
-    "content_contains": optional(read_text),
-    "include_forgotten": read_flag,
-    "limit": reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
-    "offset": reader(partial(validation.whole, ""), "an int from 0 to 2**63 - 1"),
-    "sort_by": optional(reader(_sort_order, "a MemorySortOrder, or None", shown_word)),
+    "types": values.optional(values.tuple_of(values.read_type)),
+    "tags": values.optional(values.tuple_of(values.read_text)),
+    "any_tags": values.optional(values.tuple_of(values.read_text)),
+    "min_importance": values.optional(
+        values.reader(partial(validation.fraction, ""), "a number from 0 to 1")
+    ),
+    "created_after": values.optional(values.read_time),
+    "created_before": values.optional(values.read_time),
+    "content_contains": values.optional(values.read_text),
+    "include_forgotten": values.read_flag,
+    "limit": values.reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
+    "offset": values.reader(partial(validation.whole, ""), "an int from 0 to 2**63 - 1"),
+    "sort_by": values.optional(
+        values.reader(_sort_order, "a MemorySortOrder, or None", values.shown_word)
+    ),
 }
 _OPTION_TESTS = (
     ("types", "type", Op.IN),

@@ -36,6 +36,12 @@ def _check_fractions(struct: msgspec.Struct) -> None:
         _FRACTION.checked(name, getattr(struct, name))
 
 
+def _check_positive(name: str, given: object) -> None:
+    """Check that the value of a field is a number above 0, and not infinite."""
+    if not (is_number(given) and 0 < given < math.inf):
+        raise must_be(name, "a positive number", given, show=quoted)
+
+
 class RecencyCurve(enum.Enum):
     """Function of age with values from 0 to 1. Future timestamps count as age 0."""
 
@@ -66,8 +72,7 @@ class Recency(Record, frozen=True, metaclass=NamedFields):
     def __post_init__(self) -> None:
         """Check the curve and its scale."""
         of_kind("curve", RecencyCurve, "a RecencyCurve", self.curve)
-        if not (is_number(self.days) and 0 < self.days < math.inf):
-            raise must_be("days", "a positive number", self.days, show=quoted)
+        _check_positive("days", self.days)
 
 
 class Salience(Record, frozen=True, metaclass=NamedFields):
@@ -97,9 +102,7 @@ class Salience(Record, frozen=True, metaclass=NamedFields):
         for name in ("recency", "frequency", "importance"):
             _FRACTION.checked(name, getattr(self, name))
         for name in ("half_life_days", "frequency_max_count"):
-            given = getattr(self, name)
-            if not (is_number(given) and 0 < given < math.inf):
-                raise must_be(name, "a positive number", given, show=quoted)
+            _check_positive(name, getattr(self, name))
 
 
 class Order(enum.Enum):
@@ -310,8 +313,7 @@ class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
         """Check the limits and the length."""
         _FRACTION.checked("short", self.short)
         _FRACTION.checked("long", self.long)
-        if not (is_number(self.length) and 0 < self.length < math.inf):
-            raise must_be("length", "a positive number", self.length, show=quoted)
+        _check_positive("length", self.length)
 
 
 class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):

@@ -3,7 +3,7 @@
 import enum
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -29,6 +29,7 @@ from mnemic.model.filter import Expression, Field, Op, Test, parse_times
 from mnemic.model.hit import Hit, Passage
 from mnemic.model.ranking import Salience
 from mnemic.model.results import WrittenEntry
+from mnemic.model.timestamps import to_microseconds
 from mnemic.records import Listing, NamedFields, Record
 from mnemic.reporting.description import must_be, quoted
 
@@ -370,7 +371,6 @@ class CheckedEntry(WrittenEntry, frozen=True, kw_only=True, eq=False):
 
 
 _RELEVANCE_SHARE = 0.30
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SalienceWeights(Record, frozen=True, metaclass=NamedFields):
@@ -556,17 +556,13 @@ def _parts(entry: MemoryEntry, now: datetime, salience: Salience) -> _Parts:
     return _Parts(
         *salience_parts(
             salience,
-            created_at=_microseconds(entry.created_at),
-            last_accessed_at=None if last is None else _microseconds(last),
+            created_at=to_microseconds(entry.created_at),
+            last_accessed_at=None if last is None else to_microseconds(last),
             access_count=entry.access_count,
             importance=entry.importance,
-            now=_microseconds(now),
+            now=to_microseconds(now),
         )
     )
-
-
-def _microseconds(time: datetime) -> int:
-    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def _scaled(salience: Salience, options: SalienceOptions) -> Salience:

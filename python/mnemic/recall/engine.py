@@ -32,6 +32,7 @@ from mnemic.model import (
     Scope,
     ScoredMemory,
     Weights,
+    validation,
 )
 from mnemic.model.deadline import TimeLimit
 from mnemic.model.filter import All, Field, Op, Test
@@ -49,19 +50,9 @@ from mnemic.model.recall import (
 from mnemic.model.rows import State
 from mnemic.model.scope import not_found
 from mnemic.model.search import DefaultFloors, Search
-from mnemic.model.validation import (
-    MAX_QUERY_LENGTH,
-    bounded,
-    flag,
-    fraction,
-    items,
-    of_kind,
-    text,
-    word,
-)
 from mnemic.observability.table import RECALLED, RECALLED_BY_TIME, Row
 from mnemic.observability.telemetry import milliseconds_since
-from mnemic.recall.traversal import REASONS, Traversal, linked_reason
+from mnemic.recall.traversal import Traversal, linked_reason, scored_reason
 from mnemic.reporting.description import described, must_be, quoted
 from mnemic.repository import Follow, LinkedOutcome, Repository, SearchOutcome, Service
 from mnemic.repository.service import ServiceTelemetry
@@ -173,7 +164,7 @@ class RecallEngine(Service):
         judge: ContradictionJudge,
         log_queries: bool,
     ) -> None:
-        of_kind("options", MemoryRetrieverOptions, "MemoryRetrieverOptions", options)
+        validation.of_kind("options", MemoryRetrieverOptions, "MemoryRetrieverOptions", options)
         super().__init__(
             repository,
             track_access=options.track_access,
@@ -181,7 +172,7 @@ class RecallEngine(Service):
         )
         self.options = options
         self._judge = judge
-        shows = flag("log_queries", log_queries)
+        shows = validation.flag("log_queries", log_queries)
         self._telemetry = ServiceTelemetry(repository, logs_queries=shows)
 
     async def recall(
@@ -203,11 +194,15 @@ class RecallEngine(Service):
         if not search.uses_accesses:
             await self._write_accesses()
         found = await self._found(scope, search)
-        now, reason = self.repository.now(), REASONS[mode]
+        now = self.repository.now()
         chunks = {hit.row: hit.chunk for hit in found.hits}
         passages = await self.repository.searcher.passages(chunks, found.entries, search.text)
         memories = [
-            ScoredMemory(entry, *reason(self._explained(hit, entry, now)), passages.get(hit.row))
+            ScoredMemory(
+                entry,
+                *scored_reason(mode, self._explained(hit, entry, now)),
+                passages.get(hit.row),
+            )
             for hit, entry in found.memories
         ]
         self._count(found.entries, [hit.row for hit in found.hits])
@@ -222,7 +217,7 @@ class RecallEngine(Service):
         if mode is RecallMode.TEMPORAL:
             times.check_order()
         name = "topic_filter" if mode is RecallMode.TEMPORAL else "query"
-        bounded(name, query)
+        validation.bounded(name, query)
         ranking = msgspec.structs.replace(SEMANTIC, salience=given.salience)
         if mode is RecallMode.RELEVANT:
             if not query.strip():
@@ -254,8 +249,8 @@ class RecallEngine(Service):
         started, limit = self.begin(), options.time_limit
         if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
             raise must_be("depth", f"an int from 1 to {MAX_DEPTH}", depth, show=quoted)
-        word("direction", direction, _DIRECTIONS)
-        named = () if types is None else items("types", types)
+        validation.word("direction", direction, _DIRECTIONS)
+        named = () if types is None else validation.items("types", types)
         kinds = {LinkType.parse(kind) for kind in named} or None
         follow = Follow(kinds, direction, depth, options.max_results, limit.deadline)
 
@@ -289,7 +284,8 @@ class RecallEngine(Service):
         """Return the memories reached by links: active ones by the index, all by the store."""
         if uses_store(options):
             statuses, allows = statuses_of(options), self._allowed(options)
-            traversal = Traversal(self.repository, scope, follow, statuses=statuses, allows=allows)
+            reader = self.repository.reader
+            traversal = Traversal(reader, scope, follow, statuses, allows)
             return traversal.traverse(row)
         tests = filters_of(options)
         return self.repository.finder.find_linked(
@@ -334,7 +330,7 @@ class RecallEngine(Service):
                 the log shows no sensitive text, and nothing counts as recalled.
         """
         started, time_limit = self.begin(), options.time_limit
-        least = fraction("min_confidence", min_confidence)
+        least = validation.fraction("min_confidence", min_confidence)
         exclude = () if new is None or new.supersedes is None else (new.supersedes,)
         is_sensitive = new is not None and new.sensitive
         await self._write_accesses()
@@ -375,12 +371,12 @@ class RecallEngine(Service):
         time_limit: TimeLimit,
     ) -> SearchOutcome:
         """Return the memories that a text may contradict."""
-        if not text("content", content).strip():
+        if not validation.text("content", content).strip():
             raise must_be("content", "a text that is not empty", content)
         by_words = self.repository.embedder is None
         search = msgspec.structs.replace(
             search_of(options, ranking=KEYWORD if by_words else SEMANTIC),
-            text=content[:MAX_QUERY_LENGTH],
+            text=content[: validation.MAX_QUERY_LENGTH],
             limit=CONTRADICTION_CANDIDATES,
             exclude=exclude,
             with_total=False,
@@ -398,7 +394,7 @@ class RecallEngine(Service):
             given: object = await self._judge.judge(content, others)
         else:
             given = await called(self._judge.judge, content, others)
-        judged = items("the judge's answer", given)
+        judged = validation.items("the judge's answer", given)
         if len(judged) != len(others):
             raise MnemicError(
                 f"the judge of contradictions gave {len(judged)} judgements for {len(others)} "
@@ -410,7 +406,7 @@ class RecallEngine(Service):
                     f"the judge of contradictions gave {described(judgement)}; it must give a "
                     "Judgement for each memory"
                 )
-            fraction("a judgement's confidence", judgement.confidence)
+            validation.fraction("a judgement's confidence", judgement.confidence)
         return judged
 
     def _linked_pairs(
@@ -457,7 +453,7 @@ class RecallEngine(Service):
         check_record("weights", weights, SalienceWeights)
         check_record("options", options, SalienceOptions)
         if query is not None:
-            bounded("query", query)
+            validation.bounded("query", query)
         repository = self.repository
         await repository.shared.accesses.write()
         now = repository.now()
