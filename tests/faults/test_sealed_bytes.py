@@ -23,7 +23,7 @@ from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryEntryUpdate
-from mnemic.observability import metrics
+from mnemic.observability import telemetry
 from mnemic.repository import index_snapshots
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -91,7 +91,7 @@ def ear(monkeypatch):
             return self[name]
 
     instruments = All()
-    monkeypatch.setattr(metrics._process, "instruments", lambda: instruments)
+    monkeypatch.setattr(telemetry._process, "instruments", lambda: instruments)
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(heard)
     root.setLevel(logging.DEBUG)

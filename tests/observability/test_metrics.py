@@ -72,9 +72,9 @@ def test_every_call_is_in_the_histogram_of_its_kind(used, name, unit, calls):
 
 EVERY_ROW = """
 from collections import defaultdict
-from mnemic.observability import metrics, table
+from mnemic.observability import table, telemetry
 
-meter, facts = metrics.Meter("aide", None), defaultdict(lambda: 2)
+meter, facts = telemetry.Meter("aide", None), defaultdict(lambda: 2)
 for row in list(vars(table).values()):
     if isinstance(row, table.Row):
         meter.measure(row, facts)
@@ -333,7 +333,7 @@ def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
         ADD_AND_SEARCH * 2,
     )
     lines = [
-        line for line in logged.splitlines() if line.startswith("mnemic.observability.metrics: ")
+        line for line in logged.splitlines() if line.startswith("mnemic.observability.telemetry: ")
     ]
     assert lines
     assert len(lines) == len(set(lines))
@@ -359,7 +359,7 @@ show(points(), points())
     assert [value(measured, "entries") for measured in seen] == [1, 1]
     assert gauge_by_agent(seen[0], "storage_bytes") == {"aide": 1, "bad": 0}
     assert (
-        logged.count(f"mnemic.observability.metrics: Measuring {PREFIX}entries failed: OSError")
+        logged.count(f"mnemic.observability.telemetry: Measuring {PREFIX}entries failed: OSError")
         == 1
     )
 

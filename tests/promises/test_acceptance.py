@@ -16,8 +16,7 @@ from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryQuery, MemoryType
 from mnemic.observability.events import Events, MemoryRetrievedEvent, MemoryStoredEvent
-from mnemic.observability.metrics import Meter
-from mnemic.observability.telemetry import MemoryTelemetry
+from mnemic.observability.telemetry import MemoryTelemetry, Meter
 from mnemic.repository.settings import Settings
 from tests.support.clock import NOON
 from tests.support.doors import run, with_memory

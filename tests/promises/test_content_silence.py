@@ -39,7 +39,7 @@ from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter, MemoryQuery
-from mnemic.observability import metrics, telemetry
+from mnemic.observability import telemetry
 from mnemic.policy import (
     AsyncRetrievalPolicy,
     CircuitBreaker,
@@ -94,7 +94,7 @@ def ear(monkeypatch, tmp_path):
             return self[name]
 
     instruments = All()
-    monkeypatch.setattr(metrics._process, "instruments", lambda: instruments)
+    monkeypatch.setattr(telemetry._process, "instruments", lambda: instruments)
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(ear)
     root.setLevel(logging.DEBUG)

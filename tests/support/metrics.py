@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections import defaultdict
 
-from mnemic.observability import metrics
+from mnemic.observability import telemetry
 from tests.support.processes import ENVIRONMENT
 
 
@@ -21,7 +21,7 @@ def measuring(monkeypatch, prefix):
 
             return record
 
-    monkeypatch.setattr(metrics._process, "instruments", Instruments)
+    monkeypatch.setattr(telemetry._process, "instruments", Instruments)
     return measured
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import msgspec
+
 from mnemic._core import duplicates
 from mnemic.context.items import (
     MAX_ITEMS,
@@ -270,7 +272,7 @@ class ItemMaker(NamedTuple):
         return item.with_changes(token_count=self.tokens_of(item.content))
 
 
-class Compaction:
+class Compaction(msgspec.Struct):
     """The items of a window, and what keeps them within its size.
 
     Args:
@@ -287,43 +289,34 @@ class Compaction:
         removed: How many were.
     """
 
-    def __init__(
-        self,
-        agent_id: str,
-        max_tokens: int,
-        threshold: int,
-        maker: ItemMaker,
-        *,
-        summarizer: Summarizer | None,
-        lock: Lock,
-    ) -> None:
-        self._agent_id = agent_id
-        self._max_tokens = max_tokens
-        self._threshold = threshold
-        self._maker = maker
-        self._summarizer = summarizer
-        self._lock = lock
-        self.store = ItemStore()
-        self.number = self.removed = 0
+    agent_id: str
+    max_tokens: int
+    threshold: int
+    maker: ItemMaker
+    summarizer: Summarizer | None
+    lock: Lock
+    store: ItemStore = msgspec.field(default_factory=ItemStore)
+    number: int = 0
+    removed: int = 0
 
     @property
     def free_tokens(self) -> int:
         """Tokens up to the threshold; never below 0."""
-        return max(0, self.share(self._threshold) - self.store.tokens)
+        return max(0, self.share(self.threshold) - self.store.tokens)
 
     def share(self, of_hundred: int) -> int:
         """Return so many hundredths of the window, in tokens."""
-        return self._max_tokens * of_hundred // 100
+        return self.max_tokens * of_hundred // 100
 
     def add(self, item: ContextItem, strategy: CompactionStrategy) -> ContextItem:
         """Add an item with id, time and token count; see `ContextWindow.add`."""
         try:
-            target = self.share(max(0, self._threshold - COMPACTION_STEP))
+            target = self.share(max(0, self.threshold - COMPACTION_STEP))
             self.to(target, strategy, item)
         except ContextWindowFullError as error:
             _log.warning(
                 "Context window full for agent %s: current=%d, max=%d, requested=%d",
-                self._agent_id,
+                self.agent_id,
                 error.current_tokens,
                 error.max_tokens,
                 error.requested_tokens,
@@ -333,11 +326,11 @@ class Compaction:
 
     def change(self, item_id: str, **changes: object) -> ContextItem:
         """Change an item; return its new state."""
-        with self._lock:
+        with self.lock:
             item = self.store.get(validation.text("item_id", item_id))
             if item is None:
                 raise UnknownIdError(
-                    f"no item {named(item_id)} is in the window of {self._agent_id!r}"
+                    f"no item {named(item_id)} is in the window of {self.agent_id!r}"
                 )
             changed = item.with_changes(**changes)
             self.store.put(changed)
@@ -353,7 +346,7 @@ class Compaction:
         """
         removed: list[ContextItem] = []
         while True:
-            with self._lock:
+            with self.lock:
                 capacity = self._capacity(target, new)
                 is_within = self.store.is_within(capacity)
                 if is_within or strategy is not CompactionStrategy.SUMMARIZE:
@@ -378,14 +371,14 @@ class Compaction:
         if store.get(new.id):
             raise known_id(new)
         if wanted <= self.free_tokens and len(store) < MAX_ITEMS:
-            return Capacity(self._max_tokens, MAX_ITEMS)
+            return Capacity(self.max_tokens, MAX_ITEMS)
         protected = store.protected()
-        if protected.tokens + wanted > self._max_tokens or protected.items >= MAX_ITEMS:
-            error = ContextWindowFullError(store.tokens, self._max_tokens, wanted)
+        if protected.tokens + wanted > self.max_tokens or protected.items >= MAX_ITEMS:
+            error = ContextWindowFullError(store.tokens, self.max_tokens, wanted)
             if protected.items >= MAX_ITEMS:
                 error.add_note(f"it holds {MAX_ITEMS} items that must stay, the most it may")
             raise error
-        tokens = min(target, self._max_tokens - wanted)
+        tokens = min(target, self.max_tokens - wanted)
         return Capacity(max(tokens, protected.tokens), MAX_ITEMS - 1)
 
     def _evict(self, capacity: Capacity, strategy: CompactionStrategy) -> list[ContextItem]:
@@ -405,12 +398,12 @@ class Compaction:
         The summariser runs without the lock. If another thread removed or pinned one of the items
         meanwhile, nothing is done: the summary would not agree with the items.
         """
-        with self._lock:
+        with self.lock:
             replaced = to_summarise(self.store, capacity)
         if not replaced:
             return []
         summary = self._summary(replaced)
-        with self._lock:
+        with self.lock:
             current = [self.store.get(item.id) for item in replaced]
             if any(item is None or item.pinned for item in current):
                 return []
@@ -423,7 +416,7 @@ class Compaction:
                 return replaced
         _log.warning(
             "Summary left out for agent %s: %d tokens do not fit",
-            self._agent_id,
+            self.agent_id,
             summary.token_count,
         )
         return replaced
@@ -436,8 +429,8 @@ class Compaction:
         """
         from mnemic.threads.calling import called  # noqa: PLC0415 - seldom used; imports inspect
 
-        assert self._summarizer is not None  # noqa: S101 - `_allowed` saw to it
-        text = run_sync(called(self._summarizer, [item.content for item in items]))
+        assert self.summarizer is not None  # noqa: S101 - `_allowed` saw to it
+        text = run_sync(called(self.summarizer, [item.content for item in items]))
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgumentError(f"summarizer must return a text, got {described(text)}")
         summary = ContextItem(
@@ -447,4 +440,4 @@ class Compaction:
             added_at=time_of(items[-1]),
             metadata={"summary_of": len(items)},
         )
-        return self._maker.counted(self._maker.timed(summary))
+        return self.maker.counted(self.maker.timed(summary))

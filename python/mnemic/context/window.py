@@ -181,41 +181,34 @@ class ContextWindow:
         id_factory: IdFactory | None = None,
         summarizer: Summarizer | None = None,
     ) -> None:
-        self._max_tokens = validation.whole("max_tokens", max_tokens, minimum=1)
-        self._agent_id = validation.name("agent_id", agent_id)
+        size = validation.whole("max_tokens", max_tokens, minimum=1)
+        agent = validation.name("agent_id", agent_id)
         count = count_of(counter)
-        self._threshold = percent("compaction_threshold", compaction_threshold, minimum=1)
+        threshold = percent("compaction_threshold", compaction_threshold, minimum=1)
         policy, now = checked_policy(license), checked_clock(clock)
-        self._maker = ItemMaker(now, UuidFactory() if id_factory is None else id_factory, count)
+        maker = ItemMaker(now, UuidFactory() if id_factory is None else id_factory, count)
         if summarizer is not None and not callable(summarizer):
             raise must_be("summarizer", "callable", summarizer)
         self._allowed = partial(_allowed, policy, has_summarizer=summarizer is not None)
         self._strategy = self._allowed(compaction_strategy)
         self._lock = Lock()
-        self._items = Compaction(
-            self._agent_id,
-            self._max_tokens,
-            self._threshold,
-            self._maker,
-            summarizer=summarizer,
-            lock=self._lock,
-        )
+        self._items = Compaction(agent, size, threshold, maker, summarizer, self._lock)
 
     def __repr__(self) -> str:
         items, tokens = len(self._items.store), self._items.store.tokens
         noun = "item" if items == 1 else "items"
-        size = f"{items} {noun}, {tokens} of {self._max_tokens} tokens"
-        return f"ContextWindow({size}, agent {self._agent_id!r})"
+        size = f"{items} {noun}, {tokens} of {self._items.max_tokens} tokens"
+        return f"ContextWindow({size}, agent {self._items.agent_id!r})"
 
     @property
     def agent_id(self) -> str:
         """Agent of the window."""
-        return self._agent_id
+        return self._items.agent_id
 
     @property
     def max_tokens(self) -> int:
         """Size of the window in tokens."""
-        return self._max_tokens
+        return self._items.max_tokens
 
     @property
     def current_tokens(self) -> int:
@@ -225,7 +218,7 @@ class ContextWindow:
     @property
     def available_tokens(self) -> int:
         """Tokens not in use; some of them only after compaction."""
-        return self._max_tokens - self._items.store.tokens
+        return self._items.max_tokens - self._items.store.tokens
 
     @property
     def free_tokens(self) -> int:
@@ -235,12 +228,12 @@ class ContextWindow:
     @property
     def usage_percent(self) -> float:
         """current_tokens ÷ max_tokens · 100."""
-        return self._items.store.tokens / self._max_tokens * 100
+        return self._items.store.tokens / self._items.max_tokens * 100
 
     @property
     def compaction_threshold(self) -> int:
         """Per cent of the window above which `add` compacts."""
-        return self._threshold
+        return self._items.threshold
 
     @property
     def compaction_strategy(self) -> CompactionStrategy:
@@ -283,8 +276,8 @@ class ContextWindow:
                 changed.
             InvalidArgumentError: If a field is invalid, or its id is in the window already.
         """
-        timed = self._maker.timed(given_item(item, type, fields))
-        return self._items.add(self._maker.counted(timed), self._strategy)
+        timed = self._items.maker.timed(given_item(item, type, fields))
+        return self._items.add(self._items.maker.counted(timed), self._strategy)
 
     def add_many(self, items: Iterable[ContextItem], /) -> int:
         """Add items one after the other as `add` does; those that do not fit are skipped.
@@ -300,7 +293,7 @@ class ContextWindow:
                 nothing was added.
         """
         listed = validation.items("items", items, ContextItem, "a ContextItem")
-        given = [self._maker.counted(self._maker.timed(item)) for item in listed]
+        given = [self._items.maker.counted(self._items.maker.timed(item)) for item in listed]
         ids = Counter(item.id for item in given)
         for item in given:
             if ids[item.id] > 1 or self._items.store.get(item.id):
@@ -336,12 +329,12 @@ class ContextWindow:
         Raises:
             InvalidArgumentError: If a field is invalid.
         """
-        timed = self._maker.timed(given_item(item, type, fields))
+        timed = self._items.maker.timed(given_item(item, type, fields))
         with self._lock:
             present = self._items.store.refreshed(timed)
         if present is not None:
             return present
-        counted = self._maker.counted(timed)
+        counted = self._items.maker.counted(timed)
         with self._lock:
             present = self._items.store.refreshed(counted)
             if present is not None:
@@ -423,7 +416,7 @@ class ContextWindow:
             raise must_be("options", "BuildContextOptions", options)
         with self._lock:
             items = self._items.store.in_insertion_order()
-        return render(items, options, self._max_tokens, self._maker.tokens_of)
+        return render(items, options, self._items.max_tokens, self._items.maker.tokens_of)
 
     def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
         """Return the items chosen by `build` as messages with `role` and `content`, in its order.
@@ -501,10 +494,10 @@ class ContextWindow:
         with self._lock:
             items = self._items.store.in_insertion_order()
         return ContextSnapshot(
-            agent_id=self._agent_id,
-            max_tokens=self._max_tokens,
+            agent_id=self._items.agent_id,
+            max_tokens=self._items.max_tokens,
             items=tuple(items),
-            taken_at=self._maker.clock(),
+            taken_at=self._items.maker.clock(),
         )
 
     def restore(self, snapshot: ContextSnapshot, /) -> None:
@@ -518,11 +511,11 @@ class ContextWindow:
                 changed.
             ContextWindowFullError: If its items do not fit; nothing was changed.
         """
-        check_snapshot(snapshot, self._agent_id)
-        items = list(map(self._maker.counted, snapshot.items))
+        check_snapshot(snapshot, self._items.agent_id)
+        items = list(map(self._items.maker.counted, snapshot.items))
         tokens = sum(item.token_count for item in items)
-        if tokens > self._max_tokens:
-            raise ContextWindowFullError(0, self._max_tokens, tokens)
+        if tokens > self._items.max_tokens:
+            raise ContextWindowFullError(0, self._items.max_tokens, tokens)
         with self._lock:
             self._items.store = ItemStore(items, self._items.store.peak)
 
@@ -534,11 +527,11 @@ class ContextWindow:
             compactions, compacted = self._items.number, self._items.removed
         items_by_type, tokens_by_type = sums_by_type(items)
         return ContextWindowStats(
-            agent_id=self._agent_id,
-            max_tokens=self._max_tokens,
+            agent_id=self._items.agent_id,
+            max_tokens=self._items.max_tokens,
             current_tokens=tokens,
             peak_tokens=peak,
-            usage_percent=tokens / self._max_tokens * 100,
+            usage_percent=tokens / self._items.max_tokens * 100,
             item_count=len(items),
             pinned_count=sum(item.pinned for item in items),
             items_by_type=items_by_type,

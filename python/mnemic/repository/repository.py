@@ -12,9 +12,8 @@ from mnemic.index.choice import source_choice
 from mnemic.model import Scope
 from mnemic.model.time_zones import checked_time_zone, system_time_zone
 from mnemic.observability.events import Events
-from mnemic.observability.metrics import Meter
 from mnemic.observability.table import EMBEDDED
-from mnemic.observability.telemetry import MemoryTelemetry
+from mnemic.observability.telemetry import MemoryTelemetry, Meter
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.agent_index import IndexSettings
