@@ -272,7 +272,7 @@ class ItemMaker(NamedTuple):
         return item.with_changes(token_count=self.tokens_of(item.content))
 
 
-class Compaction(msgspec.Struct):
+class Compaction(msgspec.Struct, eq=False):
     """The items of a window, and what keeps them within its size.
 
     Args:

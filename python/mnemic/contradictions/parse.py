@@ -69,11 +69,6 @@ def is_predicate(tokens: list[Token], position: int) -> bool:
     return not is_determined(tokens, position)
 
 
-def read_predicate(reading: Reading, quantified: set[int]) -> None:
-    """Record the main verb of a text whose words are known, and its subject."""
-    _SubjectReader(reading, quantified).read()
-
-
 class _SubjectReader:
     """Reads the words up to the main verb; those of the subject are candidates until it comes."""
 
@@ -93,7 +88,9 @@ class _SubjectReader:
                 if token.text in SENTENCE_ENDS and self._candidates:
                     break
                 self._in_prepositional_phrase &= token.text != ","
-            elif not self._is_skipped(position) and self._is_end(position, token):
+            elif position in self._quantified or (position == 0 and self._me != SUBJECT_KEY):
+                continue  # a quantity, or a label
+            elif self._is_end(position, token):
                 break
         if not self._predicate.verb and self._has_auxiliary:
             self._predicate.verb = "be"
@@ -102,10 +99,6 @@ class _SubjectReader:
             cues.add("past")
         if self._predicate.verb and self._head:
             self._record_subject()
-
-    def _is_skipped(self, position: int) -> bool:
-        is_label = position == 0 and self._me != SUBJECT_KEY
-        return position in self._quantified or is_label
 
     def _is_end(self, position: int, token: Token) -> bool:
         """Take a word in, and return whether the main verb or its complement is reached."""
@@ -192,7 +185,7 @@ def parse(text: str) -> Reading:
         for position in range(quantity.start, quantity.end)
     }
     _WordReader(reading, quantified).read()
-    read_predicate(reading, quantified)
+    _SubjectReader(reading, quantified).read()
     negators = {negation.position for negation in reading.polarity.negations}
     reading.preference = preference_of(tokens, negators)
     return reading

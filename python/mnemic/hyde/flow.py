@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -159,7 +160,7 @@ class _StageFailedError(Exception):
         self.cause = cause
 
 
-class Flow:
+class Flow(msgspec.Struct, eq=False):
     """Runs the stages of turns, each within the deadline of its turn, and keeps their results.
 
     Args:
@@ -169,48 +170,40 @@ class Flow:
         worker: Builds the index.
         telemetry: Counts failures.
         threads: Has threads for plain functions of callers.
-        clock: Gives the time at which kept memories may have expired.
+        now: Gives the time at which kept memories may have expired.
 
     Attributes:
         turns: Keeps the result of one turn.
         tasks: Runs coroutines of callers.
+        searchable_at: Number of the last change of the store after which it was searchable.
     """
 
-    def __init__(
-        self,
-        search: TurnSearch,
-        embedder: ValidatedEmbedder,
-        model: Completes,
-        worker: BuildWorker,
-        *,
-        telemetry: HydeTelemetry,
-        threads: CallThreads,
-        clock: Clock,
-    ) -> None:
-        self.turns = TurnCache()
-        self.tasks = LimitedTasks()
-        self._search = search
-        self._repository = search.repository
-        self._config = search.config
-        self._embedder = embedder
-        self._model = model
-        self._worker = worker
-        self._telemetry = telemetry
-        self._threads = threads
-        self._now = clock
-        self._searchable_at: int | None = None  # number of a change of the store
+    search: TurnSearch
+    embedder: ValidatedEmbedder
+    model: Completes
+    worker: BuildWorker
+    telemetry: HydeTelemetry
+    threads: CallThreads
+    now: Clock
+    turns: TurnCache = msgspec.field(default_factory=TurnCache)
+    tasks: LimitedTasks = msgspec.field(default_factory=LimitedTasks)
+    searchable_at: int | None = None
 
     def cached(self, name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
         turn = self.turns.cached(name) if name else None
-        if turn is None or turn.marks.stale_since is None or self._repository.freshness.stale_since:
+        if (
+            turn is None
+            or turn.marks.stale_since is None
+            or self.search.repository.freshness.stale_since
+        ):
             return turn
         self.turns.replace(name, turn, None)
         return None
 
     def is_outdated(self, turn: CachedTurn) -> bool:
         """Return whether the present state of a kept result is to be read."""
-        return self._repository.freshness.is_remote or self._is_stale(turn)
+        return self.search.repository.freshness.is_remote or self._is_stale(turn)
 
     async def retrieved(self, name: str, window: list[str], deadline: float) -> CachedTurn:
         """Return the result of a turn, for all that call for it meanwhile.
@@ -220,7 +213,7 @@ class Flow:
             window: The lines of the conversation.
             deadline: In seconds of `time.monotonic()`.
         """
-        self._telemetry.record(TURN_STARTED)
+        self.telemetry.record(TURN_STARTED)
         if not name:
             return await self._run(window, deadline)
         seconds = seconds_left(deadline) + GRACE_SECONDS
@@ -230,9 +223,9 @@ class Flow:
         """Return whether memories of a kept result may be deleted, changed or expired."""
         if not turn.memories:
             return False
-        if turn.expires_at is not None and self._now() >= turn.expires_at:
+        if turn.expires_at is not None and self.now() >= turn.expires_at:
             return True
-        return self._repository.freshness.latest_position().seq != turn.seq
+        return self.search.repository.freshness.latest_position().seq != turn.seq
 
     def current(self, name: str, turn: CachedTurn) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
@@ -241,9 +234,9 @@ class Flow:
         """
         if not self._is_stale(turn):
             return turn
-        freshness, now = self._repository.freshness, self._now()
+        freshness, now = self.search.repository.freshness, self.now()
         seq = freshness.position().seq
-        present = self._search.present(turn.memories, now)
+        present = self.search.present(turn.memories, now)
         fresh = CachedTurn.of(present, seq, Marks(stale_since=freshness.stale_since))
         if fresh.marks.stale_since is None:
             self.turns.replace(name, turn, fresh)
@@ -259,7 +252,7 @@ class Flow:
         except Exception as error:  # noqa: BLE001 - the turn gets no memories
             turn, failed = self._failed(error)
         seconds = time.perf_counter() - started
-        event = self._telemetry.ended(len(turn.memories), failed, seconds, turn.marks.stale_since)
+        event = self.telemetry.ended(len(turn.memories), failed, seconds, turn.marks.stale_since)
         if event is not None:
             await self._published(event, deadline)
         return turn
@@ -269,8 +262,8 @@ class Flow:
             return NOT_CACHED
         if not await self._stage("ready", self._is_searchable(deadline), deadline):
             return NOT_CACHED
-        count = self._config.retrieval_hypothesis_count
-        made = self.tasks.result(generate_hypotheses(self._model, window, count), deadline)
+        count = self.search.config.retrieval_hypothesis_count
+        made = self.tasks.result(generate_hypotheses(self.model, window, count), deadline)
         hypotheses = await self._stage("hypotheses", made, deadline)
         if not hypotheses:
             return NO_MEMORIES
@@ -291,25 +284,25 @@ class Flow:
         except Exception as error:
             raise _StageFailedError(stage, _cause(error, deadline)) from error
         finally:
-            self._telemetry.latency_ms[stage] = 1000 * (time.perf_counter() - started)
+            self.telemetry.latency_ms[stage] = 1000 * (time.perf_counter() - started)
 
     async def _is_searchable(self, deadline: float) -> bool:
         """Wait for the first build; return whether any memory of the scope can be found."""
-        worker = self._worker
+        worker = self.worker
         if not worker.was_triggered:
             worker.trigger()
-        self._search.begin(by_meaning=True)
+        self.search.begin(by_meaning=True)
         if not (worker.is_ready or await worker.ready(seconds_left(deadline), only_first=True)):
             worker.trigger()
             raise _StageFailedError("ready", None)
-        seq = self._repository.freshness.position().seq
-        if seq == self._searchable_at:  # without another thread, which takes longer
+        seq = self.search.repository.freshness.position().seq
+        if seq == self.searchable_at:  # without another thread, which takes longer
             return True
-        has_vectors = partial(self._search.has_vectors, deadline)
+        has_vectors = partial(self.search.has_vectors, deadline)
         async with asyncio.timeout(seconds_left(deadline)):
-            if not await run_blocking(has_vectors, self._repository):
+            if not await run_blocking(has_vectors, self.search.repository):
                 return False
-        self._searchable_at = seq
+        self.searchable_at = seq
         return True
 
     async def _searched(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
@@ -320,14 +313,14 @@ class Flow:
         work = partial(self._search_in_stages, hypotheses, deadline, progress)
         try:
             async with asyncio.timeout(seconds_left(deadline)):
-                await self._threads.run(work)
+                await self.threads.run(work)
         except Exception as error:
             progress.is_left = True
             stage, cause = progress.stage or "embedding", _cause(error, deadline)
             if progress.memories is None:
                 raise _StageFailedError(stage, cause) from error
             progress.failed_stage = progress.failed_stage or stage
-            self._telemetry.failed(progress.failed_stage, cause)
+            self.telemetry.failed(progress.failed_stage, cause)
 
     def _search_in_stages(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
         """Embed hypotheses, search, then follow links, then read earlier versions.
@@ -343,14 +336,14 @@ class Flow:
         if progress.is_left:
             return
         # Its deadline leaves time for reading what it found.
-        end = deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout)
-        found = self._timed("search", progress, partial(self._search.found, vectors, end))
+        end = deadline - min(READ_SECONDS, READ_SHARE * self.search.config.timeout)
+        found = self._timed("search", progress, partial(self.search.found, vectors, end))
         progress.seq, progress.marks = found.seq, found.marks
         progress.memories = ranked(found.candidates)
         if not found.candidates:
             return
         self._then("expansion", progress, lambda: self._expanded(found, deadline))
-        if self._config.max_versions:
+        if self.search.config.max_versions:
             self._then("lineages", progress, lambda: self._with_versions(progress, deadline))
         progress.stage = None
 
@@ -367,53 +360,53 @@ class Flow:
                 raise
             progress.failed_stage = progress.failed_stage or stage
             is_late = isinstance(error, DeadlineExceededError)
-            self._telemetry.failed(stage, None if is_late else error)
+            self.telemetry.failed(stage, None if is_late else error)
 
     def _timed(self, stage: Stage, progress: Progress, work: Callable[[], Value]) -> Value:
         progress.stage, started = stage, time.perf_counter()
         try:
             return work()
         finally:
-            self._telemetry.latency_ms[stage] = 1000 * (time.perf_counter() - started)
+            self.telemetry.latency_ms[stage] = 1000 * (time.perf_counter() - started)
 
     def _embedded(self, hypotheses: list[str]) -> NDArray[np.float32]:
         """Return the vectors with a direction of all hypotheses, float32, shape (m, d)."""
-        vectors = np.concatenate(self._embedder.embed_chunked(hypotheses))
+        vectors = np.concatenate(self.embedder.embed_chunked(hypotheses))
         directed: NDArray[np.float32] = vectors[np.linalg.norm(vectors, axis=1) >= MIN_NORM]
         if not len(directed):
             raise EmbeddingError("no hypothesis has a vector with a direction")
         return directed
 
     def _expanded(self, searched: TurnSearchOutcome, deadline: float) -> list[TurnMemory]:
-        config, found = self._config, searched.candidates
+        config, found = self.search.config, searched.candidates
         if searched.error is not None:
             raise searched.error
         if searched.neighbours is not None:
             return together(found, searched.neighbours)
         if not (config.retrieval_hop_depth and config.max_neighbours):
             return ranked(found)
-        return self._search.expanded(found, deadline)
+        return self.search.expanded(found, deadline)
 
     def _with_versions(self, progress: Progress, deadline: float) -> list[TurnMemory]:
-        return self._search.with_versions(progress.memories or (), deadline)
+        return self.search.with_versions(progress.memories or (), deadline)
 
     def _failed(self, error: Exception) -> tuple[CachedTurn, Stage]:
         stage: Stage = "turn"
         cause: Exception | None = error
         if isinstance(error, _StageFailedError):
             stage, cause = error.stage, error.cause
-        self._telemetry.failed(stage, cause)
+        self.telemetry.failed(stage, cause)
         if stage == "ready":
             return NOT_CACHED, stage
-        backoff = self._config.failure_backoff
+        backoff = self.search.config.failure_backoff
         return NO_MEMORIES if backoff is None else CachedTurn(seconds=backoff), stage
 
     async def _published(self, event: Record, deadline: float) -> None:
         """Publish the end of a turn; a listener that hangs is left at the deadline."""
         try:
-            await self.tasks.result(self._repository.events.publish(event), deadline)
+            await self.tasks.result(self.search.repository.events.publish(event), deadline)
         except Exception as error:  # noqa: BLE001 - the turn has its result
-            self._telemetry.failed("turn", error)
+            self.telemetry.failed("turn", error)
 
 
 def _cause(error: Exception, deadline: float) -> Exception | None:

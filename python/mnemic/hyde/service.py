@@ -214,13 +214,7 @@ class HydeService(Service):
                 include_sensitive=self._include_sensitive,
             )
             flow = Flow(
-                search,
-                embedder,
-                self.model,
-                worker,
-                telemetry=self._telemetry,
-                threads=self._threads,
-                clock=self._now,
+                search, embedder, self.model, worker, self._telemetry, self._threads, self._now
             )
         return _ProcessParts(os.getpid(), worker, flow, loop)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from mnemic.errors import DeadlineExceededError, StoreClosedError
 from mnemic.hyde.turn_memory import TurnMemory, entries_of
 from mnemic.model.marks import UNMARKED, Marks
-from mnemic.threads.loop_threads import threads_of
+from mnemic.threads.loop_threads import LoopThreads, threads_of
 from mnemic.threads.single_flight import AbandonedError, Bounds, Flight, SingleFlightCache
 
 
@@ -115,8 +115,8 @@ class TurnCache(SingleFlightCache[str, CachedTurn]):
                 if own:
                     task = asyncio.create_task(compute(), name="mnemic-hyde-turn")
                     task.add_done_callback(partial(self._complete, flight))
-                    flight.add_done_callback(lambda _, task=task: _cancel(task))
-                flight.add_done_callback(lambda _, waiter=waiter: threads.arrive(waiter))
+                    flight.add_done_callback(partial(_cancel, task))
+                flight.add_done_callback(partial(_wake, threads, waiter))
                 await waiter
                 if not flight.done():
                     raise DeadlineExceededError
@@ -142,7 +142,11 @@ class TurnCache(SingleFlightCache[str, CachedTurn]):
         return self._timer() < turn.until
 
 
-def _cancel(task: asyncio.Task[CachedTurn]) -> None:
+def _wake(threads: LoopThreads, waiter: "asyncio.Future[None]", _: object) -> None:
+    threads.arrive(waiter)
+
+
+def _cancel(task: asyncio.Task[CachedTurn], _: object) -> None:
     """Cancel a task, from any thread."""
     if not task.done():
         with suppress(RuntimeError):  # its event loop was closed

@@ -1,7 +1,7 @@
 """The choice of an index of vectors: exact, approximate, or by the number of memories."""
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.index.base import (
@@ -57,15 +57,14 @@ def source_choice(choice: IndexChoice, count: Callable[[], int]) -> SourceChoice
     return lambda: sources
 
 
-class FaissSources:
+class FaissSources(NamedTuple):
     """Makes candidate sources by FAISS; see `SourceFactory`.
 
     Args:
         options: Their options.
     """
 
-    def __init__(self, options: FaissOptions) -> None:
-        self._options = options
+    options: FaissOptions
 
     def __call__(self, dim: int, beginning: InitialVectors | None = None) -> CandidateSource:
         """Return a source of vectors of a dimension.
@@ -80,11 +79,11 @@ class FaissSources:
         from mnemic.index.faiss_source import FaissSource  # noqa: PLC0415 - most memories need none
 
         try:
-            return FaissSource(dim, self._options, beginning)
+            return FaissSource(dim, self.options, beginning)
         except (MnemicError, MemoryError):
             raise
         except Exception as error:  # FAISS raises many kinds
             raise InvalidArgumentError(
-                f"FAISS makes no index of {dim} dimensions by {self._options} "
+                f"FAISS makes no index of {dim} dimensions by {self.options} "
                 f"({type(error).__name__})"
             ) from error

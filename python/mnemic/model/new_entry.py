@@ -281,7 +281,7 @@ def checked_record(entry: object, scope: Scope) -> MemoryEntry:
             raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")
         entry = msgspec.structs.replace(entry, agent_id=scope.agent_id)
     own = (entry.user_id, entry.project_id, entry.session_id)
-    if scope.names_more_than_agent:
+    if (scope.user_id, scope.project_id, scope.session_id) != (None, None, None):
         named = scope.narrowed(*own)
         if (named.user_id, named.project_id, named.session_id) != own:
             raise InvalidEntryError(f"a record is stored in its own scope, which is not {named}")

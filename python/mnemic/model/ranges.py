@@ -64,17 +64,13 @@ class Range(NamedTuple):
             return None
         if isinstance(given, str) and given == self.word:
             return given
-        if is_number(given) and self._holds(given):
+        is_excluded = self.excludes_minimum and given == self.minimum
+        if is_number(given) and self.minimum <= given <= self.maximum and not is_excluded:
             if not self.is_whole:
                 return float(given)
             if isinstance(given, int):
                 return given
         raise must_be(path, str(self), given, show=quoted)
-
-    def _holds(self, given: float) -> bool:
-        if self.excludes_minimum and given == self.minimum:
-            return False
-        return self.minimum <= given <= self.maximum
 
     def advice(self, path: str, value: object) -> str | None:
         """Return a sentence about an accepted value outside the recommended range."""

@@ -96,11 +96,6 @@ class Scope(Record, frozen=True):
             )
         return msgspec.structs.replace(scope, all_users=True)
 
-    @property
-    def names_more_than_agent(self) -> bool:
-        """Whether a user, a project or a session is named."""
-        return (self.user_id, self.project_id, self.session_id) != (None, None, None)
-
     def has(self, entry: MemoryEntry) -> bool:
         """Return whether the scope contains a memory."""
         return (

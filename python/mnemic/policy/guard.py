@@ -17,7 +17,7 @@ from mnemic.model.filter import canonical, references
 from mnemic.model.marks import Marks
 from mnemic.model.payload import PayloadMemory
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.limits import CircuitBreaker, CircuitState, RateLimiter
+from mnemic.policy.limits import CircuitBreaker, RateLimiter
 from mnemic.policy.payload import (
     COLLECTION_NOT_FOUND,
     RATE_LIMITED,
@@ -261,9 +261,11 @@ class Guard(Retriever):
         repository: The agent's memories.
         config: The configuration, with the administrator's settings.
         counter: Token counter; an estimate by script unless given.
-        telemetry: Reports causes of errors, and changes of the circuit breaker.
         limiter: Limits the searches of each user; None is no limit.
-        breaker: Refuses searches after repeated failures.
+        breaker: Refuses searches after repeated failures; an attribute too.
+
+    Attributes:
+        telemetry: Reports runs, causes of errors, and changes of the circuit breaker.
     """
 
     def __init__(
@@ -271,23 +273,16 @@ class Guard(Retriever):
         repository: Repository,
         config: RetrievalConfig,
         counter: TokenCounter | None,
-        telemetry: PolicyTelemetry,
-        *,
         limiter: RateLimiter | None,
         breaker: CircuitBreaker,
     ) -> None:
         super().__init__(repository, config, counter)
-        self._telemetry = telemetry
+        self.telemetry = PolicyTelemetry(repository)
+        self.breaker = breaker
         self._limiter = limiter
-        self._breaker = breaker
         self._cache = PayloadCache(timedelta(seconds=config.cache_ttl))
         repository.shared.store.watch(self._cache.drop_users)
-        breaker.watch(telemetry.circuit_changes.append)
-
-    @property
-    def circuit(self) -> CircuitState:
-        """State of the circuit breaker."""
-        return self._breaker.state
+        breaker.watch(self.telemetry.circuit_changes.append)
 
     def is_limited(self, scope: Scope) -> bool:
         """Return whether the limiter would refuse a search now; False if it has no `check`."""
@@ -316,7 +311,7 @@ class Guard(Retriever):
         limited = None if self._limiter is None else self._limited(self._limiter, key, run.scope)
         if limited is not None:
             return limited
-        permit = self._breaker.admit()
+        permit = self.breaker.admit()
         if permit is None:
             return self._fallback(key, UNAVAILABLE)
         with permit, self._cache.computing((run.scope.agent_id, run.scope.user_id)) as computation:
@@ -383,7 +378,7 @@ class Guard(Retriever):
 
         Nothing is read but memory. A collection that is gone has no earlier payload.
         """
-        self._telemetry.failed(error, cause)
+        self.telemetry.failed(error, cause)
         trigger = IS_LIMITED if error is RATE_LIMITED else MET
         now = self.repository.now()
         has_none = key is None or error is COLLECTION_NOT_FOUND

@@ -25,7 +25,7 @@ from mnemic.policy.request import (
     Trigger,
     unmet_condition,
 )
-from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
+from mnemic.policy.telemetry import RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.records import NamedFields, Record
 from mnemic.records.options import OptionsRecord, fields_of
@@ -205,15 +205,8 @@ class PolicyBase(Twin):
         self._scope, self._time_zone = memory.scope, memory.time_zone
         self._config = _active(config, settings)
         self._clock = time.monotonic if clock is None else checked_timer(clock)
-        self._telemetry = PolicyTelemetry(memory.repository)
-        self._guard = Guard(
-            memory.repository,
-            self._config,
-            counter,
-            self._telemetry,
-            limiter=limiter,
-            breaker=CircuitBreaker(clock=self._clock) if breaker is None else breaker,
-        )
+        chosen = CircuitBreaker(clock=self._clock) if breaker is None else breaker
+        self._guard = Guard(memory.repository, self._config, counter, limiter, chosen)
 
     @property
     def config(self) -> RetrievalConfig:
@@ -290,7 +283,7 @@ class AsyncRetrievalPolicy(PolicyBase):
         outcome = await self._guard.run(run)
         payload = self._payload_of(run, outcome)
         if outcome.trigger is not NO_MEMORIES:
-            await self._telemetry.ran(request.message, payload.metadata)
+            await self._guard.telemetry.ran(request.message, payload.metadata)
         return payload
 
     async def trigger(self, request: RetrievalRequest) -> Trigger:
@@ -310,7 +303,7 @@ class AsyncRetrievalPolicy(PolicyBase):
 
     async def stats(self) -> RetrievalPolicyStats:
         """Return statistics since construction, over both forms."""
-        return self._telemetry.stats(self._guard.circuit)
+        return self._guard.telemetry.stats(self._guard.breaker.state)
 
 
 class RetrievalPolicy(PolicyBase):

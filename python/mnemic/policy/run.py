@@ -145,7 +145,8 @@ class Retriever(Service):
         boost = SessionBoost(request.session_id, config.session_boost)
         find = self._find if boost.factor == 1 else partial(boost.found, self._find)
         found = find(scope, self._search(request, deadline))
-        search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type
+        by_keywords = found.marks.degraded or found.share == 0
+        search_type: SearchType = "keyword" if by_keywords else self._search_type
         candidates = boost.candidates(found, self._candidates)
         memories = PayloadMemory.of(candidates, search_type)
         zone, by_another = request.time_zone, found.marks.by_another
@@ -210,7 +211,3 @@ def _max_tokens_of(config: RetrievalConfig, counter: TokenCounter | None) -> int
     is_by_score = config.strategy == "score_first" and config.session_boost == 1
     is_plain = is_estimate and is_by_score and not config.redaction.enabled
     return config.max_tokens if is_plain and steps == (None,) * len(steps) else None
-
-
-def _is_by_keywords(found: SearchOutcome) -> bool:
-    return found.marks.degraded or found.share == 0

@@ -47,7 +47,7 @@ class _Path(NamedTuple):
     kinds: tuple[int, ...]
 
 
-class Traversal(msgspec.Struct):
+class Traversal(msgspec.Struct, eq=False):
     """Follows links from one memory, as the index does among active ones.
 
     Args:
