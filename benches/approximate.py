@@ -21,7 +21,7 @@ from benches.support.datasets import DIM, HELD_OUT, queries_of, real_texts, rows
 from benches.support.timing import timed
 from mnemic.index import NativeIndex, RankInputs
 from mnemic.index.base import InitialVectors
-from mnemic.index.faiss_kinds import FaissOptions, faiss_library
+from mnemic.index.choice import FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
 from mnemic.model import HYBRID, SEMANTIC, Scope
 from mnemic.model.filter import parse_filter

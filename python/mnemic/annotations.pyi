@@ -3,8 +3,8 @@ from mnemic.context.tokens import Tokenizer as Tokenizer
 from mnemic.contradictions import ContradictionJudge as ContradictionJudge
 from mnemic.crypto.encryption import Detector as Detector
 from mnemic.crypto.keys import KeyProvider as KeyProvider
+from mnemic.index.choice import FaissKind as FaissKind
 from mnemic.index.choice import IndexChoice as IndexChoice
-from mnemic.index.faiss_kinds import FaissKind as FaissKind
 from mnemic.licensing import LicensePolicy as LicensePolicy
 from mnemic.model.deadline import OnTimeout as OnTimeout
 from mnemic.model.link import Direction as Direction

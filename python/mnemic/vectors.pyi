@@ -4,7 +4,7 @@ from mnemic._core import RangeHits as RangeHits
 from mnemic._core import Selection as Selection
 from mnemic._core import VectorMap as VectorMap
 from mnemic._core import simd_kernel as simd_kernel
-from mnemic.index.faiss_kinds import FaissOptions as FaissOptions
+from mnemic.index.choice import FaissOptions as FaissOptions
 from mnemic.repository.index_pool import IndexPool as IndexPool
 from mnemic.string_vector_map import StringHits as StringHits
 from mnemic.string_vector_map import StringRangeHits as StringRangeHits

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from mnemic.index import faiss_source
-from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions
+from mnemic.index.choice import KINDS, FaissIndex, FaissOptions
 from mnemic.index.faiss_source import FaissSource
 from tests.support.processes import ENVIRONMENT
 
 BEGIN = """
 import atexit, os, sys, threading, time
 import numpy as np
-from mnemic.index.faiss_kinds import FaissOptions
+from mnemic.index.choice import FaissOptions
 from mnemic.index.faiss_source import FaissSource
 
 def drawn(number, dim=16, seed=0):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.index import RowSet
-from mnemic.index.faiss_kinds import FaissOptions
+from mnemic.index.choice import FaissOptions
 from mnemic.index.faiss_source import FaissSource
 from tests.support.exact_source import ExactSource
 from tests.support.tiers import examples

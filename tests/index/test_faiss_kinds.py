@@ -9,8 +9,14 @@ import pytest
 
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.index import RowSet, faiss_source
-from mnemic.index.choice import source_choice
-from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions, checked_options, faiss_library
+from mnemic.index.choice import (
+    KINDS,
+    FaissIndex,
+    FaissOptions,
+    checked_options,
+    faiss_library,
+    source_choice,
+)
 from mnemic.index.faiss_source import FaissSource
 
 DIM = 16

@@ -14,7 +14,7 @@ import pytest
 from mnemic.errors import StoreError, StoreFullError
 from mnemic.index import faiss_source, saved_index
 from mnemic.index.base import InitialVectors
-from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions, faiss_library
+from mnemic.index.choice import KINDS, FaissIndex, FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index
 from mnemic.new_files import new_file

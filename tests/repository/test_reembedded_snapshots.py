@@ -5,7 +5,7 @@ import pytest
 
 from mnemic import Memory, MemoryEntry
 from mnemic.index import faiss_source
-from mnemic.index.faiss_kinds import FaissIndex
+from mnemic.index.choice import FaissIndex
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
 from mnemic.vectors import FaissOptions

@@ -14,7 +14,7 @@ import pytest
 
 from mnemic import Memory, MemoryEntry
 from mnemic.index import choice, faiss_source
-from mnemic.index.faiss_kinds import FaissIndex
+from mnemic.index.choice import FaissIndex
 from mnemic.index.saved_index import read_index
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots

@@ -8,7 +8,7 @@ import pytest
 
 from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError
-from mnemic.index.faiss_kinds import FaissIndex
+from mnemic.index.choice import FaissIndex
 from mnemic.index.faiss_source import FaissSource
 from mnemic.model import IndexAudit
 from mnemic.repository import vector_index

@@ -222,12 +222,9 @@ def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> l
     best_first.sort(key=lambda item: (not item.is_protected, -item.priority))
     repeated = list(_near_duplicates(best_first))
     ids = {item.id for item in repeated}
-    removable.sort(key=_eviction_place)
+    removable.sort(key=lambda item: item.priority / max(1, item.token_count))
+    removable.sort(key=lambda item: _EVICTION_TYPES.index(item.type))
     return repeated[::-1] + [item for item in removable if item.id not in ids]
-
-
-def _eviction_place(item: ContextItem) -> tuple[int, float]:
-    return _EVICTION_TYPES.index(item.type), item.priority / max(1, item.token_count)
 
 
 def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.base import InitialVectors, RowSet, SourceState
-from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
+from mnemic.index.choice import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
 from mnemic.reporting.logs import logger

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
+from mnemic.index.choice import FaissIndex, FaissOptions, faiss_library
 from mnemic.new_files import file_errors, new_file
 
 MAGIC: Final = b"mnemicVI"

@@ -482,7 +482,9 @@ def query_of(
             given beside a `MemoryQuery`.
         FilterError: If the filter or a time is invalid.
     """
-    _check_names(fields)
+    unknown = [name for name in fields if name not in _FIELDS]
+    if unknown:
+        raise ArgumentMismatchError(unknown_name("option", unknown[0], _FIELDS))
     if isinstance(query, MemoryQuery):
         if fields:
             raise InvalidArgumentError(
@@ -493,12 +495,6 @@ def query_of(
     validation.of_kind("query", str, "a text or a MemoryQuery", query)
     text = _query_of_text(validation.query(query), fields, by_words=by_words)
     return text.in_time_zone(time_zone)
-
-
-def _check_names(fields: Mapping[str, Any]) -> None:
-    unknown = [name for name in fields if name not in _FIELDS]
-    if unknown:
-        raise ArgumentMismatchError(unknown_name("option", unknown[0], _FIELDS))
 
 
 def _query_of_text(text: str, fields: RetrieveFields, *, by_words: bool) -> MemoryQuery:

@@ -121,14 +121,18 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True, metaclass=NamedFiel
         """
         kept = [tag for tag in entry.tags if tag not in self.remove_tags]
         added = [tag for tag in dict.fromkeys(self.add_tags) if tag not in kept]
+        metadata = {**entry.metadata, **(self.metadata or {})}
+        if self.replace_metadata is not None:
+            metadata = dict(self.replace_metadata)
+        expiry = entry.expires_at if self.expires_at is None else self.expires_at
         changed = copy.copy(entry)
         values = {
             "content": entry.content if self.content is None else self.content,
             "importance": entry.importance if self.importance is None else self.importance,
             "type": entry.type if self.type is None else self.type,
             "tags": (*kept, *added),
-            "metadata": self._new_metadata(entry),
-            "expires_at": self._new_expiry(entry),
+            "metadata": metadata,
+            "expires_at": expiry if isinstance(expiry, datetime) else None,
             "status": entry.status if self.status is None else self.status,
             "updated_at": max(now, entry.created_at),
             "embedding": None,
@@ -139,16 +143,6 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True, metaclass=NamedFiel
         if self.content == "" and not (changed.metadata or has_vectors):
             raise validation.empty_content()
         return changed
-
-    def _new_metadata(self, entry: MemoryEntry) -> dict[str, Any]:
-        if self.replace_metadata is not None:
-            return dict(self.replace_metadata)
-        return {**entry.metadata, **(self.metadata or {})}
-
-    def _new_expiry(self, entry: MemoryEntry) -> datetime | None:
-        if self.expires_at is None:
-            return entry.expires_at
-        return self.expires_at if isinstance(self.expires_at, datetime) else None
 
 
 def _status(given: object) -> MemoryStatus:

@@ -152,7 +152,11 @@ class RetrievalEngine(Service):
         """Return the memories of a scope that match a query, best first."""
         validation.of_kind("query", MemoryQuery, "a MemoryQuery", query)
         query = query.in_time_zone(self.repository.shared.time_zone)
-        started = self._begin_query(query)  # before the cache lookup
+        compares_query = query.query is not None and query.search_type != "keyword"
+        by_meaning = compares_query or query.context_boost is not None
+        started = self.begin(by_meaning=by_meaning)
+        if by_meaning:  # before the cache lookup
+            self.repository.shared.models.check_embedder()
         given = await self._lookup(scope, query, time_limit)
         hits, marks = given.answer.hits, given.answer.marks
         entries = given.entries
@@ -294,14 +298,6 @@ class RetrievalEngine(Service):
     def stats(self) -> RetrievalStats:
         """Return the statistics so far."""
         return statistics_of(self._telemetry.sums.read(), self._milliseconds.copy())
-
-    def _begin_query(self, query: MemoryQuery) -> float:
-        compares_query = query.query is not None and query.search_type != "keyword"
-        by_meaning = compares_query or query.context_boost is not None
-        started = self.begin(by_meaning=by_meaning)
-        if by_meaning:
-            self.repository.shared.models.check_embedder()
-        return started
 
     def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
         """Return the words of the best matching memories: pseudo-relevance feedback.
