@@ -5,6 +5,7 @@ table is part of a class: `dir`, `help`, `hasattr` and mocks do not see it, and 
 before an attribute is missing or an operation is refused.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
@@ -16,87 +17,24 @@ OTHERWISE = ""
 """The key of what a table says of a name that it has not, and that is near none of the object."""
 
 
-def _rows(names: str, answer: str) -> dict[str, str]:
-    return dict.fromkeys(names.split(), answer)
+def tables(file: str) -> dict[str, dict[str, str]]:
+    """Return the tables of a file of this folder by their names: what is said of each word."""
+    found: dict[str, dict[str, str]] = {}
+    with open(f"{os.path.dirname(__file__)}/{file}", encoding="utf-8") as lines:  # noqa: PTH120, PTH123 - pathlib is slow to import
+        for line in lines:
+            words, _, said = line.rstrip("\n").partition(": ")
+            if line.startswith("["):
+                table: dict[str, str] = {}
+                found |= dict.fromkeys(words.strip("[]").split(), table)
+            elif said and not line.startswith("#"):
+                table |= dict.fromkeys(words.split() or [OTHERWISE], said)
+    return found
 
 
-_NO_VECTOR = "memory.get(hit.id, embeddings=True).embedding has it"
-HIT = {
-    **_rows("text page_content document doc node value", "the text is hit.content"),
-    "memory": "the text is hit.content, and the whole memory hit.entry",
-    "payload": "the whole memory is hit.entry, and its metadata hit.metadata",
-    **_rows("distance relevance rank", "hits have a score, higher is better: hit.score"),
-    **_rows("vector embedding", _NO_VECTOR),
-    **_rows("explain reason reasons", "search with explain=True, and read hit.why"),
-    **_rows("get keys items dict model_dump", "hit.to_dict() is a dict"),
-    OTHERWISE: "its fields are attributes, such as hit.content and hit.score",
-}
-_SEQUENCE = "results are a sequence of hits: for hit in results, or results[0].content"
-_EACH = "results are a sequence of hits: [{} for hit in results]"
-RESULTS = {
-    **_rows("append extend sort pop", "list(results) is a list"),
-    **_rows("documents texts contents", _EACH.format("hit.content")),
-    "ids": _EACH.format("hit.id"),
-    **_rows("distances scores", _EACH.format("hit.score")),
-    "metadatas": _EACH.format("hit.metadata"),
-    **_rows("df to_df to_dataframe", "write results.to_pandas()"),
-    **_rows("next next_page", "write memory.list(cursor=page.cursor)"),
-    OTHERWISE: _SEQUENCE,
-}
-ADDED = {OTHERWISE: "it is a list of memories: [memory.id for memory in added]"}
-STATS = {OTHERWISE: "print(stats.to_dict()) shows its fields"}
-CONTEXT = {OTHERWISE: "it is a text itself, for a prompt; context.hits are the cited memories"}
-_ADDS = "remember store save insert add_memory memorize learn write put append create save_context"
-_ADDS_MANY = "add_texts add_documents add_memories add_messages add_batch bulk_add extend add_all"
-_SEARCHES = (
-    "query search_memory search_memories similarity_search similarity_search_with_score find "
-    "lookup invoke get_relevant_documents as_retriever as_query_engine ask"
-)
-_LISTS = "get_all get_memories get_messages all items keys values peek to_list"
-_COLLECTIONS = "collection create_collection get_collection get_or_create_collection namespace"
-_OPENS = "open connect load from_config from_texts from_documents load_local"
-APART = "agents of one file are apart: name one by agent_id, or a user by memory.scoped(user_id=…)"
-MEMORY = {
-    **_rows(_ADDS, "write memory.add(content)"),
-    **_rows(_ADDS_MANY, "write memory.add_many(texts)"),
-    "upsert": "write memory.add_many(memories, on_conflict='replace')",
-    **_rows(_SEARCHES, "write memory.search(query, limit=…)"),
-    **_rows("similarity_search_by_vector vector_search", "write memory.search(vector=…)"),
-    **_rows(_LISTS, "write memory.list(), which gives a page of memories"),
-    **_rows("get_memory read fetch", "write memory.get(id)"),
-    **_rows("edit modify change", "write memory.update(id, …)"),
-    **_rows("remove forget delete_memory", "write memory.delete(id)"),
-    **_rows("delete_user clear forget_all", "write memory.delete_all(user_id=…)"),
-    "reset": "memory.delete_all(all_users=True) deletes the memories of all users",
-    **_rows("persist flush commit save_local", "what a call stored is on disk when it returns"),
-    "history": "memory.linked(id, include_superseded=True) has the earlier version",
-    **_rows("chat summarize load_memory_variables", "memory.context(query) is a text for a prompt"),
-    **_rows(_COLLECTIONS, APART),
-    **_rows(_OPENS, "write Memory(path)"),
-    **_rows("user_id project_id session_id", "memory.scope has it"),
-    **_rows("size total", "memory.count() counts the memories"),
-    OTHERWISE: "its calls are add, add_many, search, context, list, get, update, delete, "
-    "delete_all, export and import_; help(Memory) has all",
-}
-VECTOR_MAP = {
-    "ntotal": "the number of vectors is len(map)",
-    **_rows("add add_with_ids add_items", "write map.upsert(ids, vectors)"),
-    **_rows("delete remove_ids", "write map.remove(ids)"),
-    **_rows("query knn_query get_nns_by_vector", "write map.search(vector, k)"),
-    "reconstruct": "write map.get(id)",
-    "write": "write map.save(path)",
-    **_rows("d dimension dimensions", "the length of a vector is map.dim"),
-    **_rows("train is_trained build", "a stored vector is found at once, without training"),
-    OTHERWISE: "it has upsert, search, get, remove, save and load",
-}
-EMBEDDER = {
-    **_rows(
-        "dim dimension get_sentence_embedding_dimension",
-        "the length of a vector is embedder.dimensions",
-    ),
-    **_rows("encode embed_query embed_documents", "write embedder.embed(texts)"),
-    OTHERWISE: "texts are embedded by embedder.embed(texts)",
-}
+_TABLES = tables("habits.txt")
+HIT, RESULTS, ADDED = _TABLES["hit"], _TABLES["results"], _TABLES["added"]
+STATS, CONTEXT, MEMORY = _TABLES["stats"], _TABLES["context"], _TABLES["memory"]
+VECTOR_MAP, EMBEDDER = _TABLES["vector_map"], _TABLES["embedder"]
 
 
 class AnswersHabits:
