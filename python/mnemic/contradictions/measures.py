@@ -24,13 +24,9 @@ from mnemic.contradictions.quantity import (
 from mnemic.contradictions.tokens import Token
 from mnemic.contradictions.vocabulary import stem
 
-_HEDGES = vocabulary.words(
-    "about around roughly approximately nearly almost some circa ca little just approx"
-)
+_HEDGES = vocabulary.PARTS["hedges"]
 _UPPER = frozenset({"at most", "up", "under", "below", "less", "fewer", "maximum", "within", "max"})
-_LOWER = vocabulary.words(
-    "more over above minimum exceed exceeds exceeded beyond passed topped upwards"
-) | {"at least"}
+_LOWER = vocabulary.PARTS["lower limits"]
 _LIMIT_WORDS = vocabulary.words("than to of a of at the is mark")
 _PER_WORDS = frozenset({"per", "a", "an", "each", "every", "/"})
 _AGE_VERBS = frozenset({"turn", "turned", "turns", "aged", "age"})
@@ -42,9 +38,7 @@ MAX_QUANTITIES = 64
 """Maximum number of quantities of one text; later ones are ignored."""
 _MAX_VERSION_PARTS = 8
 
-_BEFORE_YEARS = vocabulary.words(
-    "in since until till of by from before after year for and to end early late"
-)
+_BEFORE_YEARS = vocabulary.PARTS["before years"]
 _STARTS = frozenset(
     {"a", "an", *NOON, *VALUES, *MULTIPLES, *RANKS, *FRACTIONS, *TIMES, *MONTHS, *WEEKDAYS}
 ) | {f"{name}s" for name in WEEKDAYS}

@@ -13,25 +13,12 @@ from mnemic.contradictions.quantity import (
     integer,
 )
 
-WEEKDAYS = {
-    name: place
-    for place, name in enumerate(
-        vocabulary.listed("monday tuesday wednesday thursday friday saturday sunday")
-    )
-}
-MONTHS = {
-    name: place + 1
-    for place, name in enumerate(
-        vocabulary.listed(
-            "january february march april may june july august september october november december"
-        )
-    )
-} | {"jan": 1, "feb": 2, "apr": 4, "aug": 8, "sept": 9, "oct": 10, "nov": 11, "dec": 12}
+WEEKDAYS = {name: place for place, name in enumerate(vocabulary.LISTS["weekdays"])}
+MONTHS = {name: place for place, name in enumerate(vocabulary.LISTS["months"], start=1)}
+MONTHS |= {"jan": 1, "feb": 2, "apr": 4, "aug": 8, "sept": 9, "oct": 10, "nov": 11, "dec": 12}
 _AMBIGUOUS_MONTHS = frozenset({"may", "march"})
 NOON = {"noon": 720, "midday": 720, "midnight": 0}
-_BEFORE_MONTHS = vocabulary.words(
-    "in of since until till by early mid late next last this from for to - every and"
-)
+_BEFORE_MONTHS = vocabulary.PARTS["before months"]
 HOUR, _DAY = 60, 24 * 60
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 RECENT_YEAR = 1900

@@ -42,10 +42,7 @@ def _split(tokens: list[Token], position: int) -> Preference:
     return Preference(frozenset(preferred), frozenset(dispreferred))
 
 
-AUXILIARIES = vocabulary.words(
-    "be am is are was were been being have has had do does did will would shall should can could "
-    "may might must"
-)
+AUXILIARIES = vocabulary.PARTS["auxiliaries"]
 _FINITE = vocabulary.words("is are was were has had will can may must should would")
 _PAST = frozenset({"was", "were", "had", "did"})
 _DETERMINERS = vocabulary.words("the a an my our your his her its their this that no every each")
@@ -169,9 +166,7 @@ _TOPICAL_CUES = frozenset({"change", "denial", "exclusive", "replacement"})
 _EQUALS = frozenset({"is", "are", "was", "were"})
 _ADVERBS_OF_TIME = frozenset({"before", "earlier"})  # at the end of a clause
 _PARTICLES = vocabulary.words("on off up down over for back")
-_STATE_VERBS = vocabulary.words(
-    "is are was were be been am m s not still now back turned switched again"
-)
+_STATE_VERBS = vocabulary.PARTS["state verbs"]
 _AFTER_PARTICLES = vocabulary.words("in for again now by at during since and after this")
 
 

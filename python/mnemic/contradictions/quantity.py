@@ -114,15 +114,9 @@ MAX_DIGITS = 30
 """A number of more digits is ignored."""
 _LARGEST = Decimal(10) ** MAX_DIGITS
 
-_SMALL = vocabulary.listed(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty"
-)
+_SMALL = vocabulary.LISTS["numbers"]
 _TENS = vocabulary.listed("twenty thirty forty fifty sixty seventy eighty ninety")
-_ORDINALS = vocabulary.listed(
-    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
-    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
-)
+_ORDINALS = vocabulary.LISTS["ordinals"]
 VALUES = {word: value for value, word in enumerate(_SMALL)} | {
     word: 10 * (place + 2) for place, word in enumerate(_TENS)
 }

@@ -296,12 +296,7 @@ class Pair:
 
 _BEFORE_AFTER = frozenset({"before", "after", "prior to", "follow", "following"})
 _WEAK_OPPOSITES = _BEFORE_AFTER | {"with", "without"}
-_CONVERSE = frozenset(
-    stem(word)
-    for word in vocabulary.listed(
-        "above below more less beat lose win buy sell give receive lend borrow over"
-    )
-)
+_CONVERSE = frozenset(map(stem, vocabulary.LISTS["converse"]))
 # They turn a word into its opposite, where both are words of the two texts.
 _OPPOSING_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "mis")
 _STEM = 3  # letters of a word that a prefix turns around

@@ -38,25 +38,27 @@ def words(text: str) -> frozenset[str]:
     return frozenset(listed(text))
 
 
-_PARTS = {name: frozenset(members) for name, members in entries("words")}
-STOP_WORDS = _PARTS["stop words"]
-FIRST_PERSON = _PARTS["first person"]
-PREPOSITIONS = _PARTS["prepositions"]
-CONJUNCTIONS = _PARTS["conjunctions"]
+LISTS = dict(entries("words"))
+PARTS = {name: frozenset(members) for name, members in LISTS.items()}
+"""Words by their part in a sentence, in the order of the table and as sets."""
+STOP_WORDS = PARTS["stop words"]
+FIRST_PERSON = PARTS["first person"]
+PREPOSITIONS = PARTS["prepositions"]
+CONJUNCTIONS = PARTS["conjunctions"]
 """Words at which a clause ends, and with it what a negation says."""
-NEGATORS = _PARTS["negators"]
-VERBS = _PARTS["verbs"]
-PERSON_VERBS = _PARTS["person verbs"]
+NEGATORS = PARTS["negators"]
+VERBS = PARTS["verbs"]
+PERSON_VERBS = PARTS["person verbs"]
 """Verbs whose subject is a person."""
-LIGHT_VERBS = _PARTS["light verbs"]
+LIGHT_VERBS = PARTS["light verbs"]
 """Verbs that only lead to what is denied."""
-MANY_VALUED = _PARTS["many-valued"]
+MANY_VALUED = PARTS["many-valued"]
 """Verbs whose object may be many things at once: two different ones do not disagree."""
-FUNCTIONAL = _PARTS["functional"]
+FUNCTIONAL = PARTS["functional"]
 """Verbs and nouns whose object is one thing: two different ones disagree."""
-MEASURE_NOUNS = _PARTS["measure nouns"]
+MEASURE_NOUNS = PARTS["measure nouns"]
 """Nouns that say what a measure measures."""
-PEOPLE = _PARTS["people"]
+PEOPLE = PARTS["people"]
 """Counted people: forty guests and thirty people may be the same ones."""
 
 
