@@ -14,9 +14,17 @@ from mnemic.errors import (
     EmbeddingTimeoutError,
     InvalidArgumentError,
 )
-from mnemic.http import EMBEDDINGS, ErrorTypes, Limits, Request, Service, connection
+from mnemic.http import (
+    EMBEDDINGS,
+    ErrorTypes,
+    Limits,
+    Request,
+    Service,
+    connection,
+    extra_body,
+    model_name,
+)
 from mnemic.http.responses import decoded_vectors
-from mnemic.http.service import extra_body, model_name
 from mnemic.model.validation import MAX_DIMENSIONS, whole, word
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.near_names import names_arguments

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import numpy as np
 
-from mnemic.http.service import InvalidResponse
+from mnemic.http import InvalidResponse
 from mnemic.reporting.description import described, quoted
 
 if TYPE_CHECKING:

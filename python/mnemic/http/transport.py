@@ -19,8 +19,8 @@ import httpx2
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
+from mnemic.http import ErrorTypes, InvalidResponse, RequestFailure
 from mnemic.http.redaction import hiding_responses, keep_out_of_logs, shown_body, without_secrets
-from mnemic.http.service import ErrorTypes, InvalidResponse, RequestFailure
 from mnemic.reporting.reasons import reason_of
 from mnemic.threads.locks import Lock
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
-    from mnemic.http.service import Limits, Request, Service
+    from mnemic.http import Limits, Request, Service
 
 
 MAX_PAUSE = 60.0

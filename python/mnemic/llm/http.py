@@ -9,9 +9,17 @@ from mnemic.errors import (
     LanguageModelServiceError,
     LanguageModelTimeoutError,
 )
-from mnemic.http import CHAT, ErrorTypes, Limits, Request, Service, connection
+from mnemic.http import (
+    CHAT,
+    ErrorTypes,
+    Limits,
+    Request,
+    Service,
+    connection,
+    extra_body,
+    model_name,
+)
 from mnemic.http.responses import decoded_text
-from mnemic.http.service import extra_body, model_name
 from mnemic.model.validation import is_number, lone_surrogate, whole
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import names_arguments
