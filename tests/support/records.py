@@ -29,7 +29,8 @@ INTERNAL = {
     *("Record", "Redacted", "Listing", "CamelCaseRecord", "OptionsRecord"),  # bases
     *("All", "AnyOf", "Field", "JsonObject", "Not", "Test"),  # a filter's tree
     *("Entities", "Negation", "Polarity", "Predicate", "Preference", "Reading", "Slots"),  # parsed
-    *("Lexeme", "Token"),  # likewise
+    *("Lexeme", "Quantity", "Token"),  # likewise
+    *("Compaction", "Flow", "Traversal"),  # work under way
     *("DistinctQuery", "RowBatch", "Search"),  # what a call is turned into on its way down
 }
 """Neither taken nor given by any call."""

@@ -14,16 +14,7 @@ from mnemic.errors import (
     EmbeddingTimeoutError,
     InvalidArgumentError,
 )
-from mnemic.http import (
-    EMBEDDINGS,
-    ErrorTypes,
-    Limits,
-    Request,
-    Service,
-    connection,
-    extra_body,
-    model_name,
-)
+from mnemic.http import EMBEDDINGS, ErrorTypes, Request, Service, connection, extra_body, model_name
 from mnemic.http.responses import decoded_vectors
 from mnemic.model.validation import MAX_DIMENSIONS, whole, word
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
@@ -94,7 +85,7 @@ class HttpEmbedder(AnswersHabits):
         self._dimensions = _checked_dimensions(dimensions)
         self._body = _body(self.model, dimensions, extra_body)
         self._service = Service(base_url, api_key, headers, EMBEDDINGS)
-        limits = Limits.checked(timeout, max_retries, max_connections)
+        limits = timeout, max_retries, max_connections
         self._transport = connection(self._service, _ERRORS, limits)
         self._loop = EventLoopThread()
 

@@ -310,21 +310,23 @@ class InvalidResponse(Exception):  # noqa: N818 - callers get another error for 
     """A response has another form than the protocol's; the message quotes nothing of it."""
 
 
-def connection(service: Service, kinds: ErrorTypes, limits: Limits) -> Transport:
+def connection(service: Service, kinds: ErrorTypes, limits: tuple[object, ...]) -> Transport:
     """Return what sends requests to a service; nothing is sent yet.
 
     Args:
         service: The service.
         kinds: The errors that callers get.
-        limits: How long it tries, how often, and over how many connections.
+        limits: What `Limits` has, unchecked: how long it tries, how often, over how many.
 
     Raises:
+        InvalidArgumentError: If a limit is out of range.
         MissingExtraError: If httpx2 or tenacity is not installed.
     """
+    checked = Limits.checked(*limits)
     try:
         from mnemic.http.transport import Transport  # noqa: PLC0415 - needs the extra `http`
     except ImportError as error:
         raise MissingExtraError(
             "models over HTTP need httpx2 and tenacity: python -m pip install 'mnemic[http]'"
         ) from error
-    return Transport(service, kinds, limits)
+    return Transport(service, kinds, checked)

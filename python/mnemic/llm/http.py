@@ -9,16 +9,7 @@ from mnemic.errors import (
     LanguageModelServiceError,
     LanguageModelTimeoutError,
 )
-from mnemic.http import (
-    CHAT,
-    ErrorTypes,
-    Limits,
-    Request,
-    Service,
-    connection,
-    extra_body,
-    model_name,
-)
+from mnemic.http import CHAT, ErrorTypes, Request, Service, connection, extra_body, model_name
 from mnemic.http.responses import decoded_text
 from mnemic.model.validation import is_number, lone_surrogate, whole
 from mnemic.reporting.description import described
@@ -73,7 +64,7 @@ class HttpLanguageModel:
         self.model: str = model_name(model)
         self._body = _body(self.model, temperature, max_tokens, extra_body)
         self._service = Service(base_url, api_key, headers, CHAT)
-        limits = Limits.checked(timeout, max_retries, max_connections)
+        limits = timeout, max_retries, max_connections
         self._transport = connection(self._service, _ERRORS, limits)
 
     async def complete(self, prompt: str, *, system: str | None = None) -> str:
