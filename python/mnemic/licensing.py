@@ -4,8 +4,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
 from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
-from mnemic.records import Record
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum, Record
 from mnemic.reporting.description import quoted
 
 

@@ -23,7 +23,7 @@ from mnemic.context import ContextItemType, ContextWindow
 from mnemic.contradictions import LanguageModelJudge, RuleJudge
 from mnemic.errors import MnemicError
 from mnemic.observability.events import Events, MemoryStoredEvent
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum
 from mnemic.reporting.tracebacks import CALLERS
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder

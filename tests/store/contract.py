@@ -13,7 +13,7 @@ from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryLink, 
 from mnemic.model.filter import parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum
 from mnemic.store.operations import (
     BEFORE_EXPIRY,
     Add,

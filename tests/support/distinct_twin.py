@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum
 
 
 def distinct(entries, field, prefix=None):

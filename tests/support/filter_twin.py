@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from mnemic.model import MemoryStatus, MemoryType
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum
 
 FIELDS = frozenset({
     "id", "type", "status", "role", "speaker", "session_id", "project_id", "category", "scope",

@@ -12,8 +12,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.records import NamedFields, Record, Redacted
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NamedFields, NumberedEnum, Record, Redacted
 from mnemic.reporting.description import must_be
 
 MAX_ITEMS = 1000

@@ -26,10 +26,9 @@ from mnemic.model.fields import (
     declared_fields,
 )
 from mnemic.model.payload import PayloadType
-from mnemic.records import ContentFirst, Record
+from mnemic.records import ContentFirst, NumberedEnum, Record
 from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
 from mnemic.records.lines import memory_line
-from mnemic.records.numbered import NumberedEnum
 from mnemic.records.secrets import RedactedStr, without_passwords
 from mnemic.reporting import habits
 

@@ -14,7 +14,7 @@ import msgspec
 from mnemic.errors import FilterError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryStatus, MemoryType
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum
 from mnemic.reporting.description import described, hidden, is_word, quoted
 
 MAX_LIST = 10_000

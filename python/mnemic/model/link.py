@@ -9,8 +9,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
-from mnemic.records import NamedFields, Record
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NamedFields, NumberedEnum, Record
 
 Direction: TypeAlias = Literal["both", "out", "in"]
 """Links from an entry, links to it, or both."""

@@ -13,7 +13,7 @@ from uuid import UUID
 from mnemic.arrays import Array, Float32Array, np
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model.time_zones import as_utc
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum
 from mnemic.reporting.description import described, must_be, quoted, tensor_advice
 
 JsonValue: TypeAlias = Any

@@ -26,7 +26,7 @@ from mnemic.model.fields import CHANGED, Kind, MemoryField
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
-from mnemic.records.numbered import NumberedEnum
+from mnemic.records import NumberedEnum
 from mnemic.store.values import StoredKey
 
 Columns: TypeAlias = tuple[Any, ...]
