@@ -5,17 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
 from functools import total_ordering
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Self,
-    TypeVar,
-    get_args,
-    get_origin,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -315,11 +305,9 @@ class ContentFirst(NamedFields):
 
 
 def _bare(parameter: "Parameter") -> "Parameter":
-    """Return a parameter with the type alone, out of `Annotated`."""
+    """Return a parameter whose annotation is the type alone, without what `Annotated` adds."""
     kind = parameter.annotation
-    return parameter.replace(
-        annotation=get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    )
+    return parameter.replace(annotation=kind.__origin__ if hasattr(kind, "__metadata__") else kind)
 
 
 @total_ordering
