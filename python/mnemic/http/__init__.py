@@ -306,10 +306,6 @@ class RequestFailure(Exception):  # noqa: N818 - callers get another error for i
         return kind(self.message, status=self.status, body=self.body, retry_after=self.retry_after)
 
 
-class InvalidResponse(Exception):  # noqa: N818 - callers get another error for it
-    """A response has another form than the protocol's; the message quotes nothing of it."""
-
-
 def connection(service: Service, kinds: ErrorTypes, limits: tuple[object, ...]) -> Transport:
     """Return what sends requests to a service; nothing is sent yet.
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import numpy as np
 
-from mnemic.http import InvalidResponse
 from mnemic.reporting.description import described, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+
+class InvalidResponse(Exception):  # noqa: N818 - callers get another error for it
+    """A response has another form than the protocol's; the message quotes nothing of it."""
 
 
 TEXT_PARTS = frozenset({"text", "output_text"})

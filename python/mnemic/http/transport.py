@@ -19,8 +19,9 @@ import httpx2
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from mnemic.http import ErrorTypes, InvalidResponse, RequestFailure
+from mnemic.http import ErrorTypes, RequestFailure
 from mnemic.http.redaction import hiding_responses, keep_out_of_logs, shown_body, without_secrets
+from mnemic.http.responses import InvalidResponse
 from mnemic.reporting.reasons import reason_of
 from mnemic.threads.locks import Lock
 

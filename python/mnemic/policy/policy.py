@@ -10,7 +10,6 @@ from mnemic.context.budget import InterleavingStrategy, check_ratio
 from mnemic.context.redaction import Redaction
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.deadline import TimeLimit
 from mnemic.model.ranking import SearchType
 from mnemic.model.timestamps import checked_timer
 from mnemic.policy.config import RetrievalConfig, checked, warn_outside_recommended
@@ -27,7 +26,7 @@ from mnemic.policy.request import (
 )
 from mnemic.policy.telemetry import RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
-from mnemic.records import NamedFields, Record
+from mnemic.records import NamedFields, Record, with_checked
 from mnemic.records.options import OptionsRecord, fields_of
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
@@ -218,9 +217,10 @@ class PolicyBase(Twin):
 
     def _started(self, given: object) -> PolicyRun:
         request = validation.of_kind("request", RetrievalRequest, "a RetrievalRequest", given)
-        request = request.in_time_zone(self._time_zone)
-        started = self._clock()
-        deadline = TimeLimit.after(self._config.timeout, "raise").deadline
+        if not request.time_zone:
+            request = with_checked(request, "time_zone", self._time_zone)
+        started, timeout = self._clock(), self._config.timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         scope = self._scope.narrowed(request.user_id, request.project_id)
         return PolicyRun(request, scope, started, deadline)
 

@@ -1,7 +1,7 @@
 """RetrievalRequest: a message, whose memories may answer it, and whether these are searched."""
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec.structs import force_setattr
 
@@ -10,7 +10,7 @@ from mnemic.model import Expression, validation
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, copied_filter, parse_filter
 from mnemic.model.query import Filters
 from mnemic.model.time_zones import checked_time_zone, naive_times_in
-from mnemic.records import NamedFields, Record, Redacted, with_checked
+from mnemic.records import NamedFields, Record, Redacted
 from mnemic.reporting.description import must_be
 
 
@@ -70,14 +70,6 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
         except InvalidEntryError:
             return False
         return True
-
-    def in_time_zone(self, name: str) -> Self:
-        """Return this request with a zone, unless it has one.
-
-        Args:
-            name: Name of the zone, which is checked.
-        """
-        return self if self.time_zone else with_checked(self, "time_zone", name)
 
     def expression(self, *, include_sensitive: bool) -> Expression | None:
         """Return the parsed filter; None excludes nothing."""
