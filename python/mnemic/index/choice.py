@@ -272,14 +272,15 @@ def source_choice(choice: IndexChoice, count: Callable[[], int]) -> SourceChoice
     return lambda: sources
 
 
-class FaissSources(NamedTuple):
+class FaissSources:
     """Makes candidate sources by FAISS; see `SourceFactory`.
 
     Args:
         options: Their options.
     """
 
-    options: FaissOptions
+    def __init__(self, options: FaissOptions) -> None:
+        self.options = options
 
     def __call__(self, dim: int, beginning: InitialVectors | None = None) -> CandidateSource:
         """Return a source of vectors of a dimension.

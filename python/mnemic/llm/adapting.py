@@ -58,10 +58,6 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-Run: TypeAlias = Callable[[Callable[[], object]], Awaitable[object]]
-"""Runs a plain function in another thread."""
-
-
 class AdaptedLanguageModel:
     """A language model made of a function or an object; see `as_language_model`.
 
@@ -73,7 +69,11 @@ class AdaptedLanguageModel:
     """
 
     def __init__(
-        self, given: object, call: Callable[..., object], model: str, run: Run = run_blocking
+        self,
+        given: object,
+        call: Callable[..., object],
+        model: str,
+        run: Callable[[Callable[[], object]], Awaitable[object]] = run_blocking,
     ) -> None:
         self.given = given
         self.model = model
@@ -135,7 +135,9 @@ def as_language_model(given: AnyLanguageModel, /, *, model: str | None = None) -
 
 
 def adapted_language_model(
-    given: AnyLanguageModel, model: str | None = None, run: Run = run_blocking
+    given: AnyLanguageModel,
+    model: str | None = None,
+    run: Callable[[Callable[[], object]], Awaitable[object]] = run_blocking,
 ) -> AdaptedLanguageModel:
     """Return what `as_language_model` does, by its class; `run` runs plain functions in threads."""
     if isinstance(given, AdaptedLanguageModel) and model is None:
