@@ -113,8 +113,8 @@ def measure_file(source, options):
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "a.faiss")
         held = source.hold()
-        assert held.leave_out(np.empty(0, np.int64), anew=False)
-        written, _ = timed(lambda: held.save(path, b"bench"))
+        write = held.writer(np.empty(0, np.int64), rebuild=False)
+        written, _ = timed(lambda: write(path, b"bench"))
         held.release()
         beginning = InitialVectors(path, b"bench", 1, list, print)
         read, opened = timed(lambda: settled(FaissSource(DIM, options, beginning)))

@@ -45,8 +45,8 @@ def save(source, path, label=b"", *, without=(), rebuild=False):
     if held is None:
         return False
     try:
-        is_savable = held.leave_out(np.array(without, np.int64), rebuild=rebuild)
-        return is_savable and held.save(path, label)
+        write = held.writer(np.array(without, np.int64), rebuild=rebuild)
+        return write is not None and write(path, label)
     finally:
         held.release()
 
@@ -309,7 +309,7 @@ def test_small_changes_do_not_put_off_an_index_made_anew(monkeypatch):
     source.settle()
     held = source.hold()
     assert held.may_rebuild
-    assert held.leave_out(np.array([1]), rebuild=True)
+    assert held.writer(np.array([1]), rebuild=True)
     assert not held.may_rebuild  # it was made just now
     held.release()
 

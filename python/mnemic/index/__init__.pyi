@@ -15,5 +15,6 @@ from mnemic.index.base import RowSet as RowSet
 from mnemic.index.base import SourceChoice as SourceChoice
 from mnemic.index.base import SourceFactory as SourceFactory
 from mnemic.index.base import SourceState as SourceState
+from mnemic.index.base import SourceWriter as SourceWriter
 from mnemic.index.native import NativeIndex as NativeIndex
 from mnemic.index.native import Snapshot as Snapshot

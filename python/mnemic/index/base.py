@@ -383,7 +383,7 @@ class InitialVectors(NamedTuple):
     """The vectors that a source has before any change, from a file or from an index.
 
     Attributes:
-        path: A file that `HeldSource.save` has written; None for none.
+        path: A file that a `SourceWriter` has written; None for none.
         label: The label that the file must have.
         number: Number of vectors.
         parts: Yields all vectors: rows, shape (n,), and vectors, shape (n, dim); those of a row are
@@ -398,43 +398,40 @@ class InitialVectors(NamedTuple):
     drop: Callable[[str], object]
 
 
+SourceWriter: TypeAlias = Callable[[str, bytes], bool]
+"""Writes an index to a file with a label; the file is complete or not there.
+
+It returns False if the source was given up meanwhile, and raises StoreError if the file cannot be
+written.
+"""
+
+
 class HeldSource(Protocol):
     """A source that brings no change into its index until it is released; searches go on."""
 
-    def leave_out(
+    def writer(
         self,
-        rows: Int64Array,
+        without: Int64Array,
         *,
         rebuild: bool,
         is_stopped: Callable[[], bool] = lambda: False,
-    ) -> bool:
-        """Prepare `save` without some rows, and without those that were removed.
+    ) -> SourceWriter | None:
+        """Return what writes the index without some rows, and without those that were removed.
 
         Args:
-            rows: Rows to leave out, shape (n,).
+            without: Rows to leave out, shape (n,).
             rebuild: Whether to rebuild an index where this one has rows that the file must not
                 have. That takes as long as building.
             is_stopped: Ends that once it is true.
 
         Returns:
-            Whether the index can be saved.
+            None if it cannot be written.
         """
         ...
 
     @property
     def may_rebuild(self) -> bool:
         """Whether rebuilding the index would take a small part of the time since the last one."""
-        ...
-
-    def save(self, path: str, label: bytes) -> bool:
-        """Write what `leave_out` has prepared to a file, which is complete or not there.
-
-        Returns:
-            False if the source was given up meanwhile.
-
-        Raises:
-            StoreError: If the file cannot be written.
-        """
         ...
 
     def release(self) -> None:

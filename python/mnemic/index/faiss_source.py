@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.base import InitialVectors, RowSet, SourceState
+from mnemic.index.base import InitialVectors, RowSet, SourceState, SourceWriter
 from mnemic.index.choice import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
@@ -193,7 +193,7 @@ class FaissSource:
         self._index.disown()
         self._positions.disown()
 
-    def hold(self) -> "HeldFaissSource | None":
+    def hold(self) -> Self | None:
         """Let no change come into the index, until it is released.
 
         Returns:
@@ -204,23 +204,24 @@ class FaissSource:
         if self._waiting or self._proposes_nothing or not self._index.size:
             self._step_lock.release()
             return None
-        return HeldFaissSource(self)
+        return self
 
     def release(self) -> None:
         """Let changes come into the index again; see `hold`."""
         self._step_lock.release()
 
-    def savable(
-        self, without: NDArray[np.int64], *, rebuild: bool, is_stopped: Callable[[], bool]
-    ) -> SavedIndex | None:
-        """Return the index if it has no rows that it should not have, or one rebuilt.
-
-        The caller holds the source.
-        """
+    def writer(
+        self,
+        without: NDArray[np.int64],
+        *,
+        rebuild: bool,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> SourceWriter | None:
+        """Return what writes the held index to a file, or one rebuilt; see `HeldSource`."""
         rows, kept = self._positions.rows, self._positions.occupied()
         kept = kept[~np.isin(rows[kept], without)]
         if len(kept) == self._index.size:
-            return SavedIndex(self._index, rows.copy(), b"")
+            return partial(self._write, self._index, rows.copy())
         if not rebuild or not len(kept):
             return None
         started = time.monotonic()
@@ -231,12 +232,11 @@ class FaissSource:
         now = time.monotonic()
         self._made = _Made(now, now - started)
         # A copy: the positions own what their rows are a view of.
-        return SavedIndex(made[0], made[1].rows.copy(), b"")
+        return partial(self._write, made[0], made[1].rows.copy())
 
-    def write(self, path: str, saved: SavedIndex) -> bool:
-        """Write an index to a file; return False if the source was given up meanwhile."""
-        stopped = partial(getattr, self, "_is_given_up")
-        return write_index(path, saved, self._index.options, self._index.dim, is_stopped=stopped)
+    def _write(self, index: FaissIndex, rows: NDArray[np.int64], path: str, label: bytes) -> bool:
+        saved, stopped = SavedIndex(index, rows, label), partial(getattr, self, "_is_given_up")
+        return write_index(path, saved, index.options, index.dim, is_stopped=stopped)
 
     @property
     def may_rebuild(self) -> bool:
@@ -404,43 +404,6 @@ class FaissSource:
             fresh.add(old.vectors(part))
             numbered.append(positions.rows[part])
         return fresh, numbered
-
-
-class HeldFaissSource:
-    """A source that is held for a file; see `HeldSource`.
-
-    Args:
-        source: The source, held.
-    """
-
-    def __init__(self, source: FaissSource) -> None:
-        self._source = source
-        self._saved: SavedIndex | None = None
-
-    @property
-    def may_rebuild(self) -> bool:
-        """Whether making an index again would take a small part of the time since the last one."""
-        return self._source.may_rebuild
-
-    def leave_out(
-        self,
-        rows: NDArray[np.int64],
-        *,
-        rebuild: bool,
-        is_stopped: Callable[[], bool] = lambda: False,
-    ) -> bool:
-        """Prepare `save` without some rows; see `HeldSource`."""
-        self._saved = self._source.savable(rows, rebuild=rebuild, is_stopped=is_stopped)
-        return self._saved is not None
-
-    def save(self, path: str, label: bytes) -> bool:
-        """Write what was prepared to a file; see `HeldSource`."""
-        saved = self._saved
-        return saved is not None and self._source.write(path, saved._replace(label=label))
-
-    def release(self) -> None:
-        """Let changes come into the index again."""
-        self._source.release()
 
 
 def _work(reference: "weakref.ref[FaissSource]") -> None:

@@ -22,7 +22,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
     VectorFileError,
 )
-from mnemic.index import HeldSource, InitialVectors, Snapshot
+from mnemic.index import InitialVectors, Snapshot, SourceWriter
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
 from mnemic.store.operations import HasRemovedSince, NonceOfChange, SealedRows
@@ -207,8 +207,8 @@ class IndexSnapshots:
             StoreError: If the store cannot be read, or another process writes snapshots.
             VectorFileError: If the file cannot be written.
         """
-        source = self._savable(snapshot, is_stopped)
-        if source is None and due == "source":
+        write = self._writer(snapshot, is_stopped)
+        if write is None and due == "source":
             return False
         agent_id = self._kind.agent_id
         with self._store.locked_snapshots(wait=LOCK_SECONDS):
@@ -220,27 +220,27 @@ class IndexSnapshots:
             label = msgspec.msgpack.encode(_Label(self._kind, snapshot.seq, nonce, accesses))
             snapshot.core.save(path, label, without=self._sealed_rows())
             self._saved_seq = snapshot.seq
-            self._save_source(source, label)
+            self._save_source(write, label)
         return True
 
-    def _savable(self, snapshot: Snapshot, is_stopped: Callable[[], bool]) -> HeldSource | None:
-        """Return the held source, if a file of it has nothing that it must not have."""
+    def _writer(self, snapshot: Snapshot, is_stopped: Callable[[], bool]) -> SourceWriter | None:
+        """Return what writes the held source, if its file has nothing that it must not have."""
         source = snapshot.source
         if source is None:
             return None
         outdated = np.array(snapshot.unembedded, np.int64)
         sealed = np.array(self._sealed_rows(), np.int64)
         without = np.concatenate([snapshot.core.sensitive(), sealed, outdated])
-        if source.leave_out(without, rebuild=source.may_rebuild, is_stopped=is_stopped):
-            return source
-        self._next_source = time.monotonic() + SOURCE_SECONDS
-        return None
+        write = source.writer(without, rebuild=source.may_rebuild, is_stopped=is_stopped)
+        if write is None:
+            self._next_source = time.monotonic() + SOURCE_SECONDS
+        return write
 
-    def _save_source(self, source: HeldSource | None, label: bytes) -> None:
+    def _save_source(self, write: SourceWriter | None, label: bytes) -> None:
         path = self._source_path
         if path is None:
             return
-        if source is not None and source.save(path, label):
+        if write is not None and write(path, label):
             self._saved_source = self._saved_seq
             return
         self._saved_source = None
