@@ -11,11 +11,14 @@ from mnemic import Memory, MemoryEntry
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.hyde import AsyncHydeEngine, HydeEngine, build
 from mnemic.hyde.build import BuildWorker
+from mnemic.threads.sync_bridge import sync_method
 from tests.support.hyde import AxisEmbedder, ListedModel, axis, contents, memory_of
 from tests.support.threads import run_together
 
 WINDOW = ["user: what is it?"]
 SECONDS = 20
+
+ready_sync = sync_method(BuildWorker.ready)
 
 
 class Builds:
@@ -88,7 +91,7 @@ def test_the_first_failure_is_one_warning_and_later_ones_are_for_debugging(build
     assert (worker.is_ready, worker.failed_builds) == (False, 3)
     builds.error = None
     worker.trigger()
-    assert worker.ready_sync(SECONDS)
+    assert ready_sync(worker, SECONDS)
     ended(worker)
     builds.error = ValueError()
     worker.trigger()
@@ -142,7 +145,7 @@ def test_a_cancelled_wait_leaves_the_build(builds):
     worker.trigger()
     asyncio.run(run(worker))
     builds.gate.set()
-    assert worker.ready_sync(SECONDS)
+    assert ready_sync(worker, SECONDS)
 
 
 def test_waiting_gives_up_after_its_seconds(builds):
@@ -150,7 +153,7 @@ def test_waiting_gives_up_after_its_seconds(builds):
     builds.gate.clear()
     worker.trigger()
     assert not asyncio.run(worker.ready(0.01))
-    assert not worker.ready_sync(0.01)
+    assert not ready_sync(worker, 0.01)
     builds.gate.set()
     ended(worker)
 
@@ -179,7 +182,7 @@ def test_no_thread_to_be_had_is_a_failed_build(builds, monkeypatch, caplog):
     assert worker.failed_builds == 1
     assert "RuntimeError" in caplog.text
     worker.trigger()
-    assert worker.ready_sync(SECONDS)
+    assert ready_sync(worker, SECONDS)
 
 
 # In an engine

@@ -14,7 +14,7 @@ from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.conditions import Event
 from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import Call, threads_of
-from mnemic.threads.sync_bridge import runs_sync, sync_method
+from mnemic.threads.sync_bridge import runs_sync
 
 _log = logger("mnemic.hyde")
 
@@ -57,7 +57,7 @@ class BuildWorker:
         self._agent_id = agent_id
         self._lock = Lock()
         self._stop = Event()
-        self._running: Future[bool] | None = None
+        self._running: Future[None] | None = None
         self._call: Call | None = None
         self._thread: threading.Thread | None = None
         self._is_pending = False
@@ -85,7 +85,7 @@ class BuildWorker:
             self._failed(error)
             with self._lock:
                 self._is_pending = False
-            self._ended(running, is_built=False)
+            self._ended(running)
 
     async def ready(self, seconds: float, *, only_first: bool = False) -> bool:
         """Wait until a build has succeeded, at most until those under way have ended.
@@ -106,8 +106,6 @@ class BuildWorker:
                 break
         return self.is_ready and not self._stop.is_set()
 
-    ready_sync = sync_method(ready)
-
     def stop(self) -> None:
         """Begin no further build, and cancel a coroutine embedder. May be repeated."""
         with self._lock:
@@ -127,28 +125,28 @@ class BuildWorker:
         if thread.is_alive():
             _log.debug("A build for agent %s hangs and is left behind", self._agent_id)
 
-    def _work(self, running: "Future[bool] | None") -> None:
+    def _work(self, running: "Future[None] | None") -> None:
         while running is not None:
             if self._failures.number:
                 self._stop.wait(max(0.0, self._failures.next_at - time.monotonic()))
-            running = self._ended(running, is_built=self._built())
+            self._build_once()
+            running = self._ended(running)
 
-    def _built(self) -> bool:
+    def _build_once(self) -> None:
         call = Call(self._build)
         with self._lock:
             if self._stop.is_set():
-                return False
+                return
             self._call = call
         try:
             call.run_in_context()
         except BaseException as error:  # noqa: BLE001 - the state before is kept
             self._failed(error)
-            return False
+            return
         finally:
             self._call = None
         self._failures, self.is_ready = _Failures(), True
         self.builds += 1
-        return True
 
     def _failed(self, error: BaseException) -> None:
         """Log a failed build: the first as a warning, as long as none has succeeded."""
@@ -169,17 +167,17 @@ class BuildWorker:
             "the memories indexed before" if self.is_ready else "no memories",
         )
 
-    def _ended(self, running: "Future[bool]", *, is_built: bool) -> "Future[bool] | None":
+    def _ended(self, running: "Future[None]") -> "Future[None] | None":
         """End a build; return the next one if one is due."""
         with self._lock:
             following = _started() if self._is_pending and not self._stop.is_set() else None
             self._is_pending = False
             self._running = following
-        running.set_result(is_built)
+        running.set_result(None)
         return following
 
 
-async def _has_ended(running: "Future[bool]", seconds: float) -> bool:
+async def _has_ended(running: "Future[None]", seconds: float) -> bool:
     """Wait for a build; return whether it ended in time."""
     if runs_sync():
         return bool(wait([running], seconds).done)
@@ -191,8 +189,8 @@ async def _has_ended(running: "Future[bool]", seconds: float) -> bool:
     return True
 
 
-def _started() -> "Future[bool]":
+def _started() -> "Future[None]":
     """Return a future that a cancelled caller does not cancel."""
-    future: Future[bool] = Future()
+    future: Future[None] = Future()
     future.set_running_or_notify_cancel()
     return future
