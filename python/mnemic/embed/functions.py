@@ -64,7 +64,9 @@ class EmbeddingFunction:
         if not self.takes_many:
             return self._of_each(texts)
         returned = getattr(self._owner, self._name)(texts)
-        if type(returned) is np.ndarray or not is_awaitable(returned):
+        if type(returned) is np.ndarray and returned.dtype.kind in _NUMBERS:
+            return returned
+        if not is_awaitable(returned):
             return _numbers(returned)
         return _Continuation(_awaited(returned, _numbers), returned)
 
@@ -233,8 +235,6 @@ def _stacked(rows: list[Vectors]) -> Vectors:
 
 def _numbers(returned: object) -> Vectors:
     """Return a result as an array of numbers."""
-    if type(returned) is np.ndarray and returned.dtype.kind in _NUMBERS:
-        return returned
     if isinstance(returned, Iterator):
         returned = list(returned)
     try:

@@ -80,7 +80,12 @@ class CheckedCalls:
             returned = embed(texts)
             if type(returned) is not np.ndarray and is_awaitable(returned):
                 returned = self.loop.run(returned)
-            vectors = _as_float32(returned)
+            # A copy: some embedders write the vectors of each call to the same array.
+            if type(returned) is np.ndarray and returned.dtype == np.float32:
+                vectors = returned.copy()
+            else:
+                with np.errstate(over="ignore"):  # what overflows is refused later
+                    vectors = np.array(returned, dtype=np.float32)
         except BaseException as error:  # noqa: BLE001 - what is not refused is raised again
             vectors = self.failure_of(error)
         if isinstance(vectors, EmbeddingError):  # raised out here, so that nothing is chained to it
@@ -130,14 +135,6 @@ class CheckedCalls:
         if vectors.shape != wanted:
             return f"shape {vectors.shape} for {count} texts; it should be {wanted}"
         return None if np.isfinite(vectors).all() else "NaN or infinity"
-
-
-def _as_float32(given: object) -> Float32Array:
-    """Return a copy: some embedders write the vectors of each call to the same array."""
-    if type(given) is np.ndarray and given.dtype == np.float32:
-        return given.copy()
-    with np.errstate(over="ignore"):  # what overflows is refused later
-        return np.array(given, dtype=np.float32)
 
 
 class ValidatedEmbedder:

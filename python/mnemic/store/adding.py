@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
 from mnemic.errors import (
@@ -32,20 +32,24 @@ from mnemic.store.operations import Add
 from mnemic.store.row_codec import RowCodec, UsedKey, fingerprint, with_changed
 from mnemic.store.values import Model, Selection
 
+Session = TypeVar("Session")
+
 Found: TypeAlias = tuple[tuple[Any, ...], MemoryEntry]
 """A stored entry, and its row, which begins with the number."""
 
 
-class Adding(ABC):
+class Adding(ABC, Generic[Session]):
     """Stores the entries of a call; see `Add`.
 
     Its methods read and write in one transaction of a store.
 
     Args:
+        on: In the transaction.
         rules: How they are stored.
     """
 
-    def __init__(self, rules: AddOptions) -> None:
+    def __init__(self, on: Session, rules: AddOptions) -> None:
+        self.on = on
         self.rules = rules
         self.agent_id = rules.wanted.agent_id
 
@@ -200,42 +204,28 @@ def add_options(codec: RowCodec, wanted: Add) -> AddOptions:
         InvalidEntryError: If an entry is another agent's or supersedes itself, or an embedding
             names no model.
     """
-    agent_id = wanted.agent_id
+    agent_id, models = wanted.agent_id, dict[tuple[str | None, int], None]()
     for new in wanted.entries:
-        if new.entry.agent_id != agent_id:
+        entry = new.entry
+        if entry.agent_id != agent_id:
             raise InvalidEntryError(
-                f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
+                f"memory {entry.id} is agent {entry.agent_id!r}'s, not {agent_id!r}'s"
             )
-        if new.entry.supersedes is not None:
-            check_supersedes(new.entry)
+        if entry.supersedes is not None:
+            check_supersedes(entry)
+        if entry.embedding is not None:
+            models[entry.embedding_model, entry.embedding.size] = None
     key = codec.prepare(agent_id)
-    model = _model_of(new.entry for new in wanted.entries)
-    return AddOptions(wanted, codec, to_microseconds(wanted.now), model, key)
-
-
-def _model_of(entries: Iterable[MemoryEntry]) -> Model | None:
-    """Return the model of the entries' embeddings; None if there are none.
-
-    Raises:
-        EmbeddingModelMismatchError: If they come from several models.
-        InvalidEntryError: If an embedding names no model.
-    """
-    first = None
-    for entry in entries:
-        if entry.embedding is None:
-            continue
-        model = entry.embedding_model, entry.embedding.size
-        if first is not None and model != first:
-            raise EmbeddingModelMismatchError(
-                f"one call brings vectors of several models: {first}, {model}"
-            )
-        first = model
-    if first is None:
-        return None
-    name, dimensions = first
+    if len(models) > 1:
+        first, other, *_ = models
+        raise EmbeddingModelMismatchError(
+            f"one call brings vectors of several models: {first}, {other}"
+        )
+    name, dimensions = next(iter(models), ("", 0))
     if name is None:
         raise InvalidEntryError("an entry has an embedding without its embedding_model")
-    return name, dimensions
+    model = (name, dimensions) if models else None
+    return AddOptions(wanted, codec, to_microseconds(wanted.now), model, key)
 
 
 def _check_content(new: NewRow, used: UsedKey | None, existing: UUID) -> None:

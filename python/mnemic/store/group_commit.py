@@ -202,12 +202,16 @@ class Writer:
         loop = running_loop()
         if loop is not None:
             return self._write_soon(loop, job, finish)
-        turn = self._transactions.turn
-        if self._is_idle() and self._transactions.holder is None:
-            with turn:  # which a KeyboardInterrupt cannot leave locked
+        transactions = self._transactions
+        if self._is_idle() and transactions.holder is None:
+            with transactions.turn:  # which a KeyboardInterrupt cannot leave locked
                 if self._is_idle():
                     self._check_open()
-                    return self._write_here(job, finish)
+                    try:
+                        result = self._held(lambda: transactions.commit([job], job))
+                        return succeeded(finish(result))
+                    except Exception as error:  # noqa: BLE001 - the future gets it
+                        return failed(transactions.typed(error))
         self.check_free()
         return self._submit(_Item(job, WaitedFuture(), finish))
 
@@ -219,13 +223,6 @@ class Writer:
             loop.call_soon(self._wake)
             self._waking_loop = loop  # last, or an interrupt between the two would stop the writes
         return future
-
-    def _write_here(self, job: Job, finish: Finish) -> Future[Any]:
-        try:
-            result = finish(self._held(lambda: self._transactions.commit([job], job)))
-        except Exception as error:  # noqa: BLE001 - the future gets it
-            return failed(self._transactions.typed(error))
-        return succeeded(result)
 
     def check_free(self) -> None:
         """Raise if this thread is in the midst of a write: waiting for itself would never end.

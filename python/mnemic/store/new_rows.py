@@ -81,21 +81,14 @@ class NewRow(NamedTuple):
 
     @property
     def given(self) -> NewEntry:
-        """The entry with its key, as it was given."""
-        return NewEntry(self.entry, None if self.more[1] is None else self.given_key)
+        """The entry with its key and its vectors, as it was given."""
+        key = None if self.more[1] is None else self.given_key
+        return NewEntry(self.entry, key, tuple(self.vectors[1:]))
 
     @property
     def shown_key(self) -> str | None:
         """The given key for a message; None for an entry whose texts are hidden."""
         return None if self.entry.hides_content else self.given_key
-
-
-def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
-    """Return vectors in their stored type; an entry's own never change, so none is copied."""
-    first = new.entry.embedding
-    if first is None:
-        return ()
-    return [vector.astype("<f4", copy=False) for vector in (first, *new.more)]
 
 
 def vector_blobs(parts: Float32Array) -> list[bytes]:
@@ -106,13 +99,19 @@ def vector_blobs(parts: Float32Array) -> list[bytes]:
 def encoded(
     codec: RowCodec,
     entries: Sequence[NewEntry],
-    vectors: Sequence[Sequence[Float32Array]],
     model: str | None,
 ) -> list[NewRow]:
-    """Return entries as a codec stores them, with the vectors of each, which are of a model."""
+    """Return entries as a codec stores them, with their vectors, which are of a model."""
     stored = codec.rows(
         [(new.entry, None if new.key is None else UsedKey(new.key)) for new in entries]
     )
+    # An entry's own vectors never change, so none is copied.
+    vectors = [
+        []
+        if new.entry.embedding is None
+        else [vector.astype("<f4", copy=False) for vector in (new.entry.embedding, *new.more)]
+        for new in entries
+    ]
     return [
         NewRow(
             new.entry,

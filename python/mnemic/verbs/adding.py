@@ -143,7 +143,9 @@ class AsyncAddVerbs(ScopedBase):
             "id": id,
         }
         new = self._new(
-            _with_fields(content, fields, idempotency_key),
+            {"content": content, **fields}
+            if isinstance(content, str)
+            else _with_own_fields(content, fields, idempotency_key),
             self._scope.narrowed(user_id, session_id=session_id),
             self._repository.now(),
             key=idempotency_key,
@@ -217,14 +219,12 @@ class AsyncAddVerbs(ScopedBase):
             )
 
 
-def _with_fields(content: object, fields: Mapping[str, object], key: object) -> object:
-    """Return a memory as `add_many` takes it: a text with its fields, or what has its own.
+def _with_own_fields(content: object, fields: Mapping[str, object], key: object) -> object:
+    """Return a memory that has fields of its own.
 
     Raises:
-        InvalidEntryError: If the content is none, or has fields of its own and others stand beside.
+        InvalidEntryError: If it is none, or other fields stand beside it.
     """
-    if isinstance(content, str):
-        return {"content": content, **fields}
     if not isinstance(content, MemoryEntry | Mapping):
         many = "; add_many takes a list" if isinstance(content, Iterable) else ""
         raise InvalidEntryError(

@@ -54,27 +54,23 @@ class DictEviction(Eviction):
 class DictAdding(Adding):
     """Stores entries in dicts; see `Adding`."""
 
-    def __init__(self, agent, rules):
-        super().__init__(rules)
-        self.agent = agent
-
     def with_key(self, new):
-        for row, entry in self.agent.within(self.agent.user(new.entry.user_id)).items():
-            used = self.agent.keys.get(row)
+        for row, entry in self.on.within(self.on.user(new.entry.user_id)).items():
+            used = self.on.keys.get(row)
             if used is not None and used.key == new.given_key:
                 yield row, entry.id, used
 
     def with_id(self, new):
-        row, entry = self.agent.one(self.agent.user(new.entry.user_id), new.entry.id)
+        row, entry = self.on.one(self.on.user(new.entry.user_id), new.entry.id)
         if row is None:
             return None
-        (stored,) = CODEC.rows([(entry, self.agent.keys.get(row))])
+        (stored,) = CODEC.rows([(entry, self.on.keys.get(row))])
         return StoredRow(row, *stored, size_of(entry))
 
     def with_text(self, new):
         text, now = fingerprint(new.entry.content), self.rules.wanted.now
-        found = self.agent.within(
-            self.agent.user(new.entry.user_id),
+        found = self.on.within(
+            self.on.user(new.entry.user_id),
             lambda one: one.is_active(now) and fingerprint(one.content) == text,
         )
         first = min(found, key=lambda row: (found[row].created_at, row), default=None)
@@ -83,44 +79,44 @@ class DictAdding(Adding):
     def insert(self, new):
         if self.with_id(new) is not None:
             raise id_in_use(new.entry)
-        row = next(self.agent.numbers)
+        row = next(self.on.numbers)
         self._put(row, new.entry, new.more)
-        self.agent.put_vectors(row, new.entry.embedding_model, new.vectors)
+        self.on.put_vectors(row, new.entry.embedding_model, new.vectors)
         outcome = Outcome(row, new.entry.id.bytes, is_new=True)
-        return WrittenRows([outcome], [self.agent.change(row, "add", new.size)])
+        return WrittenRows([outcome], [self.on.change(row, "add", new.size)])
 
     def replace(self, new, old):
         done = overwrite(CODEC, new, old, old.successor, self.rules.now)
         self._put(old.row, done.entry, done.more)
         if not done.keeps_vectors:
-            self.agent.put_vectors(old.row, new.entry.embedding_model, new.vectors)
+            self.on.put_vectors(old.row, new.entry.embedding_model, new.vectors)
         if done.changes_content or done.entry.hides_content:
-            self.agent.drop_shadows(old.row)
-        self.agent.drop_links(lambda source, *_: source == old.row)
+            self.on.drop_shadows(old.row)
+        self.on.drop_links(lambda source, *_: source == old.row)
         return done
 
     def _put(self, row, entry, more):
-        self.agent.entries[row] = entry.without_embedding()
+        self.on.entries[row] = entry.without_embedding()
         if more[1] is not None:
-            self.agent.keys[row] = UsedKey(*more[1:])
+            self.on.keys[row] = UsedKey(*more[1:])
 
     def merge(self, found, entry):
         ((row, *_), _) = found
-        self.agent.entries[row] = entry
+        self.on.entries[row] = entry
         return 0
 
     def supersede(self, entry, row, at):
-        target, old = self.agent.one(self.agent.user(entry.user_id), entry.supersedes)
+        target, old = self.on.one(self.on.user(entry.user_id), entry.supersedes)
         if old is None:
             return None
-        self.agent.put_link(row, target, LinkType.SUPERSEDES, 1.0, from_microseconds(at))
+        self.on.put_link(row, target, LinkType.SUPERSEDES, 1.0, from_microseconds(at))
         version, status = superseded_version(old.status, old.version), MemoryStatus.SUPERSEDED
         return self._revised(target, "supersede", at, version=version, status=status)
 
     def end_supersession(self, row):
-        newer = sorted(at[0] for at in self.agent.links if at[1:] == (row, LinkType.SUPERSEDES))
-        self.agent.drop_links(lambda *at: at[1:] == (row, LinkType.SUPERSEDES))
-        entries, now = self.agent.entries, self.rules.now
+        newer = sorted(at[0] for at in self.on.links if at[1:] == (row, LinkType.SUPERSEDES))
+        self.on.drop_links(lambda *at: at[1:] == (row, LinkType.SUPERSEDES))
+        entries, now = self.on.entries, self.rules.now
         versions = {source: next_version(entries[source].version) for source in newer}
         return [
             self._revised(source, "update", now, version=version, supersedes=None)
@@ -128,16 +124,16 @@ class DictAdding(Adding):
         ]
 
     def _revised(self, row, kind, at, **fields):
-        time = max(self.agent.entries[row].updated_at, from_microseconds(at))
-        return self.agent.change(row, kind, updated_at=time, **fields)
+        time = max(self.on.entries[row].updated_at, from_microseconds(at))
+        return self.on.change(row, kind, updated_at=time, **fields)
 
     def remove_others(self, which, kept):
-        return self.agent.remove([row for row in self.agent.selected(*which) if row not in kept])
+        return self.on.remove([row for row in self.on.selected(*which) if row not in kept])
 
     def evict(self, write):
-        return DictEviction(self.agent, write).changes()
+        return DictEviction(self.on, write).changes()
 
     def log(self, changes, model):
         wanted = self.rules.wanted
-        self.agent.time_zone = self.agent.time_zone or wanted.time_zone
-        return self.agent.logged(changes, model, wanted.quotas)
+        self.on.time_zone = self.on.time_zone or wanted.time_zone
+        return self.on.logged(changes, model, wanted.quotas)

@@ -15,7 +15,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store import values
 from mnemic.store.adding import add_options
 from mnemic.store.eviction import Write
-from mnemic.store.new_rows import encoded, stored_of, stored_vectors
+from mnemic.store.new_rows import encoded, stored_of
 from mnemic.store.row_codec import check_size, with_changed
 from mnemic.store.rules import EXPIRED, FORGOTTEN, check_one_user, statistics_of
 from tests.support.dict_store.adding import DictAdding, DictEviction
@@ -325,8 +325,8 @@ def switch_model(agent, wanted):
 
 
 def add(agent, wanted):
-    rules, vectors = add_options(CODEC, wanted), list(map(stored_vectors, wanted.entries))
-    rows = encoded(CODEC, wanted.entries, vectors, rules.model and rules.model[0])
+    rules = add_options(CODEC, wanted)
+    rows = encoded(CODEC, wanted.entries, rules.model and rules.model[0])
     return stored_of(CODEC, DictAdding(agent, rules).add(rows), rows)
 
 

@@ -17,7 +17,6 @@ from mnemic.store.new_rows import (
     Overwrite,
     StoredRow,
     WrittenRows,
-    stored_vectors,
 )
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
@@ -62,8 +61,7 @@ class AddJob:
 
     def __init__(self, rules: AddOptions, dialect: Dialect) -> None:
         wanted, model = rules.wanted, rules.model
-        vectors = list(map(stored_vectors, wanted.entries))
-        rows = dialect.new_rows(rules.codec, wanted.entries, vectors, model and model[0])
+        rows = dialect.new_rows(rules.codec, wanted.entries, model and model[0])
         self.agents = (wanted.agent_id,)
         self.rows = rows
         self.rules = rules
@@ -118,8 +116,8 @@ def _check_keys(on: SqlSession, jobs: Sequence[AddJob]) -> None:
         if job.rules.key != key:
             job.rules = job.rules._replace(key=key)
             model = None if job.rules.model is None else job.rules.model[0]
-            given, vectors = [new.given for new in job.rows], [new.vectors for new in job.rows]
-            job.rows = on.dialect.new_rows(job.rules.codec, given, vectors, model)
+            given = [new.given for new in job.rows]
+            job.rows = on.dialect.new_rows(job.rules.codec, given, model)
 
 
 def _split(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
@@ -139,24 +137,15 @@ def are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
     )
 
 
-class _SqlAdding(Adding):
-    """Stores entries by statements; those that depend on no other one together.
-
-    Args:
-        on: In the transaction.
-        rules: How they are stored.
-    """
-
-    def __init__(self, on: SqlSession, rules: AddOptions) -> None:
-        super().__init__(rules)
-        self._on = on
+class _SqlAdding(Adding[SqlSession]):
+    """Stores entries by statements; those that depend on no other one together."""
 
     def store(self, rows: Sequence[NewRow]) -> WrittenRows:
         """Store entries."""
         if not are_independent(rows, self.rules):
             return super().store(rows)
         if self.rules.wanted.on_conflict == "raise":
-            is_refused = self._on.dialect.refuses_ids
+            is_refused = self.on.dialect.refuses_ids
             return self._insert(rows, ()) if is_refused else self._insert_free(rows)
         written = self._store_many(rows)
         return super().store(rows) if written is None else written
@@ -172,7 +161,7 @@ class _SqlAdding(Adding):
             return None
         found, numbers = self._fetch_numbered(rows)
         ids = [new.owned_id for new in rows]
-        known = opened_rows(self._on.dialect, self.rules.codec, self.agent_id, ids, found)
+        known = opened_rows(self.on.dialect, self.rules.codec, self.agent_id, ids, found)
         if any(old.is_superseded for old in known.values()):
             return None
         fresh = [new for place, new in places.items() if place not in known]
@@ -192,7 +181,7 @@ class _SqlAdding(Adding):
     def _replace_or_skip(self, pairs: Sequence[tuple[NewRow, StoredRow]]) -> WrittenRows:
         """Store entries over those with their ids, but over those that stay."""
         changed = [(new, old) for new, old in pairs if not self.rules.keeps(new, old.plain)]
-        replaced = {each.old.row: each for each in replace(self._on, changed, self.rules)}
+        replaced = {each.old.row: each for each in replace(self.on, changed, self.rules)}
         return WrittenRows(
             [
                 replaced[old.row].outcome
@@ -205,7 +194,7 @@ class _SqlAdding(Adding):
 
     def insert(self, new: NewRow) -> WrittenRows:
         """Insert an entry."""
-        is_refused = self._on.dialect.refuses_ids
+        is_refused = self.on.dialect.refuses_ids
         return self._insert([new], ()) if is_refused else self._insert_free([new])
 
     def _insert_free(self, rows: Sequence[NewRow]) -> WrittenRows:
@@ -220,12 +209,12 @@ class _SqlAdding(Adding):
 
     def _fetch_numbered(self, rows: Sequence[NewRow]) -> tuple[list[Columns], Sequence[int]]:
         """Return what is stored under the ids of entries, and numbers for new rows."""
-        dialect, ids = self._on.dialect, [new.owned_id for new in rows]
+        dialect, ids = self.on.dialect, [new.owned_id for new in rows]
         wanted = with_owned_ids(dialect, self.agent_id, ids)
-        return dialect.fetch_numbered(self._on, wanted, len(rows))
+        return dialect.fetch_numbered(self.on, wanted, len(rows))
 
     def _insert(self, rows: Sequence[NewRow], numbers: Sequence[int]) -> WrittenRows:
-        on, model = self._on, self.rules.model
+        on, model = self.on, self.rules.model
         numbers = on.dialect.insert_entries(on, self.agent_id, rows, model, numbers)
         numbered = list(zip(numbers, rows, strict=True))
         return WrittenRows(
@@ -241,10 +230,10 @@ class _SqlAdding(Adding):
 
         Stored keys have several forms.
         """
-        dialect, user = self._on.dialect, new.entry.user_id or ""
+        dialect, user = self.on.dialect, new.entry.user_id or ""
         sql = _of_key(dialect.keyed_row, dialect.user_key)
         for stored_key in (new.more[1], *new.other_keys):
-            for row in self._on.fetch(sql, (self.agent_id, user, stored_key)):
+            for row in self.on.fetch(sql, (self.agent_id, user, stored_key)):
                 with dialect.reading_stored("a memory's key"):
                     used = self.rules.codec.used_key(encoded_row(row))
                     existing = uuid_of(row[ENTRY_ID])
@@ -252,19 +241,19 @@ class _SqlAdding(Adding):
 
     def with_id(self, new: NewRow) -> StoredRow | None:
         """Return what is stored, in any state, under the id of an entry."""
-        stored = stored_rows(self._on, self.rules.codec, self.agent_id, [new.owned_id])
+        stored = stored_rows(self.on, self.rules.codec, self.agent_id, [new.owned_id])
         return stored.get(new.place)
 
     def with_text(self, new: NewRow) -> tuple[Columns, MemoryEntry] | None:
         """Return the oldest active entry of the user with the text of a new one."""
-        dialect, scope = self._on.dialect, Scope(self.agent_id, new.entry.user_id)
+        dialect, scope = self.on.dialect, Scope(self.agent_id, new.entry.user_id)
         codec = self.rules.codec
         where, values = in_scope(scope)
         sql = _of_text(dialect.keyed_row, dialect.by_index("fingerprint"), where)
         bound = (*values, *codec.lookup(new.entry), self.rules.now)
         wanted = fingerprint(new.entry.content)
         for limit in (1, sys.maxsize):  # an earlier version may have stored other texts so
-            rows = self._on.fetch_checked(sql, (*bound, limit))
+            rows = self.on.fetch_checked(sql, (*bound, limit))
             for row, entry in zip(rows, dialect.entries(codec, rows, scope), strict=True):
                 if fingerprint(entry.content) == wanted:
                     return row, entry
@@ -274,36 +263,36 @@ class _SqlAdding(Adding):
 
     def replace(self, new: NewRow, old: StoredRow) -> Overwrite:
         """Store an entry over another one."""
-        (done,) = replace(self._on, [(new, old)], self.rules)
+        (done,) = replace(self.on, [(new, old)], self.rules)
         return done
 
     def merge(self, found: tuple[Columns, MemoryEntry], entry: MemoryEntry) -> int:
         """Write another state of a stored entry; return the bytes that it adds."""
-        return write_merged(self._on, self.rules.codec, found[0], entry)
+        return write_merged(self.on, self.rules.codec, found[0], entry)
 
     def supersede(self, entry: MemoryEntry, row: int, at: int) -> Change | None:
         """Mark the entry that a stored one supersedes, and link the two."""
-        return supersede(self._on, self.rules.codec, entry, row, at)
+        return supersede(self.on, self.rules.codec, entry, row, at)
 
     def end_supersession(self, row: int) -> list[Change]:
         """Let the entries that superseded a row do so no more."""
-        return end_supersession(self._on, self.agent_id, row, self.rules.now)
+        return end_supersession(self.on, self.agent_id, row, self.rules.now)
 
     def remove_others(self, which: Selection, kept: Collection[int]) -> list[Change]:
         """Delete the selected entries but those of some rows."""
-        on, codec = self._on, self.rules.codec
+        on, codec = self.on, self.rules.codec
         found = numbers_of(on, selected(on, codec, *which))
         return remove(on, codec, self.agent_id, [row for row in found if row not in kept])
 
     def evict(self, write: Write) -> list[Change]:
         """Delete entries so that the write keeps to its quotas."""
-        return SqlEviction(self._on, self.rules.codec, write).changes()
+        return SqlEviction(self.on, self.rules.codec, write).changes()
 
     def log(self, changes: Sequence[Change], model: Model | None) -> int:
         """Log changes; return the number of the last one."""
         wanted = self.rules.wanted
         return log_changes(
-            *(self._on, self.agent_id, changes, model, wanted.quotas), time_zone=wanted.time_zone
+            *(self.on, self.agent_id, changes, model, wanted.quotas), time_zone=wanted.time_zone
         )
 
 

@@ -133,10 +133,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """The same of rows, each the columns of `keyed_row`, without sealed ones that break, which are
     logged."""
 
-    new_rows: Callable[
-        [RowCodec, Sequence[NewEntry], Sequence[Sequence[Float32Array]], str | None], list[NewRow]
-    ]
-    """Entries as they are stored, with the vectors of each, which are of a model."""
+    new_rows: Callable[[RowCodec, Sequence[NewEntry], str | None], list[NewRow]]
+    """Entries as they are stored, with their vectors, which are of a model."""
 
     adding: Callable[[SqlSession, Sequence[NewRow], AddOptions], AbstractContextManager[None]]
     """What entries are stored within: a pipeline, if all of it can run in one."""

@@ -7,7 +7,6 @@ from typing import cast
 import apsw
 
 from mnemic._core import row_sums, vector_sums
-from mnemic.arrays import Float32Array
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.new_rows import NewRow, NewVectors, Overwrite, encoded
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
@@ -29,17 +28,16 @@ from mnemic.store.values import Model
 def new_rows(
     codec: RowCodec,
     entries: Sequence[NewEntry],
-    vectors: Sequence[Sequence[Float32Array]],
     model: str | None,
 ) -> list[NewRow]:
-    """Return entries, with the vectors of each, and their checksums."""
-    plain = encoded(codec, entries, vectors, model)
+    """Return entries, with their vectors and checksums."""
+    plain = encoded(codec, entries, model)
     of_rows = row_sums([(*new.columns, *new.more) for new in plain])
     of_vectors: Sequence[int | None] = [None] * len(plain)
     if model is not None:
         sums = vector_sums(model, [new.stored_vectors for new in plain])
         of_vectors = [
-            of_row if parts else None for of_row, parts in zip(sums, vectors, strict=True)
+            of_row if new.vectors else None for of_row, new in zip(sums, plain, strict=True)
         ]
     return [
         new._replace(sums=own)
