@@ -12,7 +12,7 @@ import pytest
 import mnemic
 import mnemic_files
 from mnemic import annotations, errors, events, model
-from mnemic.threads.conditions import Event
+from mnemic.threads.locks import Event
 from tests.support.public_names import SHELVES, classes, names_in_signatures
 from tests.support.signatures import parameters
 

@@ -17,7 +17,7 @@ import pytest
 
 from mnemic import CachedEmbedder, Memory, as_embedder
 from mnemic._core import SentenceEncoder, WordPieceTokenizer
-from mnemic.embed import Embedder, MiniLmEmbedder, limited
+from mnemic.embed import Embedder, MiniLmEmbedder, validated
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     DeadlineExceededError,
@@ -338,7 +338,7 @@ def test_a_call_that_is_over_raises(embedder, seconds):
 
 def test_a_search_gives_up_at_its_deadline_in_its_own_thread(embedder, monkeypatch):
     embedder.embed(["loaded"])
-    monkeypatch.setattr(limited, "started", None)
+    monkeypatch.setattr(validated, "started", None)
     with Memory(":memory:", embedder=embedder) as memory:
         memory.add("She opened a bakery.")
         assert memory.search("Who bakes?", timeout=60.0)
@@ -460,8 +460,8 @@ def test_only_the_embedder_itself_keeps_deadlines(embedder):
 
 def test_a_call_within_another_has_no_deadline_of_it(embedder):
     embedder.embed(["loaded"])
-    validated = ValidatedEmbedder(embedder)
-    search, found = limited.LimitedEmbedding(validated), []
+    checked, found = ValidatedEmbedder(embedder), []
+    search = checked.queries_until
     deadline = time.monotonic() + 2
 
     def counted(_):
@@ -470,7 +470,7 @@ def test_a_call_within_another_has_no_deadline_of_it(embedder):
             time.sleep(max(0, deadline - time.monotonic()))
             found.extend(search(["within"], None))
 
-    validated.calls.on_embedded = counted
+    checked.calls.on_embedded = counted
     search(["beside"], deadline)
     assert found[1].shape == (1, 384)
 

@@ -11,13 +11,13 @@ import traceback
 from contextlib import contextmanager
 from pathlib import Path
 
-from mnemic.threads import conditions, locks
+from mnemic.threads import locks
 
 PACKAGE = Path(locks.__file__).parents[1]
 MAKERS = {"Condition", "Event", "InnerLock", "Lock", "ReentrantLock", "SharedLock"}
 """What the package makes a lock by."""
 
-MADE_OF_ITSELF = {conditions.__file__, locks.__file__}
+MADE_OF_ITSELF = {locks.__file__}
 
 OF_A_THREAD = "_OfThread.settling"
 """Held by its own thread alone: no other one waits for it."""
@@ -75,9 +75,9 @@ class Recorder:
         """Return the name of the lock that is being made."""
         frame = sys._getframe(1)
         while frame.f_code.co_filename in SKIPPED:
+            if frame.f_code.co_qualname == "_OfThread.__init__":
+                return OF_A_THREAD
             frame = frame.f_back
-        if frame.f_code.co_filename == locks.__file__:
-            return OF_A_THREAD
         place = frame.f_code.co_filename, frame.f_lineno
         return self._sites.get(place, f"{Path(place[0]).name}:{place[1]}")
 
@@ -117,7 +117,7 @@ class Recorder:
             self.leaves(key)
 
 
-SKIPPED = {__file__, conditions.__file__, threading.__file__}
+SKIPPED = {__file__, locks.__file__, threading.__file__}
 
 
 def stack():
@@ -177,7 +177,6 @@ def record(recorder):
     locks.InnerLock = recording(recorder, locks.InnerLock)
     locks.ReentrantLock = recording(recorder, type(locks.ReentrantLock()))
     locks._of_thread = locks._OfThread()  # instead of the one that was made before
-    conditions.InnerLock = locks.InnerLock
 
 
 def record_shared(recorder, kind):

@@ -10,11 +10,11 @@ import pytest
 
 from mnemic import AsyncMemory
 from mnemic.errors import DeadlineExceededError, StoreClosedError
+from mnemic.threads.calls import shared_in_turn
 from mnemic.threads.loop_threads import (
     FEW_THREADS,
     RETURNED_AT_ONCE,
     TICK,
-    shared_in_turn,
     threads_of,
 )
 from mnemic.threads.sync_bridge import run_blocking, run_sync

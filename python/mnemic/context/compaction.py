@@ -424,7 +424,7 @@ class Compaction(msgspec.Struct, eq=False):
         Raises:
             InvalidArgumentError: If the summariser returns no text.
         """
-        from mnemic.threads.calling import called  # noqa: PLC0415 - seldom used; imports inspect
+        from mnemic.threads.sync_bridge import called  # noqa: PLC0415 - seldom used; imports inspect
 
         assert self.summarizer is not None  # noqa: S101 - `_allowed` saw to it
         text = run_sync(called(self.summarizer, [item.content for item in items]))

@@ -1,7 +1,8 @@
 """The contract of every embedder, and the checks they share."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from mnemic.arrays import Array, BoolArray, Float32Array, np
 from mnemic.errors import InvalidArgumentError
@@ -102,6 +103,10 @@ class EmbeddingBatch(NamedTuple):
     def truncated_count(self) -> int:
         """Number of texts that were cut."""
         return int(np.count_nonzero(self.truncated))
+
+
+DEADLINE: Final[ContextVar[float | None]] = ContextVar("mnemic_embedding_deadline", default=None)
+"""The deadline of the call that an embedder with `keeps_deadlines` answers."""
 
 
 def checked_texts(texts: object, /) -> list[str]:

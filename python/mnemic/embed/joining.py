@@ -20,12 +20,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from mnemic.arrays import np
-from mnemic.embed.limited import started
-from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.calls import Call, on_cancellation
 from mnemic.threads.locks import InnerLock
-from mnemic.threads.loop_threads import Call
 from mnemic.threads.sync_bridge import arrived, run_blocking
-from mnemic.threads.waited_future import WaitedFuture
+from mnemic.threads.waited_future import WaitedFuture, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,7 @@ import numpy as np
 
 from mnemic._core import SentenceEncoder, WordPieceTokenizer
 from mnemic.arrays import Float32Array
-from mnemic.embed.base import EmbeddingBatch, checked_texts
-from mnemic.embed.limited import embedding_deadline
+from mnemic.embed.base import DEADLINE, EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 from mnemic.model.validation import whole
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits, NotPickled
@@ -109,9 +108,7 @@ class MiniLmEmbedder(NotPickled, AnswersHabits):
         if not checked:
             return EmbeddingBatch(np.empty((0, self.dimensions), np.float32), np.empty(0, np.bool_))
         batch = EmbeddingBatch(
-            *self._load().encoder.embed(
-                checked, threads=self._threads, deadline=embedding_deadline()
-            )
+            *self._load().encoder.embed(checked, threads=self._threads, deadline=DEADLINE.get())
         )
         self._warn_of_truncation(batch.truncated_count, len(checked))
         return batch

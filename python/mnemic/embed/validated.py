@@ -4,31 +4,105 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import accumulate
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, cast
 
 from mnemic._core import Coverage
 from mnemic.arrays import Float32Array, np
 from mnemic.embed.adapting import AdaptedEmbedder, as_embedder, is_complete
+from mnemic.embed.base import DEADLINE
 from mnemic.embed.chunking import Chunker
-from mnemic.embed.floors import score_floors
 from mnemic.embed.functions import is_awaitable
 from mnemic.embed.joining import CallJoiner
 from mnemic.errors import (
+    DeadlineExceededError,
     EmbedderResultError,
     EmbeddingError,
     InvalidArgumentError,
     MissingExtraError,
     MnemicError,
 )
+from mnemic.model.deadline import seconds_left
+from mnemic.model.search import CosineScale
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.reporting.description import described, failure
 from mnemic.reporting.reasons import why
 from mnemic.threads.event_loop_thread import EventLoopThread, LoopEndedError
 from mnemic.threads.locks import InnerLock
 from mnemic.threads.sync_bridge import HasExecutor, run_blocking, runs_sync
+from mnemic.threads.waited_future import result_until, started
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder, Embedder
+
+
+HYBRID_STEP = 0.22
+"""A hybrid floor is above `similarity_floor` by this share of the cosines above it.
+
+The default embedder's calibrated floors are this far apart: where no memory has a word of the
+query, more similarity is needed.
+"""
+
+HYBRID_PLACE = 0.25
+"""The learned hybrid floor's place among the cosines from the mean of unrelated memories up to 1.
+
+It refuses at most one question in eighty of any of five sets; see docs/lab/scale.md.
+"""
+
+FEW_MEMORIES_FLOOR = 0.35
+"""The hybrid floor of memories too few for a scale.
+
+It refuses nonsense where unrelated texts have cosines near 0, and nothing where they have .7.
+"""
+
+_TYPES = ("hybrid", "semantic")
+
+
+def score_floors(embedder: object) -> dict[str, float | None]:
+    """Return an embedder's floors by search type; None where it has none.
+
+    Raises:
+        InvalidArgumentError: If its `score_floors` are no numbers by search type.
+    """
+    given = _checked_floors(getattr(embedder, "score_floors", None))
+    floor: float | None = getattr(embedder, "similarity_floor", None)
+    derived = {
+        "hybrid": None if floor is None else floor + HYBRID_STEP * (1 - floor),
+        "semantic": floor,
+    }
+    return {name: given.get(name, derived[name]) for name in _TYPES}
+
+
+def learned_floor(scale: CosineScale | None) -> float:
+    """Return the floor of a hybrid search on the scale of the memories; None is that of few."""
+    if scale is None:
+        return FEW_MEMORIES_FLOOR
+    return scale.mean + HYBRID_PLACE * (1 - scale.mean)
+
+
+def _checked_floors(floors: object) -> dict[str, float]:
+    if floors is None:
+        return {}
+    read = {name: _floor(floors[name]) for name in floors} if isinstance(floors, Mapping) else {}
+    checked = {name: floor for name, floor in read.items() if name in _TYPES and floor is not None}
+    if isinstance(floors, Mapping) and len(checked) == len(floors):
+        return checked
+    raise InvalidArgumentError(
+        "the embedder's score_floors must be a dict with cosines for 'hybrid' and 'semantic', "
+        f"or None, got {described(floors)}"
+    )
+
+
+def _floor(given: object) -> float | None:
+    """Return a cosine that can be a floor; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if -1 <= given < 1 else None
+
+
+MAX_CALLS = 8
+"""Calls with a time limit that run at once, hanging ones included; others wait until one of them
+ends or their own deadline passes."""
 
 
 class CheckedCalls:
@@ -182,6 +256,10 @@ class ValidatedEmbedder:
         self._queries = self._documents
         if adapted.has_queries:
             self._queries = _joiner(self.calls, adapted, queries=True)
+        # No semaphore, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
+        self._slots: SimpleQueue[None] = SimpleQueue()
+        for _ in range(MAX_CALLS):
+            self._slots.put(None)
 
     @property
     def given(self) -> object:
@@ -190,7 +268,7 @@ class ValidatedEmbedder:
 
     @property
     def keeps_deadlines(self) -> bool:
-        """Whether the embedder gives up at `mnemic.embed.limited.embedding_deadline` by itself."""
+        """Whether the embedder gives up at `mnemic.embed.base.DEADLINE` by itself."""
         # No embedder around it: callers that share a call, joined or of a cache, have deadlines of
         # their own, and what a subclass or a proxy does beside the call may take any time.
         adapted, given = self._adapted, self._adapted.given
@@ -233,6 +311,39 @@ class ValidatedEmbedder:
         vectors = side.embed([chunk for chunks in split for chunk in chunks])
         ends = list(accumulate(map(len, split)))
         return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
+
+    def queries_until(self, texts: list[str], deadline: float | None) -> list[Float32Array]:
+        """Return what `embed_chunked` does of queries, and give up at a deadline.
+
+        An embedder that does not keep deadlines itself is called in another thread; a call that is
+        given up runs on there, and its result is dropped.
+
+        Args:
+            texts: The queries.
+            deadline: In seconds of `time.monotonic()`; without one the embedder is called at once,
+                in this thread.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+            EmbeddingError: If the embedder fails.
+        """
+        if deadline is None or self.keeps_deadlines:
+            before = DEADLINE.set(deadline)
+            try:
+                return self.embed_chunked(texts, queries=True)
+            finally:
+                DEADLINE.reset(before)
+        try:
+            self._slots.get(timeout=seconds_left(deadline))
+        except Empty:
+            raise DeadlineExceededError from None
+        return result_until(started(lambda: self._queries_in_slot(texts)), deadline)
+
+    def _queries_in_slot(self, texts: list[str]) -> list[Float32Array]:
+        try:
+            return self.embed_chunked(texts, queries=True)
+        finally:
+            self._slots.put(None)
 
     def chunk_span(self, text: str, number: int) -> tuple[int, int] | None:
         """Return where one of several chunks starts and ends; None without it, or if that fails."""

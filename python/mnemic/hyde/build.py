@@ -11,9 +11,9 @@ from typing import NamedTuple
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
 from mnemic.threads.background import start_thread, thread_of
-from mnemic.threads.conditions import Event
-from mnemic.threads.locks import Lock
-from mnemic.threads.loop_threads import Call, threads_of
+from mnemic.threads.calls import Call
+from mnemic.threads.locks import Event, Lock
+from mnemic.threads.loop_threads import threads_of
 from mnemic.threads.sync_bridge import runs_sync
 
 _log = logger("mnemic.hyde")

@@ -22,8 +22,7 @@ from mnemic.reporting.description import failure, must_be
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Repository, Searchable, checked_memory
-from mnemic.threads.sync_bridge import sync_method
-from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Twin
+from mnemic.threads.sync_bridge import EnteredAwaited, EnteredPlainly, Twin, sync_method
 
 if TYPE_CHECKING:
     from datetime import datetime

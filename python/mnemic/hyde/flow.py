@@ -28,8 +28,7 @@ from mnemic.protocols import Clock
 from mnemic.records import Record
 from mnemic.reporting.description import failure
 from mnemic.repository import Repository, ServiceTelemetry
-from mnemic.threads.call_threads import CallThreads
-from mnemic.threads.limited_tasks import LimitedTasks
+from mnemic.threads.call_threads import CallThreads, LimitedTasks
 from mnemic.threads.sync_bridge import run_blocking
 
 Stage: TypeAlias = Literal[

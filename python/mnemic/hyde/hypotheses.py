@@ -13,7 +13,7 @@ from mnemic.errors import HypothesisError
 from mnemic.hyde.window import SEPARATOR, clean
 from mnemic.model import validation
 from mnemic.reporting.description import described, failure, must_be
-from mnemic.threads.calling import called
+from mnemic.threads.sync_bridge import called
 
 HYPOTHESIS_SYSTEM_PROMPT = (
     "You help a coding agent to find entries of its long-term memory. You are given the latest "

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
-from mnemic.embed.limited import started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
@@ -25,6 +24,7 @@ from mnemic.repository import Searchable, Service
 from mnemic.threads.call_threads import CallThreads
 from mnemic.threads.event_loop_thread import EventLoopThread
 from mnemic.threads.sync_bridge import run_blocking, runs_sync
+from mnemic.threads.waited_future import started
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder

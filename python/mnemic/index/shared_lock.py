@@ -4,8 +4,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from mnemic.threads.conditions import Condition
-from mnemic.threads.locks import InnerLock, busy_thread
+from mnemic.threads.locks import Condition, InnerLock, busy_thread
 
 
 class SharedLock:

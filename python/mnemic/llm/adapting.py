@@ -9,8 +9,7 @@ from mnemic.errors import InvalidArgumentError, LanguageModelResultError
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.threads.calling import is_awaited
-from mnemic.threads.sync_bridge import awaited, run_blocking
+from mnemic.threads.sync_bridge import awaited, is_awaited, run_blocking
 
 
 class LanguageModel(Protocol):

@@ -30,8 +30,7 @@ from mnemic.records import NamedFields, Record, with_checked
 from mnemic.records.options import OptionsRecord, fields_of
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
-from mnemic.threads.sync_bridge import run_blocking, sync_method
-from mnemic.threads.twins import Twin
+from mnemic.threads.sync_bridge import Twin, run_blocking, sync_method
 
 Part = TypeVar("Part", bound="_Part")
 

@@ -56,8 +56,7 @@ from mnemic.recall.traversal import Traversal, linked_reason, scored_reason
 from mnemic.reporting.description import described, must_be, quoted
 from mnemic.repository import Follow, LinkedOutcome, Repository, SearchOutcome, Service
 from mnemic.repository.service import ServiceTelemetry
-from mnemic.threads.calling import called
-from mnemic.threads.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import called, run_blocking
 
 
 def search_of(

@@ -39,8 +39,7 @@ from mnemic.recall.engine import RecallEngine
 from mnemic.records import without_aliases
 from mnemic.reporting.near_names import names_arguments, unknown_name
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
-from mnemic.threads.sync_bridge import sync_method
-from mnemic.threads.twins import Twin
+from mnemic.threads.sync_bridge import Twin, sync_method
 
 
 @names_arguments

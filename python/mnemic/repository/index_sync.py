@@ -19,7 +19,7 @@ from mnemic.repository.index_saving import IndexSaving
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
-from mnemic.threads.loop_threads import shared_in_turn
+from mnemic.threads.calls import shared_in_turn
 from mnemic.threads.sync_bridge import run_blocking
 
 _log = logger(__name__)

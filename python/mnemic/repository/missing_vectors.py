@@ -6,7 +6,6 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakMethod
 
-from mnemic.embed.limited import result_until, started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbeddingError,
@@ -19,6 +18,7 @@ from mnemic.reporting.logs import logger
 from mnemic.store import Store
 from mnemic.store.operations import BEFORE_EXPIRY, AddEmbeddings, EntriesByRow
 from mnemic.threads.locks import Lock
+from mnemic.threads.waited_future import result_until, started
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -8,9 +8,7 @@ import msgspec
 
 from mnemic._core import Coverage
 from mnemic.arrays import Array, Float32Array, np
-from mnemic.embed.floors import learned_floor
-from mnemic.embed.limited import LimitedEmbedding
-from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.embed.validated import ValidatedEmbedder, learned_floor
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex, RankInputs
 from mnemic.model import SEMANTIC, AdaptiveShare, Scope
@@ -18,8 +16,8 @@ from mnemic.model.search import DefaultFloors, EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.operations import VectorsOfRow
+from mnemic.threads.calls import LoopTurn, current_turn
 from mnemic.threads.locks import Lock
-from mnemic.threads.loop_threads import LoopTurn, current_turn
 from mnemic.threads.single_flight import Bounds, SingleFlightCache
 
 Vectors: TypeAlias = list[Float32Array]
@@ -150,7 +148,6 @@ class QueryVectors(Part):
         self._is_waiting = shared.models.is_waiting
         self._embedder = embedder
         self._coverage = None if embedder is None else embedder.coverage
-        self._embed = None if embedder is None else LimitedEmbedding(embedder)
         self._model = model
         bounds = Bounds(shared.settings.query_cache, MAX_BYTES, MAX_BYTES)
         self._kept = SingleFlightCache[Query, Float32Array](bounds, _bytes_of)
@@ -332,15 +329,15 @@ class QueryVectors(Part):
 
         A search with a time limit waits for no other.
         """
-        embedder, embed, turn = self._embedder, self._embed, current_turn()
-        if embedder is None or embed is None:
+        embedder, turn = self._embedder, current_turn()
+        if embedder is None:
             return []
         joins = turn is not None and search.deadline is None and embedder.joins_queries
         beside = announced_to(turn, self) if turn is not None and joins else []
         if turn is None or len(beside) < 2:  # noqa: PLR2004 - itself, and another one
-            return embed(texts, search.deadline)
+            return embedder.queries_until(texts, search.deadline)
         shared = turn.only(self, lambda: TurnTexts(lambda: self._texts_of(beside, now)))
-        return shared.embedded(texts, lambda all_texts: embed(all_texts, None))
+        return shared.embedded(texts, lambda every: embedder.queries_until(every, None))
 
     def _texts_of(self, announced: Sequence[AnnouncedSearch], now: int) -> list[str]:
         """Return the texts that searches without a time limit embed, and that are not kept."""

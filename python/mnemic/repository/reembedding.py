@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
-from mnemic.embed.limited import started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
@@ -41,9 +40,9 @@ from mnemic.store.operations import (
 )
 from mnemic.store.values import Model
 from mnemic.threads.background import start_thread, thread_of
-from mnemic.threads.conditions import Event
-from mnemic.threads.locks import Lock
+from mnemic.threads.locks import Event, Lock
 from mnemic.threads.sync_bridge import arrived
+from mnemic.threads.waited_future import started
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder

@@ -12,8 +12,7 @@ from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.model import ExpandedQuery, validation
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.threads.calling import called
-from mnemic.threads.sync_bridge import awaited
+from mnemic.threads.sync_bridge import awaited, called
 
 MIN_CONFIDENCE = 0.5
 """Expansions with a lower confidence are not used."""

@@ -28,8 +28,7 @@ from mnemic.retrieval.expansion import (
     Suggester,
     expander_of,
 )
-from mnemic.threads.sync_bridge import sync_method
-from mnemic.threads.twins import Twin
+from mnemic.threads.sync_bridge import Twin, sync_method
 
 
 @names_arguments

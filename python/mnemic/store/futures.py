@@ -1,28 +1,19 @@
 """Futures of writes, and the threads of a store that its blocking calls run in."""
 
-import sys
 from _thread import start_new_thread
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from mnemic.errors import StoreClosedError
+from mnemic.threads.background import running_loop
 from mnemic.threads.locks import InnerLock, settling
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
 
 Result = TypeVar("Result")
 
 MAX_THREADS: Final = 32
 """Threads of a store: many more than processors, because searches may wait for an embedder."""
-
-
-def running_loop() -> "AbstractEventLoop | None":
-    """Return the event loop that this thread runs; without one, asyncio is not imported."""
-    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    return None if running is None else running()
 
 
 def succeeded(result: Result) -> Future[Result]:

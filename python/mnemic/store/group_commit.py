@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from mnemic.errors import MnemicError, StoreBusyError, StoreClosedError
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
-from mnemic.store.futures import failed, running_loop, succeeded
-from mnemic.threads.background import start_thread, thread_of
+from mnemic.store.futures import failed, succeeded
+from mnemic.threads.background import running_loop, start_thread, thread_of
 from mnemic.threads.locks import InnerLock, busy_thread
 from mnemic.threads.waited_future import WaitedFuture
 

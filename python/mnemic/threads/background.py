@@ -1,10 +1,15 @@
 """Threads of the package: each has a name, and none keeps a program from ending."""
 
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from mnemic.threads.locks import settling
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 
 def thread_of(name: str, work: Callable[..., object], *values: object) -> threading.Thread:
@@ -61,3 +66,9 @@ class Background:
         # One whose start was interrupted is not alive, cannot be joined, and ends by itself.
         if thread is not None and thread is not threading.current_thread() and thread.is_alive():
             thread.join(seconds)
+
+
+def running_loop() -> "AbstractEventLoop | None":
+    """Return the event loop that this thread runs; without one, asyncio is not imported."""
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    return None if running is None else running()

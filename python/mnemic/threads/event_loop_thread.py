@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mnemic.threads.background import start_thread, thread_of
-from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.calls import on_cancellation
 from mnemic.threads.locks import InnerLock
 from mnemic.threads.waited_future import WaitedFuture
 

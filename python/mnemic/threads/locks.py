@@ -8,7 +8,8 @@ without it would see a half-made state.
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from mnemic.errors import BusyThreadError
@@ -116,3 +117,21 @@ def busy_thread() -> BusyThreadError:
         "this thread is in the midst of another call of a memory; a signal handler, a finalizer or "
         "a progress function uses the memory after that call, or in another thread"
     )
+
+
+# Entered and left in C: a KeyboardInterrupt in `threading.Condition.__enter__` or `__exit__`, which
+# are Python, leaves the lock locked forever, and other threads wait for it.
+Condition: Final[Callable[..., threading.Condition]] = type(
+    "Condition",
+    (threading.Condition,),
+    {name: property(attrgetter(f"_lock.{name}")) for name in ("__enter__", "__exit__")},
+)
+"""Makes a `threading.Condition` whose lock a KeyboardInterrupt cannot leave locked."""
+
+
+class Event(threading.Event):
+    """An event that a signal handler does not wait for in the midst of its thread's own use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond = Condition(InnerLock())

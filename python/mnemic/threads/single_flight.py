@@ -11,13 +11,11 @@ from heapq import heapify, heapreplace
 from itertools import chain, count
 from sys import maxsize
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from mnemic.threads.background import running_loop
 from mnemic.threads.locks import InnerLock
-from mnemic.threads.sync_bridge import arrived, runs_event_loop, runs_sync
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+from mnemic.threads.sync_bridge import arrived, runs_sync
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -69,7 +67,7 @@ class Flight(Future[Value]):
         self.calls = 1
         self.number = next(_numbers)
         self._thread = get_ident()
-        self._loop = None if blocks else _running_loop()
+        self._loop = None if blocks or runs_sync() else running_loop()
 
     def cancel(self) -> bool:
         """Do nothing: a waiting call that is cancelled cancels no other's."""
@@ -381,11 +379,3 @@ class _Part:
 def _give_up(flights: Iterable[Flight[Any]], error: BaseException | None = None) -> None:
     for flight in flights:
         flight.set_exception(error if isinstance(error, Exception) else AbandonedError())
-
-
-def _running_loop() -> "AbstractEventLoop | None":
-    if not runs_event_loop():
-        return None
-    import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
-
-    return asyncio.get_running_loop()

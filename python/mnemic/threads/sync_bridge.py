@@ -5,20 +5,23 @@ call the same coroutine does that work in the caller's thread, without an event 
 thread.
 """
 
-import sys
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar, cast
 
-from mnemic.errors import MnemicError
+from mnemic.errors import MnemicError, WrongFormError
 from mnemic.reporting.near_names import explain_failure
+from mnemic.threads.background import running_loop
+from mnemic.threads.calls import CURRENT_CALL, Call
 from mnemic.threads.locks import check_no_lock_is_held, is_settling, settling
-from mnemic.threads.loop_threads import Call, current_call, threads_of
+from mnemic.threads.loop_threads import threads_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
+
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -29,18 +32,6 @@ _this_thread = threading.local()
 def runs_sync() -> bool:
     """Return whether this thread runs a coroutine by `run_sync`, without an event loop."""
     return getattr(_this_thread, "runs_sync", False)
-
-
-def runs_event_loop() -> bool:
-    """Return whether this thread runs an event loop; asyncio is not imported for it."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is None or runs_sync():
-        return False
-    try:
-        asyncio.get_running_loop()
-    except (RuntimeError, AttributeError):  # none runs; or another thread is importing asyncio
-        return False
-    return True
 
 
 class HasExecutor(Protocol):
@@ -148,11 +139,11 @@ def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
         RuntimeError: If it awaits something that needs an event loop.
     """
     outer = runs_sync()
-    call = current_call()
+    call = CURRENT_CALL.get()
     if call is not None:
         call.turn = None  # this call sees what happened since that one was handed over
     try:
-        if outer or call is not None or is_settling() or runs_event_loop():
+        if outer or call is not None or is_settling() or running_loop() is not None:
             check_no_lock_is_held()  # a signal handler may have interrupted one that does
         _this_thread.runs_sync = True
         coroutine.send(None)
@@ -187,3 +178,103 @@ def sync_method(
 
     call.__qualname__ = method.__qualname__.removeprefix("Async")
     return call
+
+
+Other = TypeVar("Other", bound="Twin")
+
+
+class Twin:
+    """Either form of an object, which leads to the other form of the same object."""
+
+    _maker: "weakref.ref[Twin] | None" = None
+
+    def _other_form(self, kind: type[Other]) -> Other:
+        """Return the other form, which shares all attributes; the same object each time.
+
+        The form that makes the other one holds it, and is held by it weakly: a circle would keep a
+        dropped memory open until the garbage collector runs.
+        """
+        maker = None if self._maker is None else self._maker()
+        if isinstance(maker, kind):
+            return maker
+        others = vars(self).setdefault("_others", {})
+        if kind not in others:
+            made = kind.__new__(kind)
+            vars(made).update(vars(self), _others={}, _maker=weakref.ref(self))
+            others.setdefault(kind, made)  # of several threads, the first one's
+        return cast("Other", others[kind])
+
+
+class WrongForm:
+    """A member that a class lacks: looking for it says what to write instead.
+
+    Args:
+        hint: The message, in which `{name}` is the class, and `{plain}` and `{awaited}` its forms.
+    """
+
+    def __init__(self, hint: str) -> None:
+        self._hint = hint
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        plain = owner.__name__.removeprefix("Async")
+        hint = self._hint.format(name=owner.__name__, plain=plain, awaited=f"Async{plain}")
+        raise WrongFormError(hint)
+
+
+class EnteredPlainly:
+    """What `with` enters and `async with` does not."""
+
+    if not TYPE_CHECKING:
+        __aenter__ = WrongForm(
+            "{name} is entered by 'with'; to await its calls, take {awaited} and 'async with'"
+        )
+
+
+class EnteredAwaited:
+    """What `async with` enters and `with` does not."""
+
+    if not TYPE_CHECKING:
+        __enter__ = WrongForm(
+            "{name} is entered by 'async with'; for plain calls, take {plain} and 'with'"
+        )
+
+
+def is_awaited(function: object) -> bool:
+    """Return whether a function, or the call of an object, is a coroutine function."""
+    import inspect  # noqa: PLC0415 - takes milliseconds
+
+    if inspect.iscoroutinefunction(function):
+        return True
+    return inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object's
+
+
+async def called(
+    function: Callable[..., Any],
+    *values: object,
+    callback: Callable[..., Awaitable[Any]] | None = None,
+    **named: object,
+) -> Any:
+    """Return the result of a function, plain or awaited.
+
+    A plain one runs in another thread if an event loop waits for it. A synchronous call gives
+    an awaited one an event loop.
+
+    Args:
+        function: The function.
+        values: Its arguments.
+        callback: A coroutine function that is one more; a plain function gets a plain one.
+        named: Its named arguments.
+    """
+    import inspect  # noqa: PLC0415 - as above
+
+    if is_awaited(function):
+        given = values if callback is None else (*values, callback)
+        returned = function(*given, **named)
+    else:
+        given = values if callback is None else (*values, _plain(callback))
+        returned = await run_blocking(lambda: function(*given, **named))
+    return await awaited(returned) if inspect.isawaitable(returned) else returned
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: run_sync(function(*values))

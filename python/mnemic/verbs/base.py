@@ -34,7 +34,7 @@ from mnemic.model.validation import flag
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, must_be, quoted
 from mnemic.threads.locks import Lock
-from mnemic.threads.twins import Twin
+from mnemic.threads.sync_bridge import Twin
 from mnemic.verbs.floors import MinScore, minimum_score
 from mnemic.verbs.habits import MemoryHabits
 

@@ -117,7 +117,7 @@ def _parts(
         new_part: Makes one of a content, its headings and its place.
         stored: The parts of the document so far.
     """
-    from mnemic.embed.documents import document_parts  # noqa: PLC0415 - not every program uses it
+    from mnemic.embed.chunking import document_parts  # noqa: PLC0415 - not every program uses it
 
     same = defaultdict[str, deque[MemoryEntry]](deque)
     for old in sorted(stored, key=lambda old: old.position or 0):

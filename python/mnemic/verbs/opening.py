@@ -11,10 +11,18 @@ from mnemic.model import Scope
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.near_names import explain_failure, is_coroutine, names_arguments
 from mnemic.repository import Options  # noqa: TC001 - resolved when a call fails
-from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.background import running_loop, start_thread, thread_of
 from mnemic.threads.locks import ReentrantLock
-from mnemic.threads.sync_bridge import run_blocking, run_sync, runs_event_loop, sync_method
-from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Other, WrongForm
+from mnemic.threads.sync_bridge import (
+    EnteredAwaited,
+    EnteredPlainly,
+    Other,
+    WrongForm,
+    run_blocking,
+    run_sync,
+    runs_sync,
+    sync_method,
+)
 from mnemic.verbs.base import ScopedBase, Services
 
 Kind = TypeVar("Kind", bound=type)
@@ -130,7 +138,7 @@ class MemoryHandle(ScopedBase):
             return Services(Repository(settings), expander)
 
         settings = Settings.of(path, agent_id, **options)
-        if self._opens_later and runs_event_loop():
+        if self._opens_later and not runs_sync() and running_loop() is not None:
             # From the arguments: an embedder of a failed opening is closed.
             self._opening = Opening(
                 os.fsdecode(path),

@@ -35,8 +35,7 @@ from mnemic.store.sql.change_log import position, write_accesses
 from mnemic.store.sql.session import Deletion, OpenedSql
 from mnemic.store.values import LogPosition
 from mnemic.threads.background import start_thread, thread_of
-from mnemic.threads.conditions import Event
-from mnemic.threads.locks import InnerLock, Lock, ReentrantLock
+from mnemic.threads.locks import Event, InnerLock, Lock, ReentrantLock
 from mnemic.threads.waited_future import WaitedFuture
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from mnemic.store.postgres.session import Connection
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import LogPosition
 from mnemic.threads.background import Background
-from mnemic.threads.conditions import Condition
-from mnemic.threads.locks import InnerLock, settling
+from mnemic.threads.locks import Condition, InnerLock, settling
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult

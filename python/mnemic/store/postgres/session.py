@@ -16,7 +16,7 @@ from psycopg.types import TypeInfo
 from psycopg.types.string import ByteaBinaryLoader, TextBinaryLoader
 
 from mnemic.threads.background import start_thread, thread_of
-from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.calls import on_cancellation
 from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemic.embed.documents import document_parts
+from mnemic.embed.chunking import document_parts
 from tests.support.paths import ROOT
 from tests.support.tiers import examples
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from mnemic import Memory
-from mnemic.embed.limited import MAX_CALLS, LimitedEmbedding
-from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.embed.validated import MAX_CALLS, ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at
@@ -50,7 +49,7 @@ def later():
 
 def test_without_a_deadline_the_embedder_is_called_in_the_same_thread(embedder):
     embedder.hangs = False
-    limited = LimitedEmbedding(ValidatedEmbedder(embedder))
+    limited = ValidatedEmbedder(embedder).queries_until
     assert limited(["tea"], None)[0].tolist() == [[1, 1]]
     assert embedder.threads == [threading.current_thread()]
     assert limited(["tea"], later())[0].tolist() == [[1, 1]]
@@ -58,7 +57,7 @@ def test_without_a_deadline_the_embedder_is_called_in_the_same_thread(embedder):
 
 
 def test_a_hanging_embedder_is_given_up_and_its_late_result_dropped(embedder):
-    limited = LimitedEmbedding(ValidatedEmbedder(embedder))
+    limited = ValidatedEmbedder(embedder).queries_until
     with pytest.raises(DeadlineExceededError):
         limited(["tea"], soon())
     embedder.hangs = False
@@ -69,7 +68,7 @@ def test_a_hanging_embedder_is_given_up_and_its_late_result_dropped(embedder):
 
 
 def test_no_more_threads_hang_than_there_are_slots(embedder):
-    limited = LimitedEmbedding(ValidatedEmbedder(embedder))
+    limited = ValidatedEmbedder(embedder).queries_until
     for _ in range(MAX_CALLS + 5):
         with pytest.raises(DeadlineExceededError):
             limited(["tea"], soon())
@@ -84,7 +83,7 @@ def test_no_more_threads_hang_than_there_are_slots(embedder):
 
 def test_an_error_of_the_embedder_is_raised_as_without_a_limit(embedder):
     embedder.embed = lambda _: 1 / 0
-    limited = LimitedEmbedding(ValidatedEmbedder(embedder))
+    limited = ValidatedEmbedder(embedder).queries_until
     for deadline in (None, later()):
         with pytest.raises(EmbeddingError, match="ZeroDivisionError"):
             limited(["tea"], deadline)
@@ -97,7 +96,7 @@ def test_without_a_thread_to_be_had_the_embedder_is_called_in_the_same(embedder,
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    limited = LimitedEmbedding(ValidatedEmbedder(embedder))
+    limited = ValidatedEmbedder(embedder).queries_until
     for _ in range(2 * MAX_CALLS):
         assert len(limited(["tea"], later())) == 1
 
@@ -117,7 +116,7 @@ def test_a_search_gives_up_while_its_embedder_hangs(embedder):
 
 
 def test_an_interrupted_call_blocks_no_later_one():
-    embedding = LimitedEmbedding(ValidatedEmbedder(WordEmbedder()))
+    embedding = ValidatedEmbedder(WordEmbedder()).queries_until
     call = lambda: embedding(["tea"], time.monotonic() + 30)  # noqa: E731
     for moment in range(MAX_CALLS - 1):
         interrupted_at(moment, call)

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from mnemic.threads.conditions import Condition
+from mnemic.threads.locks import Condition
 from tests.support.interrupts import interrupted_at
 
 

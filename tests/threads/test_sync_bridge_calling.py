@@ -18,8 +18,7 @@ from mnemic.compat import (
 )
 from mnemic.hyde import HydeConfig, HydeEngine
 from mnemic.model import ExpandedQuery
-from mnemic.threads.calling import called
-from mnemic.threads.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import called, run_sync
 from tests.support.embedders import WordEmbedder
 
 TEXT = "the red sofa stands in the hall"
