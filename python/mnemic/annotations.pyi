@@ -32,12 +32,12 @@ from mnemic.protocols import UserLimit as UserLimit
 from mnemic.reporting.progress import Progress as Progress
 from mnemic.repository import Options as Options
 from mnemic.repository import Searchable as Searchable
-from mnemic.repository.options import WhenFull as WhenFull
+from mnemic.repository.arguments import WhenFull as WhenFull
 from mnemic.retrieval import AnyExpander as AnyExpander
 from mnemic.retrieval import Expander as Expander
 from mnemic.retrieval import FindPhrases as FindPhrases
 from mnemic.retrieval import FindRelated as FindRelated
 from mnemic.retrieval import Suggester as Suggester
 from mnemic.retrieval import Synonyms as Synonyms
+from mnemic.verbs.base import MinScore as MinScore
 from mnemic.verbs.base import NewMemory as NewMemory
-from mnemic.verbs.floors import MinScore as MinScore

@@ -12,18 +12,15 @@ from mnemic.model.time_zones import checked_time_zone
 from mnemic.reporting.near_names import checks_arguments, names_arguments
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
-from mnemic.verbs.audit import AsyncAuditVerbs
-from mnemic.verbs.changing import AsyncChangeVerbs
+from mnemic.verbs.changing import AsyncChangeVerbs, AsyncLinkVerbs
 from mnemic.verbs.deleting import AsyncDeleteVerbs
 from mnemic.verbs.documents import AsyncDocumentVerbs
-from mnemic.verbs.links import AsyncLinkVerbs
-from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
+from mnemic.verbs.maintenance import AsyncAuditVerbs, AsyncMaintenanceVerbs, AsyncTransferVerbs
 from mnemic.verbs.opening import AsyncHandle, opens_first
 from mnemic.verbs.reading import AsyncReadVerbs
 from mnemic.verbs.recall import AsyncRecallVerbs
 from mnemic.verbs.retrieval import AsyncRetrievalStats, AsyncRetrievalVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
-from mnemic.verbs.transfer import AsyncTransferVerbs
 from mnemic.verbs.vector_index import AsyncVectorIndex
 
 
@@ -104,7 +101,7 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, AsyncHandle, Async
             path: The file, which is only read; no embedder is needed.
             agent_id: Whose vectors.
         """
-        from mnemic.repository.stored_model import stored_model  # noqa: PLC0415 - seldom used
+        from mnemic.repository.vector_model import stored_model  # noqa: PLC0415 - seldom used
 
         return await run_blocking(lambda: stored_model(path, agent_id))
 

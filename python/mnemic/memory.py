@@ -216,7 +216,7 @@ class Memory(PlainHandle, ScopedMemory):
             path: The file, which is only read; no embedder is needed.
             agent_id: Whose vectors.
         """
-        from mnemic.repository.stored_model import stored_model  # noqa: PLC0415 - seldom used
+        from mnemic.repository.vector_model import stored_model  # noqa: PLC0415 - seldom used
 
         return stored_model(path, agent_id)
 

@@ -1,4 +1,4 @@
-"""Blocks of Markdown as Python sees them; tests/embed/test_documents.py has more."""
+"""Blocks of Markdown as Python sees them; tests/embed/test_chunking_documents.py has more."""
 
 import pytest
 

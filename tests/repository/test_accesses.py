@@ -13,7 +13,7 @@ from mnemic import AsyncMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter, MemorySortOrder, Ranking, Recency, RecencyCurve, Weights
 from mnemic.model.new_entry import NewEntry
-from mnemic.repository.index_accesses import MAX_BUFFERED, _merged
+from mnemic.repository.agent_index import MAX_BUFFERED, _merged
 from mnemic.store.operations import AccessesSince, Add, RowsSince
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock

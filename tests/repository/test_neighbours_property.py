@@ -7,9 +7,9 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import MnemicError
-from mnemic.index.base import Hops
+from mnemic.index import Hops
 from mnemic.model import LinkType, Scope
-from mnemic.repository.lineage import LineageReader
+from mnemic.repository.reading import LineageReader
 from tests.support.clock import NOON, SECOND
 from tests.support.neighbour_twin import Net
 

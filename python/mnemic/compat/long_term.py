@@ -37,13 +37,11 @@ from mnemic.reporting.progress import Progress
 from mnemic.repository import Options, criteria, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.verbs.adding import times
-from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.base import ScopedBase
+from mnemic.verbs.changing import AsyncLinkVerbs
 from mnemic.verbs.deleting import some_criteria
-from mnemic.verbs.links import AsyncLinkVerbs
-from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
+from mnemic.verbs.maintenance import AsyncAuditVerbs, AsyncImportVerbs, AsyncMaintenanceVerbs
 from mnemic.verbs.opening import AsyncHandle, MemoryHandle, PlainHandle, opens_first
-from mnemic.verbs.transfer import AsyncImportVerbs
 
 
 class AsyncLongTermBulkVerbs(ScopedBase):

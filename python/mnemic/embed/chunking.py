@@ -1,4 +1,4 @@
-"""Splits texts that are longer than an embedder's input into overlapping chunks."""
+"""Splits texts for embedders: long ones into overlapping chunks, documents into parts."""
 
 import re
 from bisect import bisect_left, bisect_right

@@ -1,4 +1,4 @@
-"""Wraps an embedder: its results are checked and counted."""
+"""Wraps an embedder: its results are checked and counted, its calls limited, its floors known."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -118,6 +118,7 @@ class CheckedCalls:
         on_embedded: Called after each call, with its milliseconds as `latency_ms`.
         successes: Number of calls with a valid result.
         loop: Runs coroutines.
+        slots: One for each call with a time limit that may begin.
     """
 
     def __init__(self, adapted: AdaptedEmbedder) -> None:
@@ -130,6 +131,10 @@ class CheckedCalls:
         self.on_embedded: Callable[[Mapping[str, float]], object] | None = None
         self.loop = EventLoopThread()
         self._counting = InnerLock()
+        # No semaphore, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
+        self.slots: SimpleQueue[None] = SimpleQueue()
+        for _ in range(MAX_CALLS):
+            self.slots.put(None)
 
     @property
     def dimensions(self) -> int | None:
@@ -256,10 +261,6 @@ class ValidatedEmbedder:
         self._queries = self._documents
         if adapted.has_queries:
             self._queries = _joiner(self.calls, adapted, queries=True)
-        # No semaphore, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
-        self._slots: SimpleQueue[None] = SimpleQueue()
-        for _ in range(MAX_CALLS):
-            self._slots.put(None)
 
     @property
     def given(self) -> object:
@@ -334,7 +335,7 @@ class ValidatedEmbedder:
             finally:
                 DEADLINE.reset(before)
         try:
-            self._slots.get(timeout=seconds_left(deadline))
+            self.calls.slots.get(timeout=seconds_left(deadline))
         except Empty:
             raise DeadlineExceededError from None
         return result_until(started(lambda: self._queries_in_slot(texts)), deadline)
@@ -343,7 +344,7 @@ class ValidatedEmbedder:
         try:
             return self.embed_chunked(texts, queries=True)
         finally:
-            self._slots.put(None)
+            self.calls.slots.put(None)
 
     def chunk_span(self, text: str, number: int) -> tuple[int, int] | None:
         """Return where one of several chunks starts and ends; None without it, or if that fails."""

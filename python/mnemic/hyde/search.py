@@ -21,7 +21,7 @@ from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository import Expansion, Repository, SearchOutcome, Service
 from mnemic.repository.found import LinkedHits
-from mnemic.repository.lineage import LineageReader
+from mnemic.repository.reading import LineageReader
 
 _IS_SUPERSEDED = Test(Field("status"), Op.EQ, int(MemoryStatus.SUPERSEDED))
 

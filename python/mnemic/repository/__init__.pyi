@@ -1,3 +1,5 @@
+from mnemic.repository.arguments import RETENTION as RETENTION
+from mnemic.repository.arguments import Options as Options
 from mnemic.repository.arguments import criteria as criteria
 from mnemic.repository.arguments import required_uuid as required_uuid
 from mnemic.repository.arguments import required_uuids as required_uuids
@@ -7,8 +9,6 @@ from mnemic.repository.found import Find as Find
 from mnemic.repository.found import Follow as Follow
 from mnemic.repository.found import LinkedOutcome as LinkedOutcome
 from mnemic.repository.found import SearchOutcome as SearchOutcome
-from mnemic.repository.options import RETENTION as RETENTION
-from mnemic.repository.options import Options as Options
 from mnemic.repository.repository import Repository as Repository
 from mnemic.repository.service import Searchable as Searchable
 from mnemic.repository.service import Service as Service

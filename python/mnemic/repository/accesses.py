@@ -9,7 +9,7 @@ from mnemic.model import MemoryEntry
 from mnemic.model.filter import Criteria, references
 from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.repository.index_set import IndexSet
+from mnemic.repository.index_sync import IndexSet
 from mnemic.repository.settings import Settings
 from mnemic.store import Store
 from mnemic.threads.locks import InnerLock

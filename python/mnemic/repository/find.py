@@ -46,11 +46,11 @@ from mnemic.repository.found import (
     LinkedOutcome,
     NeighbourOutcome,
     SearchOutcome,
+    why_of,
 )
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import AnnouncedSearch, QueryVectors
-from mnemic.repository.reasons import why_of
 from mnemic.repository.vector_model import no_embedder
 from mnemic.store import LogPosition
 from mnemic.store.operations import EntriesByRow

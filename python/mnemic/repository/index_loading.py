@@ -13,8 +13,7 @@ from mnemic.model import Scope
 from mnemic.model.rows import State
 from mnemic.reporting.logs import logger
 from mnemic.reporting.progress import reporting
-from mnemic.repository.agent_index import AgentIndex, IndexModel
-from mnemic.repository.index_accesses import IndexAccesses
+from mnemic.repository.agent_index import AgentIndex, IndexAccesses, IndexModel
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.operations import ScopeStatistics
 from mnemic.threads.background import Background

@@ -1,7 +1,8 @@
-"""Index synchronisation: an index catches up with the changes of its store."""
+"""Index synchronisation: indexes catch up with their store, are saved, and change their model."""
 
 import weakref
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from mnemic.embed.validated import ValidatedEmbedder
@@ -11,16 +12,135 @@ from mnemic.model.deadline import check_deadline
 from mnemic.model.rows import RowBatch, State
 from mnemic.reporting.logs import logger
 from mnemic.repository import index_snapshots
-from mnemic.repository.agent_index import AgentIndex, IndexSettings
-from mnemic.repository.index_accesses import IndexAccesses
-from mnemic.repository.index_loading import IndexLoading
-from mnemic.repository.index_model import ModelChange
-from mnemic.repository.index_saving import IndexSaving
-from mnemic.repository.missing_vectors import PATIENCE_SECONDS
+from mnemic.repository.agent_index import AgentIndex, IndexAccesses, IndexModel, IndexSettings
+from mnemic.repository.index_loading import IndexLoading, Swapping
+from mnemic.repository.index_snapshots import Due, IndexSnapshots, save_quietly
+from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
+from mnemic.store.values import Model
+from mnemic.threads.background import Background
 from mnemic.threads.calls import shared_in_turn
+from mnemic.threads.locks import InnerLock, Lock
 from mnemic.threads.sync_bridge import run_blocking
+
+
+class ModelChange:
+    """Makes an index again where its vectors are of another model.
+
+    Args:
+        index: The index.
+        loading: Loads it.
+    """
+
+    def __init__(self, index: AgentIndex, loading: IndexLoading) -> None:
+        self._index = index
+        self._loading = loading
+        self._learning = Lock()
+        index.model = self._made_for(index.model.vectors, index.model.known)
+
+    def learn(self) -> None:
+        """Take the vectors in once there are some of a model that the index was not made for."""
+        index = self._index
+        if not index.lacks_model:
+            return
+        with self._learning:
+            vectors = index.model.vectors
+            known = vectors.known
+            if known is not None and known != index.model.known:
+                snapshots = index.snapshots_of(vectors, known)
+                self._loading.build(index.model._replace(known=known, snapshots=snapshots))
+
+    def adopt(self, vectors: VectorModel, swapping: Swapping) -> None:
+        """Replace the index by one of the vectors that the agent has now.
+
+        Searches go on with the old one until the new one is loaded.
+
+        Args:
+            vectors: The model of the agent's vectors now.
+            swapping: Its context contains the replacement, and nothing that takes long.
+        """
+        index = self._index
+        old, model = index.model.missing, self._made_for(vectors, vectors.known)
+        with self._learning:
+            if not self._is_adopted_empty(model, swapping):
+                self._loading.build(model, swapping)
+            index.is_switching = False
+        if old is not None:
+            old.stop()
+
+    def _is_adopted_empty(self, model: IndexModel, swapping: Swapping) -> bool:
+        """Replace an index that is not loaded by an empty one; return False if it is loaded."""
+        index = self._index
+        with index.lock:
+            if index.is_loaded:
+                return False
+            with swapping():
+                index.model, index.native = model, index.new(model)
+            return True
+
+    def missing_of(self, embedder: ValidatedEmbedder | None) -> MissingVectors | None:
+        """Return what embeds the memories without a vector, if this index has them embedded."""
+        index = self._index
+        if embedder is None or not index.settings.can_write or index.state is not State.ACTIVE:
+            return None
+        return MissingVectors(index.store, index.agent_id, embedder, index.unembedded, self.learn)
+
+    def _made_for(self, vectors: VectorModel, known: Model | None) -> IndexModel:
+        missing = self.missing_of(vectors.embedder)
+        return IndexModel(vectors, known, missing, self._index.snapshots_of(vectors, known))
+
+
+class IndexSaving:
+    """Saves snapshots of an index, one at a time.
+
+    Args:
+        index: The index.
+        accesses: Are written before a snapshot that counts them.
+    """
+
+    def __init__(self, index: AgentIndex, accesses: IndexAccesses) -> None:
+        self._index = index
+        self._accesses = accesses
+        self._thread = Background("snapshot")
+
+    def begin_if_due(self, rows: int) -> None:
+        """Save a snapshot in the background, if enough has changed since the last one.
+
+        Args:
+            rows: Number of the index's rows.
+        """
+        snapshots, seq = self._index.model.snapshots, self._index.native.seq
+        can_write = self._index.settings.can_write and not self._thread.is_running
+        if snapshots is None or seq is None or not can_write:
+            return
+        due = snapshots.due(seq, rows, self._has_current_source)
+        if due is not None:
+            self._index.begin(self._thread, self._save, snapshots, due)
+
+    def join(self) -> None:
+        """Wait for the snapshot that is being saved."""
+        self._thread.join()
+
+    def _save(self, snapshots: IndexSnapshots, due: Due) -> None:
+        accesses = self._accesses.written
+        snapshot = self._index.native.snapshot()
+        if snapshot is None:
+            return
+        try:
+            # Those of the index must not be lost where it is loaded again.
+            self._accesses.write()
+            stopped = partial(getattr, self._index, "is_stopped")
+            save_quietly(partial(snapshots.save, snapshot, accesses, due=due, is_stopped=stopped))
+        finally:
+            if snapshot.source is not None:
+                snapshot.source.release()
+
+    def _has_current_source(self) -> bool:
+        """Return whether an approximate index has all changes."""
+        state = self._index.native.source_state
+        return state is not None and state.proposes and not state.waiting
+
 
 _log = logger(__name__)
 
@@ -279,3 +399,114 @@ class IndexSync:
             own.model.missing.stop()
         self.saving.join()
         self.loading.close()
+
+
+class IndexSet:
+    """Indexes of active, inactive and deleted memories.
+
+    That of active memories is loaded at once where there is an embedder; the others are built on
+    first use.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        model: Model of the vectors.
+        options: Options of the index of active memories; the others have no candidate source, and
+            report nothing.
+
+    Attributes:
+        active: The index of active memories.
+        generation: A number that is odd while the indexes of another model take the place of these,
+            and another one afterwards: an answer that began before is not to be used.
+        is_switching: Whether the agent's vectors may already be those of another model.
+    """
+
+    def __init__(
+        self, store: Store, agent_id: str, model: VectorModel, options: IndexSettings
+    ) -> None:
+        self._model = model
+        self._lock = InnerLock()
+        self.is_switching = False
+        self.generation = 0
+        self._make = partial(IndexSync, store, agent_id)
+        # Two threads may make one at the same time, and one of these is used: only that is loaded.
+        self._plain = options._replace(
+            choose_source=None, progress=None, unloaded=None, is_lazy=True
+        )
+        self.active = self._make(model, options)
+        self._syncs = {State.ACTIVE: self.active}
+
+    def of(self, state: State) -> IndexSync:
+        """Return the index of a state."""
+        if state is State.ACTIVE:
+            return self.active
+        known = self._known(state)
+        while known is None:
+            model, is_switching = self._model, self.is_switching
+            made = self._make(model, self._plain, state, is_switching=is_switching)
+            with self._lock:
+                if (model, is_switching) == (self._model, self.is_switching):
+                    known = self._syncs.setdefault(state, made)
+            if known is not made:
+                made.stop()
+        return known
+
+    def _known(self, state: State) -> IndexSync | None:
+        with self._lock:
+            known = self._syncs.get(state)
+            if known is None or known.own.model.vectors is self._model:
+                return known
+            del self._syncs[state]
+        known.stop()
+        return None
+
+    def begin_switch(self) -> None:
+        """Go on with the indexes while the agent's model changes; see `IndexSync.own`."""
+        self._set_switching(is_switching=True)
+
+    def end_switch(self) -> None:
+        """End that, because the model did not change."""
+        self._set_switching(is_switching=False)
+
+    def _set_switching(self, *, is_switching: bool) -> None:
+        with self._lock:
+            self.is_switching = is_switching
+            for sync in self.built():
+                sync.own.is_switching = is_switching
+
+    def adopt(self, model: VectorModel, taken: Callable[[], object]) -> None:
+        """Replace the indexes by those of another model's vectors, which the agent has now.
+
+        Args:
+            model: The model.
+            taken: Called as soon as they are in place; must be short.
+        """
+
+        @contextmanager
+        def swapping() -> Generator[None, None, None]:
+            self.generation += 1
+            try:
+                yield
+                if self.active.own.model.vectors is model:
+                    self._model = model
+                    self.is_switching = False
+                    taken()
+            finally:
+                self.generation += 1
+
+        self.active.change.adopt(model, swapping)
+
+    def is_changed(self, generation: int) -> bool:
+        """Return whether an answer that began with a generation must not be used."""
+        return generation % 2 == 1 or generation != self.generation
+
+    def built(self) -> list[IndexSync]:
+        """Return the indexes built so far."""
+        return list(self._syncs.values())
+
+    def stop(self) -> None:
+        """End all work in the background."""
+        with self._lock:
+            syncs = self.built()
+        for sync in syncs:
+            sync.stop()

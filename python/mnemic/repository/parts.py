@@ -19,8 +19,7 @@ from mnemic.protocols import Clock
 from mnemic.reporting.habits import NotPickled
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.entry_cache import EntryCache
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.index_sync import IndexSync
+from mnemic.repository.index_sync import IndexSet, IndexSync
 from mnemic.repository.limits import Limits
 from mnemic.repository.settings import Settings
 from mnemic.repository.vector_model import CurrentModel

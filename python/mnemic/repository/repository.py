@@ -15,29 +15,25 @@ from mnemic.observability.events import Events
 from mnemic.observability.table import EMBEDDED
 from mnemic.observability.telemetry import MemoryTelemetry, Meter
 from mnemic.repository.accesses import AccessCounter
-from mnemic.repository.adding import Adder
+from mnemic.repository.adding import Adder, NewVectors
 from mnemic.repository.agent_index import IndexSettings
 from mnemic.repository.database_search import loads_on_opening
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.find import Finder
-from mnemic.repository.freshness import Freshness
 from mnemic.repository.index_pool import SHARED, indexes_of
-from mnemic.repository.index_set import IndexSet
+from mnemic.repository.index_sync import IndexSet
 from mnemic.repository.limits import Limits
-from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
-from mnemic.repository.maintenance import Maintenance
-from mnemic.repository.new_vectors import NewVectors
+from mnemic.repository.maintenance import Maintenance, Transfer
 from mnemic.repository.parts import Part, Shared, UserHints
 from mnemic.repository.query_vectors import QueryVectors
-from mnemic.repository.readiness import Readiness
+from mnemic.repository.readiness import Freshness, Readiness
 from mnemic.repository.reading import Reader
 from mnemic.repository.reembedding import Reembedding
 from mnemic.repository.searching import Searcher
 from mnemic.repository.settings import Settings
-from mnemic.repository.transfer import Transfer
-from mnemic.repository.updating import Updater
+from mnemic.repository.updating import Linker, Updater
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import CurrentModel
 from mnemic.store import Store, open_store

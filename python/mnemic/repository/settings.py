@@ -20,9 +20,8 @@ from mnemic.model.validation import flag, is_number
 from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock
 from mnemic.reporting.description import described, failure, must_be, quoted
 from mnemic.reporting.progress import Progress, checked_progress
-from mnemic.repository.arguments import checked_language
+from mnemic.repository.arguments import RETENTION, WhenFull, checked_language
 from mnemic.repository.index_pool import IndexPool
-from mnemic.repository.options import RETENTION, WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.store import MAX_STALE
 from mnemic.store.values import EntryLimits

@@ -1,5 +1,6 @@
 """The embedding model of one agent's vectors: the embedder's, or that of given vectors."""
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -10,8 +11,9 @@ from mnemic.errors import (
     EmbedderRequiredError,
     EmbeddingModelMismatchError,
 )
+from mnemic.model import EmbeddingModel, Scope, validation
 from mnemic.model.new_entry import NewEntry
-from mnemic.store import Store
+from mnemic.store import Store, open_store
 from mnemic.store.operations import AgentFacts
 from mnemic.store.values import Model
 from mnemic.threads.locks import Lock
@@ -269,3 +271,27 @@ def no_embedder() -> EmbedderRequiredError:
         "this memory was opened with embedder=None, and searching by meaning needs one; "
         "open it with an embedder, give the query's vector, or search by keywords"
     )
+
+
+def stored_model(path: str | os.PathLike[str], agent_id: str) -> EmbeddingModel | None:
+    """Return the model of an agent's vectors; None if the file has no vector of this agent.
+
+    Nothing is written, no model is loaded, and no embedder is needed.
+
+    Args:
+        path: An existing file.
+        agent_id: The agent.
+
+    Raises:
+        StoreFileError: If there is no such file, or it holds something else.
+        SchemaVersionError: If an earlier mnemic wrote the file; the message has the call that
+            brings it up to date.
+        StoreError: If it cannot be read.
+    """
+    named = Scope(agent_id)
+    store = open_store(validation.path("path", path), read_only=True)
+    try:
+        found = store.read(AgentFacts(store.stored_agent_id(named.agent_id))).model
+    finally:
+        store.close()
+    return None if found is None else EmbeddingModel(*found)

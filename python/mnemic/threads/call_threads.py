@@ -1,4 +1,4 @@
-"""Plain functions of callers, such as a language model's, each in a daemon thread of its own."""
+"""Functions of callers, such as a language model's: plain ones in threads, awaited ones in time."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A lock that refuses the thread that holds it, in place of letting it wait for itself.
+"""Locks that refuse the thread that holds them, in place of letting it wait for itself.
 
 A signal handler or a finalizer runs in the midst of whatever its thread does. If it uses a memory
 while the call that it interrupts holds a lock, waiting for that lock would never end, and going on

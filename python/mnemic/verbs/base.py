@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
 
 import mnemic.repository  # noqa: TC001 - annotations name its classes
 from mnemic.arrays import Float32Array
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.errors import InvalidArgumentError, InvalidEntryError, UnsupportedUseError
 from mnemic.model import (
     Expression,
     MemoryEntry,
@@ -30,17 +30,89 @@ from mnemic.model.new_entry import NewEntry, with_embedding
 from mnemic.model.ranking import BY_SEARCH_TYPE, SEARCH_TYPES
 from mnemic.model.search import Search
 from mnemic.model.time_zones import naive_times_in
-from mnemic.model.validation import flag
+from mnemic.model.validation import flag, is_number
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, must_be, quoted
+from mnemic.reporting.habits import MEMORY, AnswersHabits, NotPickled, missing
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import Twin
-from mnemic.verbs.floors import MinScore, minimum_score
-from mnemic.verbs.habits import MemoryHabits
 
 if TYPE_CHECKING:
     from mnemic.recall import RecallEngine
     from mnemic.retrieval import RetrievalEngine
+
+
+class _OfMemories(type):
+    """Classes of memories, which answer the names of other libraries' ways to open one."""
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name != "__class__"]  # it is no help
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(cls, name: str) -> object:
+            if name.startswith("_") or any(name in vars(each) for each in cls.__mro__):
+                return type.__getattribute__(cls, name)  # raises what was raised before
+            raise missing(cls, name, dir(cls), MEMORY)
+
+
+class MemoryHabits(AnswersHabits, NotPickled, metaclass=_OfMemories):
+    """A view of a memory, which is always true, and neither a sequence nor a dict."""
+
+    _habits: ClassVar[Mapping[str, str]] = MEMORY
+    _not_pickled: ClassVar[str] = (
+        "{name} cannot be pickled or copied deeply, as it is open; give the other process the "
+        "path, and open a memory there"
+    )
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __copy__(self) -> Self:
+        view = type(self).__new__(type(self))
+        vars(view).update(vars(self))
+        return view
+
+    if not TYPE_CHECKING:  # which would let these through
+
+        def __len__(self) -> int:
+            raise UnsupportedUseError(
+                f"{type(self).__name__} has no length; memory.count(user_id=…) counts a user's "
+                "memories"
+            )
+
+        def __getitem__(self, key: object) -> object:
+            raise UnsupportedUseError(
+                f"{type(self).__name__} has no items; memory.get(id) returns one memory, and "
+                "memory.list(user_id=…) a page of them"
+            )
+
+
+MinScore: TypeAlias = float | Literal["auto", "relative"] | None
+"""Least score of a hit; "auto" for a floor by the evidence, "relative" for one by the best hit too;
+None is no floor."""
+
+_WORDS: tuple[Literal["auto", "relative"], ...] = ("auto", "relative")
+
+
+def minimum_score(given: object) -> MinScore:
+    """Return a floor of scores; 0 is none.
+
+    Raises:
+        InvalidArgumentError: If it is neither a number from 0 to 1, nor a word, nor None.
+    """
+    if given is None:
+        return None
+    for word in _WORDS:
+        if isinstance(given, str) and given == word:
+            return word
+    if not (is_number(given) and 0 <= given <= 1):
+        raise InvalidArgumentError(
+            'min_score must be a number from 0 to 1, "auto", "relative", or None for no floor, '
+            f"got {quoted(given)}"
+        )
+    return float(given) or None
+
 
 NewMemory: TypeAlias = str | MemoryEntry | Mapping[str, Any]
 """A memory as `add` takes it: a text, an entry, or a dict of the fields of one."""

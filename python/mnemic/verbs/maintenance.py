@@ -1,11 +1,27 @@
-"""The verbs for the whole file: erasure, backup, verification."""
+"""The verbs for a whole file or scope: erasure, backup, verification, export, import, audit."""
 
 import os
-from typing import Literal
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, Literal
 
 import mnemic  # noqa: TC001 - annotations name its classes
-from mnemic.model import DeleteResult, ReembedReport, UserUsage, VerifyReport
+from mnemic.model import (
+    DeleteResult,
+    ImportResult,
+    MemoryAudit,
+    ReembedReport,
+    UserUsage,
+    VerifyReport,
+    validation,
+)
+from mnemic.model.deadline import TimeLimit
+from mnemic.model.results import AuditRequest
+from mnemic.model.time_zones import naive_times_in
+from mnemic.model.validation import flag, items
+from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Progress
+from mnemic.repository import RETENTION
 from mnemic.verbs.base import ScopedBase
 
 
@@ -90,3 +106,102 @@ class AsyncMaintenanceVerbs(ScopedBase):
                 drop damaged vectors of other models. Other damage is reported each time.
         """
         return await self._repository.maintenance.verify(repair=repair, progress=progress)
+
+
+class AsyncImportVerbs(ScopedBase):
+    """Stores the memories of exports."""
+
+    async def import_(self, source: Source, *, progress: Progress | None = None) -> ImportResult:
+        """Store the memories of an export, of any agent, with their ids, users and times.
+
+        The file is checked first; nothing is stored if a line is invalid, outside the scope, or was
+        sealed and finds no key here.
+        Batches of 1,000 follow, and existing ids are skipped: repeat an import that failed.
+
+        Args:
+            source: A path, or an open file.
+        """
+        with naive_times_in("UTC"):  # whatever the zone here, for a file means the same everywhere
+            return await self._repository.transfer.import_(self._scope, source, progress=progress)
+
+
+class AsyncTransferVerbs(AsyncImportVerbs):
+    """Exports memories, and stores those of exports."""
+
+    async def export(
+        self,
+        target: Target,
+        *,
+        include_deleted: bool = True,
+        embeddings: bool = False,
+        overwrite: bool = False,
+        unseal: bool = False,
+        progress: Progress | None = None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> int:
+        """Write memories and their links as JSON Lines, in plain text; return how many memories.
+
+        Args:
+            target: A path, which is complete or not there at all, of mode 0600; or a text file.
+            embeddings: Their vectors too, which take about 2 KB each.
+            overwrite: Whether a file at this path may be replaced.
+            unseal: Whether sealed memories may be written, as plain text; else they are refused.
+        """
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
+        return await self._repository.transfer.export(
+            scope,
+            target,
+            include_deleted=flag("include_deleted", include_deleted),
+            embeddings=embeddings,
+            overwrite=overwrite,
+            unseal=unseal,
+            progress=progress,
+        )
+
+
+MAX_FINDINGS: Final = 1_000_000
+
+
+class AsyncAuditVerbs(ScopedBase):
+    """Audits memories."""
+
+    async def audit(
+        self,
+        *,
+        ids: bool = False,
+        limit: int = 1000,
+        near: float | None = 0.95,
+        stale_after: timedelta = RETENTION,
+        max_bytes: int | None = None,
+        patterns: Sequence["str | mnemic.policy.RedactionPattern"] = (
+            "api_key",
+            "card",
+            "iban",
+            "ssn",
+        ),
+        timeout: float | None = None,
+        progress: Progress | None = None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> MemoryAudit:
+        """Count duplicates, stale memories, plain secrets, and others: docs/how-to/audit.md.
+
+        Args:
+            ids: Whether to return ids with the counts, in `findings`, in the order of storing.
+            patterns: Secrets: names of known ones, regular expressions, or `RedactionPattern`s.
+        """
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
+        most = validation.limit("limit", limit, MAX_FINDINGS)
+        request = AuditRequest(
+            near=None if near is None else validation.fraction("near", near),
+            stale_after=validation.duration("stale_after", stale_after),
+            max_bytes=validation.optional_whole("max_bytes", max_bytes),
+            limit=most if flag("ids", ids) else 0,
+            deadline=TimeLimit.after(timeout, "raise").deadline,
+        )
+        return await self._repository.maintenance.audit(
+            scope, request, items("patterns", patterns), progress=progress
+        )

@@ -26,8 +26,7 @@ from mnemic.model.validation import flag, whole
 from mnemic.protocols import TokenCounter
 from mnemic.repository import required_uuid
 from mnemic.threads.sync_bridge import run_blocking
-from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
-from mnemic.verbs.floors import MinScore, minimum_score
+from mnemic.verbs.base import MinScore, ScopedBase, built_search, minimum_score, parsed_filters
 
 MOST_TOKENS = 1000
 """Tokens of a context at most, if no other number is named."""

@@ -7,9 +7,9 @@ import pytest
 
 from mnemic import Memory, MemoryEntry
 from mnemic.errors import DeadlineExceededError, EntryNotFoundError
-from mnemic.index.base import Hops
+from mnemic.index import Hops
 from mnemic.model import LinkType, Scope
-from mnemic.repository.lineage import LineageReader
+from mnemic.repository.reading import LineageReader
 from mnemic.store.operations import EntriesById, Successors
 from tests.support.clock import DAY, NOON, SECOND
 from tests.support.operations import replace_operation
