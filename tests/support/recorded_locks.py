@@ -176,7 +176,7 @@ def record(recorder):
     locks.Lock = recording(recorder, locks.Lock)
     locks.InnerLock = recording(recorder, locks.InnerLock)
     locks.ReentrantLock = recording(recorder, type(locks.ReentrantLock()))
-    locks._of_thread = locks._OfThread()  # instead of the one that was made before
+    locks.OF_THREAD = locks._OfThread()  # instead of the one that was made before
 
 
 def record_shared(recorder, kind):

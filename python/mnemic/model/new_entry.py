@@ -141,7 +141,15 @@ class NewEntry(NamedTuple):
             InvalidEntryError: If there is no content, or a field is unknown, of the wrong type, out
                 of range, or outside the scope.
         """
-        given = _known_fields(fields)
+        if not isinstance(fields, Mapping):
+            raise InvalidEntryError(
+                f"a memory is a str, a dict or a MemoryEntry, got {type(fields).__name__}"
+            )
+        if unknown := [name for name in fields if name not in FIELDS]:
+            raise _unknown_fields(unknown)
+        if fields.get("content") is None:
+            raise InvalidEntryError("content is missing")
+        given = {name: value for name, value in fields.items() if value is not None}
         key, embed = given.pop("idempotency_key", None), given.pop("embed", None)
         if key is not None:
             key = checked_key(key)
@@ -299,21 +307,11 @@ checked_key = partial(validation.optional_name, "idempotency_key")
 """Return a valid idempotency key, or None."""
 
 
-def _known_fields(fields: object) -> dict[str, Any]:
-    """Return the fields that are not None; raise for unknown ones."""
-    if not isinstance(fields, Mapping):
-        raise InvalidEntryError(
-            f"a memory is a str, a dict or a MemoryEntry, got {type(fields).__name__}"
-        )
-    unknown = [name for name in fields if name not in FIELDS]
-    if unknown:
-        near = suggestion(unknown[0], FIELDS)
-        names = ", ".join(sorted(quoted(name) for name in unknown))
-        raise InvalidEntryError(
-            f"unknown fields [{names}]{near}{' The' if near else '; the'} fields are "
-            f"{', '.join(FIELDS)}; "
-            "anything else belongs in metadata"
-        )
-    if fields.get("content") is None:
-        raise InvalidEntryError("content is missing")
-    return {name: value for name, value in fields.items() if value is not None}
+def _unknown_fields(unknown: list[Any]) -> InvalidEntryError:
+    near = suggestion(unknown[0], FIELDS)
+    names = ", ".join(sorted(quoted(name) for name in unknown))
+    return InvalidEntryError(
+        f"unknown fields [{names}]{near}{' The' if near else '; the'} fields are "
+        f"{', '.join(FIELDS)}; "
+        "anything else belongs in metadata"
+    )

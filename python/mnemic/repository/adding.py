@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
@@ -14,7 +14,12 @@ import msgspec
 
 from mnemic.arrays import Float32Array, np
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import EmbedderRequiredError, EmbeddingError, MnemicError
+from mnemic.errors import (
+    EmbedderRequiredError,
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    MnemicError,
+)
 from mnemic.model import (
     AddedMemories,
     CheckedEntry,
@@ -87,12 +92,18 @@ class NewVectors(Part):
                 need = partial(self._needed, embedder.model, entries, texts, on_conflict)
                 texts = await run_blocking(need, self._store)
             vectors = await self._embedded(embedder, entries, texts, on_error, report)
-        return [
-            _with_vectors(
-                new, vectors.get(at), (model.name, dimensions), has_none=texts.get(at) == ()
-            )
-            for at, new in enumerate(entries)
-        ]
+        complete = list(entries)
+        for at, new in enumerate(entries):
+            own, embedding = vectors.get(at), new.entry.embedding
+            if embedding is not None and new.entry.embedding_model is None:
+                own = embedding[np.newaxis]
+            elif texts.get(at) == () and dimensions is not None:
+                own = np.zeros((1, dimensions), dtype=np.float32)
+            if own is not None:
+                own.flags.writeable = False
+                entry = new.entry.with_vectors(own[0], model.name)
+                complete[at] = NewEntry(entry, new.key, new.more or tuple(own[1:]), new.embed)
+        return complete
 
     async def _learn_dimension(
         self, embedder: ValidatedEmbedder, entries: Sequence[NewEntry], on_error: OnEmbedError
@@ -189,25 +200,6 @@ class NewVectors(Part):
         return {at: of_entry for at, of_entry in texts.items() if at not in left_out}
 
 
-def _with_vectors(
-    new: NewEntry, vectors: Vectors | None, model: tuple[str, int | None], *, has_none: bool
-) -> NewEntry:
-    (name, dimensions), entry = model, new.entry
-    if entry.embedding is not None:
-        if entry.embedding_model is not None:
-            return new
-        own = entry.embedding[np.newaxis]
-    elif has_none and dimensions is not None:
-        own = np.zeros((1, dimensions), dtype=np.float32)
-    elif vectors is not None:
-        own = vectors
-    else:
-        return new
-    own.flags.writeable = False
-    entry = entry.with_vectors(own[0], name)
-    return NewEntry(entry, new.key, new.more or tuple(own[1:]), new.embed)
-
-
 def _need_dimension(entries: Sequence[NewEntry]) -> bool:
     """Return whether any entry comes with vectors, or shall have none."""
     return any(new.entry.embedding is not None or not new.texts for new in entries)
@@ -215,6 +207,22 @@ def _need_dimension(entries: Sequence[NewEntry]) -> bool:
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
+
+
+class _Written(NamedTuple):
+    """What an addition wrote.
+
+    Attributes:
+        embedded: The entries, with their embeddings.
+        stored: What the store did with each.
+        milliseconds: How long embedding them took.
+        erasure: That of the bytes that the write left.
+    """
+
+    embedded: Sequence[NewEntry]
+    stored: WriteResult
+    milliseconds: float
+    erasure: Erasure[WriteResult]
 
 
 class AdditionResult(NamedTuple):
@@ -312,39 +320,30 @@ class Adder(Part):
         report: Report = silent,
     ) -> AdditionResult:
         """Store entries as `add` does; ids that an import finds stored already are passed over."""
-        started = time.perf_counter()
-        quotas, milliseconds = self._limits.quotas, 0.0
-        erasure: Erasure[WriteResult] | None = None
-
-        async def write() -> tuple[Sequence[NewEntry], WriteResult]:
-            nonlocal milliseconds, erasure
-            started = time.perf_counter()
-            embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
-            milliseconds = milliseconds_since(started)
-            wanted = Add(
-                self._agent_id,
-                embedded,
-                self._now(),
-                quotas,
-                on_conflict,
-                on_duplicate,
-                is_import=is_import,
-                time_zone=self._time_zone,
-                instead_of=instead_of,
-            )
-            written = self._store.write(wanted)
-            erasure = Erasure(self._store, written, _is_sealed_now, _has_removed)
-            return embedded, await arrived(written)
-
+        started, quotas = time.perf_counter(), self._limits.quotas
+        addition = partial(
+            Add,
+            self._agent_id,
+            quotas=quotas,
+            on_conflict=on_conflict,
+            on_duplicate=on_duplicate,
+            is_import=is_import,
+            time_zone=self._time_zone,
+            instead_of=instead_of,
+        )
+        embed = partial(
+            self._vectors.embedded, on_conflict=on_conflict, on_error=on_embed_error, report=report
+        )
         try:
             entries = [new._replace(entry=self._store.marked(new.entry)) for new in entries]
             is_limited = quotas != NO_QUOTAS
             if is_limited and on_duplicate == "keep" and on_conflict == "raise":
                 self._limits.check_capacity(entries, quotas)
-            embedded, stored = await self._models.written(write)
+            written = await self._written(entries, embed, addition)
         except MnemicError as error:
             self._telemetry.record(NOT_STORED, error=str(error))
             raise
+        embedded, stored, milliseconds, erasure = written
         await self._active.apply(stored.batch)
         self._active.note_stored(is_pending=any(new.entry.embedding is None for new in embedded))
         self._telemetry.record(WRITTEN, latency_ms=milliseconds_since(started))
@@ -353,10 +352,28 @@ class Adder(Part):
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
         await self._telemetry.stored(added.fresh, bare, milliseconds, self._slow_embedding)
         await self._publish_changed(stored)
-        if erasure is not None:
-            await erasure.finish()
+        await erasure.finish()
         await self._publish_removed(stored, instead_of)
         return added
+
+    async def _written(
+        self,
+        entries: Sequence[NewEntry],
+        embed: Callable[[Sequence[NewEntry]], Awaitable[Sequence[NewEntry]]],
+        addition: Callable[[Sequence[NewEntry], datetime], Add],
+    ) -> _Written:
+        """Give entries their vectors and write them; again, if the model changes meanwhile."""
+        while True:
+            model, started = self._models.now, time.perf_counter()
+            try:
+                embedded = await embed(entries)
+                milliseconds = milliseconds_since(started)
+                written = self._store.write(addition(embedded, self._now()))
+                erasure = Erasure(self._store, written, _is_sealed_now, _has_removed)
+                return _Written(embedded, await arrived(written), milliseconds, erasure)
+            except EmbeddingModelMismatchError:
+                if not await run_blocking(partial(self._models.has_changed_from, model)):
+                    raise
 
     async def _publish_removed(self, stored: WriteResult, instead_of: Selection | None) -> None:
         """Publish what the write deleted, and warn where little space is left."""

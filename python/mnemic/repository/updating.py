@@ -3,13 +3,19 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from functools import partial
 from typing import Literal, get_args
 from uuid import UUID
 
 import msgspec
 
 from mnemic.arrays import Float32Array
-from mnemic.errors import EmbeddingError, InvalidArgumentError, VersionConflictError
+from mnemic.errors import (
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    InvalidArgumentError,
+    VersionConflictError,
+)
 from mnemic.model import (
     LinkType,
     MemoryEntry,
@@ -150,25 +156,27 @@ class Updater(Part):
             embed: Returns model and vectors of a new content; called again if the model changes.
             content_changed: Whether a content was given.
         """
-        is_pending, sealing = False, _Sealing(self._store)
+        sealing = _Sealing(self._store)
 
         def change(stored: MemoryEntry) -> MemoryEntry:
             return sealing.marked(stored, wanted.change(stored))
 
-        async def write() -> UpdatedEntries:
-            nonlocal is_pending
-            embedded = await embed()
-            is_pending = embedded is None
-            complete = msgspec.structs.replace(
-                wanted, change=change, embedded=embedded, quotas=self._limits.quotas
-            )
-            return await sealing.arrived(self._store.write(complete))
-
-        updated = await self._models.written(write)
+        while True:
+            model = self._models.now
+            try:
+                embedded = await embed()
+                complete = msgspec.structs.replace(
+                    wanted, change=change, embedded=embedded, quotas=self._limits.quotas
+                )
+                updated = await sealing.arrived(self._store.write(complete))
+                break
+            except EmbeddingModelMismatchError:
+                if not await run_blocking(partial(self._models.has_changed_from, model)):
+                    raise
         await self._follow(updated, content_changed=content_changed)
         await sealing.finish()
         if content_changed and self._models.now.embedder is not None:
-            self._active.note_stored(is_pending=is_pending)
+            self._active.note_stored(is_pending=embedded is None)
         return updated
 
     async def _follow(self, updated: UpdatedEntries, *, content_changed: bool) -> None:

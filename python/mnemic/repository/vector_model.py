@@ -1,8 +1,7 @@
 """The embedding model of one agent's vectors: the embedder's, or that of given vectors."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from mnemic.arrays import Float32Array
 from mnemic.embed.validated import ValidatedEmbedder
@@ -17,7 +16,6 @@ from mnemic.store import Store, open_store
 from mnemic.store.operations import AgentFacts
 from mnemic.store.values import Model
 from mnemic.threads.locks import Lock
-from mnemic.threads.sync_bridge import run_blocking
 
 OWN_MODEL = "own"
 """Model of vectors that callers give to a memory without an embedder, unless it is named."""
@@ -179,9 +177,6 @@ class VectorModel:
         return model == self.name and (known is None or known[1] == dimensions)
 
 
-Result = TypeVar("Result")
-
-
 class CurrentModel:
     """The model of an agent's vectors, and the memory's embedder.
 
@@ -231,22 +226,8 @@ class CurrentModel:
             self._retired.append(self.embedder)  # calls of it may still be running
         self.now, self.embedder = model, model.embedder
 
-    async def written(self, write: Callable[[], Awaitable[Result]]) -> Result:
-        """Return the result of a write of vectors; it is repeated if the model changes meanwhile.
-
-        Raises:
-            EmbeddingModelMismatchError: If the agent's vectors come from a model that is not this
-                memory's.
-        """
-        while True:
-            model = self.now
-            try:
-                return await write()
-            except EmbeddingModelMismatchError:
-                if not await run_blocking(lambda: self._has_changed_from(model)):  # noqa: B023 - awaited here
-                    raise
-
-    def _has_changed_from(self, model: VectorModel) -> bool:
+    def has_changed_from(self, model: VectorModel) -> bool:
+        """Return whether new vectors are of another model by now: a write of them is repeated."""
         with self.switching:
             return self.now is not model
 

@@ -83,18 +83,14 @@ class _OfThread(threading.local):
         self.settling = InnerLock()
 
 
-_of_thread = _OfThread()
+OF_THREAD: Final = _OfThread()
+"""Has a lock of this thread, held while it is in the midst of a block of `settling`."""
 
 
 def settling() -> "InnerLock | nullcontext[None]":
     """Return a lock of this thread, held while it has a lock of a future, or of a library."""
-    lock = _of_thread.settling
+    lock = OF_THREAD.settling
     return nullcontext() if lock.is_held_here() else lock  # a finalizer may be in such a midst
-
-
-def is_settling() -> bool:
-    """Return whether this thread is in the midst of a block of `settling`."""
-    return _of_thread.settling.is_held_here()
 
 
 def check_no_lock_is_held() -> None:

@@ -16,7 +16,7 @@ from mnemic.errors import MnemicError, WrongFormError
 from mnemic.reporting.near_names import explain_failure
 from mnemic.threads.background import running_loop
 from mnemic.threads.calls import CURRENT_CALL, Call
-from mnemic.threads.locks import check_no_lock_is_held, is_settling, settling
+from mnemic.threads.locks import OF_THREAD, check_no_lock_is_held, settling
 from mnemic.threads.loop_threads import threads_of
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
     if call is not None:
         call.turn = None  # this call sees what happened since that one was handed over
     try:
-        if outer or call is not None or is_settling() or running_loop() is not None:
+        is_amid = outer or call is not None or OF_THREAD.settling.is_held_here()
+        if is_amid or running_loop() is not None:
             check_no_lock_is_held()  # a signal handler may have interrupted one that does
         _this_thread.runs_sync = True
         coroutine.send(None)

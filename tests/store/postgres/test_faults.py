@@ -25,7 +25,7 @@ from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.target import target_of
 from mnemic.store.sql import sealing
 from mnemic.store.values import LogPosition
-from mnemic.threads.locks import is_settling
+from mnemic.threads.locks import OF_THREAD
 from tests.store.contract import AGENT, added, counted, exported
 from tests.support.entries import numbered
 from tests.support.interrupts import interrupted_at
@@ -298,7 +298,7 @@ def test_a_call_in_the_midst_of_a_read_of_keys_is_refused_at_once(database, monk
     stored_keys, refused = sealing.stored_keys, []
 
     def interrupted(*args):
-        if is_settling():  # other reads of keys leave that connection alone
+        if OF_THREAD.settling.is_held_here():  # other reads of keys leave that connection alone
             with pytest.raises(BusyThreadError):
                 memory.rotate_key(OTHER_KEY)
             refused.append(1)
