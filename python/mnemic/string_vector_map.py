@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import Prior, VectorMap
+from mnemic._core import VectorMap
 from mnemic.arrays import ArrayLike
 from mnemic.errors import (
     ArrayTypeError,
@@ -456,19 +456,19 @@ class StringVectorMap(AnswersHabits):
         def reading() -> _T:
             version = self._version
             numbers = None if allowed is None else self._found(allowed)
-            values = None if priors is None else self._prior_of(*priors)
+            values = None
+            if priors is not None:
+                ids = priors[0]
+                # Unknown ids get numbers that no row has.
+                beyond = zip(ids, range(_NO_HIT - 1, _NO_HIT - 1 - len(ids), -1), strict=True)
+                known = [self._numbers.get(each, other) for each, other in beyond]
+                values = self._map.prior(known, priors[1])
             found = read(allow=numbers, prior=values)
             if version != self._version and (allowed or priors):
                 raise _ConcurrentChangeError
             return found
 
         return self._read(reading)
-
-    def _prior_of(self, ids: list[str], values: list[float]) -> Prior:
-        # Unknown ids get numbers that no row has.
-        beyond = range(_NO_HIT - 1, _NO_HIT - 1 - len(ids), -1)
-        pairs = zip(ids, beyond, strict=True)
-        return self._map.prior([self._numbers.get(each, other) for each, other in pairs], values)
 
     def _found(self, ids: list[str]) -> NDArray[np.int64]:
         """The numbers of the ids that have one."""
@@ -477,17 +477,15 @@ class StringVectorMap(AnswersHabits):
 
     def _strings_of(self, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
         strings = np.empty(numbers.size, np.object_)
-        strings[:] = self._listed(numbers.ravel())
-        return strings.reshape(numbers.shape)
-
-    def _listed(self, numbers: NDArray[np.int64]) -> list[str | None]:
         try:
-            return [self._ids[each] for each in numbers.tolist()]
+            strings[:] = [self._ids[each] for each in numbers.ravel().tolist()]
         except KeyError:
             raise _ConcurrentChangeError from None
+        return strings.reshape(numbers.shape)
 
     def _stored(self) -> list[str]:
-        return [each for each in self._listed(self._map.ids()) if each is not None]
+        stored: list[str] = self._strings_of(self._map.ids()).tolist()
+        return stored
 
     @contextmanager
     def _numbered(self, ids: list[str]) -> Generator[NDArray[np.int64], None, None]:

@@ -265,11 +265,10 @@ class _PendingRows:
         return None if changed is None else [*self._known[1], *changed]
 
 
-def loads_on_opening(store: Store, agent_id: str, search_in: SearchIn) -> bool:
+def loads_on_opening(store: Store, everyone: Scope, search_in: SearchIn) -> bool:
     """Return whether the index of an agent is loaded when its memory is opened."""
     if search_in == "memory" or not store.searches_vectors:
         return True
-    everybody = Scope(agent_id, all_users=True)
     return (
-        search_in == "auto" and store.read(EntryCount(everybody, now=BEFORE_EXPIRY)) <= SMALL_AGENT
+        search_in == "auto" and store.read(EntryCount(everyone, now=BEFORE_EXPIRY)) <= SMALL_AGENT
     )

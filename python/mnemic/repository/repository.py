@@ -79,25 +79,8 @@ def _shared(settings: Settings, store: Store, agent_id: str) -> Shared:
     models = CurrentModel(
         store, agent_id, embedder, settings.embedding_model, may_wait=settings.reembed
     )
-    everyone = Scope(agent_id, all_users=True)
-    choose_source = source_choice(
-        settings.chosen_index, lambda: store.read(EntryCount(everyone, now=clock()))
-    )
-    pool = SHARED if settings.index_pool is None and store.is_remote else settings.index_pool
-    options = IndexSettings(
-        language=settings.language,
-        can_write=not settings.read_only,
-        pool=None if pool is None else indexes_of(pool),
-        keeps_snapshots=settings.snapshots,
-        choose_source=choose_source
-        if settings.make_source is None
-        else lambda: settings.make_source,
-        progress=settings.progress,
-        clock=clock,
-        unloaded=cache.clear,
-        is_lazy=not loads_on_opening(store, agent_id, settings.search_in),
-    )
-    indexes = IndexSet(store, agent_id, models.now, options)
+    options = _index_settings(settings, store, Scope(agent_id, all_users=True))
+    indexes = IndexSet(store, agent_id, models.now, options._replace(unloaded=cache.clear))
     return Shared(
         store=store,
         agent_id=agent_id,
@@ -111,6 +94,25 @@ def _shared(settings: Settings, store: Store, agent_id: str) -> Shared:
         accesses=AccessCounter(settings, store, agent_id, indexes),
         telemetry=telemetry,
         user_hints=UserHints(store, indexes.active, telemetry, clock),
+    )
+
+
+def _index_settings(settings: Settings, store: Store, everyone: Scope) -> IndexSettings:
+    choose_source = source_choice(
+        settings.chosen_index, lambda: store.read(EntryCount(everyone, now=settings.clock()))
+    )
+    pool = SHARED if settings.index_pool is None and store.is_remote else settings.index_pool
+    return IndexSettings(
+        language=settings.language,
+        can_write=not settings.read_only,
+        pool=None if pool is None else indexes_of(pool),
+        keeps_snapshots=settings.snapshots,
+        choose_source=choose_source
+        if settings.make_source is None
+        else lambda: settings.make_source,
+        progress=settings.progress,
+        clock=settings.clock,
+        is_lazy=not loads_on_opening(store, everyone, settings.search_in),
     )
 
 

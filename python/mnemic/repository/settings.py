@@ -1,8 +1,9 @@
 """The settings of a memory, checked before anything is opened."""
 
 import os
+from collections.abc import Sequence
 from datetime import timedelta, tzinfo
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeVar, get_args
 
 from mnemic.crypto import Encryption
 from mnemic.embed.adapting import KNOWN_FORMS
@@ -18,7 +19,7 @@ from mnemic.model.time_zones import checked_time_zone
 from mnemic.model.timestamps import checked_clock
 from mnemic.model.validation import flag, is_number
 from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock
-from mnemic.reporting.description import described, failure, must_be, quoted
+from mnemic.reporting.description import described, failure, quoted
 from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import RETENTION, WhenFull, checked_language
 from mnemic.repository.index_pool import IndexPool
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 QUERY_CACHE = 1024
 """Queries whose vectors are kept, unless a memory is opened with another number."""
 
-_ON_RECALLED: tuple[str, ...] = get_args(OnRecalled)
+_AN_ENCRYPTION = "an Encryption, such as Encryption(key=...)"
+
+Given = TypeVar("Given")
 
 
 def chosen_embedder(
@@ -165,71 +168,57 @@ class Settings(NamedTuple):
         """
         validation.optional_function("id_factory", id_factory)
         checked_progress(progress)
-        analysed_in = checked_language(language)
-        kept_for = checked_retention(retention)
-        entry_limits = _checked_entry_limits(max_entries, user_max_entries, when_full)
-        named = Scope(agent_id)
-        logs_content = flag("log_content", log_content)
-        flag("read_only", read_only)
-        validation.word("search_in", search_in, SEARCH_INS)
-        chosen_index = checked_index(index)
-        validation.word("on_recalled", on_recalled, _ON_RECALLED)
         whole = validation.whole
-        exact_limit = whole("exact_limit", exact_limit, minimum=0)
-        chosen_one = chosen_embedder(embedder, embedding_model)
-        _check_reembed(reembed, may_store=chosen_one is not None and not read_only)
         return cls(
+            progress=progress,
+            language=checked_language(language),
+            retention=checked_retention(retention),
+            entry_limits=_checked_entry_limits(max_entries, user_max_entries, when_full),
+            named=Scope(agent_id),
+            log_content=flag("log_content", log_content),
+            read_only=flag("read_only", read_only),
+            search_in=_checked_word("search_in", search_in, SEARCH_INS),
+            chosen_index=checked_index(index),
+            on_recalled=_checked_word("on_recalled", on_recalled, get_args(OnRecalled)),
+            exact_limit=whole("exact_limit", exact_limit),
+            embedder=chosen_embedder(embedder, embedding_model),
+            reembed=_checked_reembed(reembed, may_store=embedder is not None and not read_only),
             url=validation.path("path", url),
-            named=named,
-            embedder=chosen_one,
-            query_cache=whole("query_cache", query_cache, minimum=0),
-            language=analysed_in,
+            query_cache=whole("query_cache", query_cache),
             license=checked_policy(license),
-            quota=None if quota is None else Quota(whole("quota", quota, minimum=0)),
+            quota=None if quota is None else Quota(whole("quota", quota)),
             user_quota=_checked_user_limit("user_quota", user_quota),
-            entry_limits=entry_limits,
-            retention=kept_for,
             clock=clock if clock is system_clock else checked_clock(clock),
             time_zone=checked_time_zone(time_zone),
             id_factory=UuidFactory() if id_factory is None else _checked_ids(id_factory),
-            log_content=logs_content,
             track_access=flag("track_access", track_access) and not read_only,
-            read_only=read_only,
             embedding_model=validation.optional_name("embedding_model", embedding_model),
-            progress=progress,
             max_stale=validation.positive("max_stale", max_stale),
-            index_pool=_checked_pool(index_pool),
-            search_in=search_in,
-            exact_limit=exact_limit,
-            chosen_index=chosen_index,
+            index_pool=_optional("index_pool", IndexPool, "an IndexPool", index_pool),
             snapshots=flag("snapshots", snapshots),
-            encryption=_checked_encryption(encryption),
+            encryption=_optional("encryption", Encryption, _AN_ENCRYPTION, encryption),
             row_security=flag("row_security", row_security),
-            on_recalled=on_recalled,
             slow_embedding=validation.positive("slow_embedding", slow_embedding),
-            reembed=reembed,
             make_source=make_source,
         )
 
 
-def _check_reembed(reembed: bool, *, may_store: bool) -> None:  # noqa: FBT001 - as given
+def _checked_word(field: str, given: Given, known: Sequence[str]) -> Given:
+    validation.word(field, given, known)
+    return given
+
+
+def _optional(field: str, kind: type[Given], wanted: str, given: object) -> Given | None:
+    return None if given is None else validation.of_kind(field, kind, wanted, given)
+
+
+def _checked_reembed(reembed: bool, *, may_store: bool) -> bool:  # noqa: FBT001 - as given
     if flag("reembed", reembed) and not may_store:
         raise InvalidArgumentError(
             "reembed=True stores the vectors of an embedder; give one, and open the memory for "
             "writing"
         )
-
-
-def _checked_encryption(given: object) -> Encryption | None:
-    if given is None or isinstance(given, Encryption):
-        return given
-    raise must_be("encryption", "an Encryption, such as Encryption(key=...)", given)
-
-
-def _checked_pool(given: object) -> IndexPool | None:
-    if given is None or isinstance(given, IndexPool):
-        return given
-    raise must_be("index_pool", "an IndexPool", given)
+    return reembed
 
 
 def _checked_entry_limits(
