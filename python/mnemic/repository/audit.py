@@ -157,8 +157,8 @@ class NearDuplicates:
         if compared is None:
             compared = _VectorComparison(vector.size, self._near)
             self._by_vectors[entry.user_id, vector.size] = compared
-        compared.add(name, vector)
-        if not compared.is_full:
+        compared.waiting.append((name, vector))
+        if len(compared.waiting) < BLOCK:
             return []
         check_deadline(self._deadline)
         return compared.found()
@@ -167,7 +167,8 @@ class NearDuplicates:
         """Yield the duplicates that are not known yet, after the last memory."""
         while self._by_vectors:  # which frees the vectors of each user
             _, compared = self._by_vectors.popitem()
-            if compared.has_pairs:
+            waiting = len(compared.waiting)
+            if waiting and waiting + len(compared.originals) > 1:
                 check_deadline(self._deadline)
                 yield from compared.found()
         while self._by_texts:
@@ -200,32 +201,22 @@ class _VectorComparison:
     Args:
         size: Their length.
         near: Smallest cosine.
+
+    Attributes:
+        originals: Those that repeat none, by row.
+        waiting: Vectors that are to be compared.
     """
 
     def __init__(self, size: int, near: float) -> None:
         self._near = near
         self._size = size
-        self._originals: dict[int, StoredName] = {}
+        self.originals: dict[int, StoredName] = {}
         self._map: VectorMap | None = None
-        self._waiting: list[tuple[StoredName, _Vectors]] = []
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the waiting vectors are to be compared."""
-        return len(self._waiting) >= BLOCK
-
-    @property
-    def has_pairs(self) -> bool:
-        """Whether a waiting vector can be compared with another one."""
-        return bool(self._waiting) and len(self._waiting) + len(self._originals) > 1
-
-    def add(self, name: StoredName, vector: _Vectors) -> None:
-        """Let a vector wait."""
-        self._waiting.append((name, vector))
+        self.waiting: list[tuple[StoredName, _Vectors]] = []
 
     def found(self) -> list[NearDuplicate]:
         """Compare the waiting vectors; return the duplicates among them, in their order."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         names = [name for name, _ in waiting]
         block = np.stack([vector for _, vector in waiting])
         before, within = self._nearest_before(block), self._within(block)
@@ -247,7 +238,7 @@ class _VectorComparison:
             return [None] * len(block)
         rows, similarities = self._map.search(block, k=1, min_score=self._near)
         pairs = zip(rows[:, 0].tolist(), similarities[:, 0].tolist(), strict=True)
-        return [None if row < 0 else (cosine, self._originals[row]) for row, cosine in pairs]
+        return [None if row < 0 else (cosine, self.originals[row]) for row, cosine in pairs]
 
     def _within(self, block: _Vectors) -> list[list[tuple[float, int]]]:
         """Return the similar places before each place of a block, the most similar first."""
@@ -264,7 +255,7 @@ class _VectorComparison:
         if self._map is None:
             self._map = VectorMap(self._size)
         self._map.upsert([name.row for name in names], vectors)
-        self._originals.update((name.row, name) for name in names)
+        self.originals.update((name.row, name) for name in names)
 
 
 def _better(before: _Match | None, inside: _Match | None) -> _Match | None:
@@ -342,24 +333,15 @@ class Audit(Part):
                 report(done, None if total is None else max(total, done))
             if self._near is not None:
                 self._tally.add_near(self._near.rest())
-            self._tally.count_sealed(self._sealed())
+            # Those included that cannot be read.
+            wanted = ScopeStatistics(self._scope, now=self._moment)
+            sealed = self._store.read(wanted, deadline=self._request.deadline).sealed_entries
         except DeadlineExceededError:
             raise DeadlineExceededError(
                 "the audit was not done in time: its deadline passed; allow more time, narrow the "
                 "scope, or look for no near duplicates with near=None"
             ) from None
-        return self._tally.audit()
-
-    def _sealed(self) -> int:
-        """Return the number of sealed memories, those included that cannot be read."""
-        deadline = self._request.deadline
-        return self._store.read(
-            ScopeStatistics(self._scope, now=self._moment), deadline=deadline
-        ).sealed_entries
-
-    def _are_long(self, texts: list[str]) -> list[bool]:
-        embedder = self._models.embedder
-        return [False] * len(texts) if embedder is None else embedder.are_chunked(texts)
+        return self._tally.audit(sealed)
 
     def _batches(self) -> Iterator[list[StoredEntry]]:
         row = 0
@@ -399,10 +381,13 @@ class Audit(Part):
 
     def _take_long(self, active: Sequence[StoredEntry]) -> None:
         contents, most = [stored.entry.content for stored in active], self._request.max_bytes
-        if most is None:
-            are_long = self._are_long(contents)
-        else:
+        embedder = self._models.embedder
+        if most is not None:
             are_long = [len(content.encode()) > most for content in contents]
+        elif embedder is None:
+            return
+        else:
+            are_long = embedder.are_chunked(contents)
         for stored, is_long in zip(active, are_long, strict=True):
             if is_long:
                 self._tally.add("oversized", _name_of(stored))
@@ -411,7 +396,8 @@ class Audit(Part):
         scanned = self._secrets.scan([stored.entry for stored in plain])
         for stored, (patterns, is_unscanned) in zip(plain, scanned, strict=True):
             if patterns:
-                self._tally.add_secret(_name_of(stored), patterns)
+                self._tally.patterns.update(patterns)
+                self._tally.add("secrets", _name_of(stored), patterns=patterns)
             if is_unscanned:
                 self._tally.add("unscanned", _name_of(stored))
 
@@ -437,7 +423,7 @@ class _Tally:
         self.memories = self.stored = 0
         self._limit = limit
         self._counts = Counter[AuditKind]()
-        self._patterns = Counter[str]()
+        self.patterns = Counter[str]()
         self._found: defaultdict[AuditKind, list[AuditFinding]] = defaultdict(list)
         self._near: list[NearDuplicate] = []
 
@@ -447,15 +433,6 @@ class _Tally:
         if self._counts[kind] <= self._limit:
             self._found[kind].append(AuditFinding(id=name.id, user_id=name.user_id, **details))
 
-    def count_sealed(self, number: int) -> None:
-        """Set the number of sealed memories, of which some cannot be read."""
-        self._counts["sealed"] = number
-
-    def add_secret(self, name: StoredName, patterns: tuple[str, ...]) -> None:
-        """Count a memory in which patterns match."""
-        self._patterns.update(patterns)
-        self.add("secrets", name, patterns=patterns)
-
     def add_near(self, found: Iterable[NearDuplicate]) -> None:
         """Count near duplicates, in any order."""
         for duplicate in found:
@@ -463,8 +440,9 @@ class _Tally:
             if self._limit:
                 self._near.append(duplicate)
 
-    def audit(self) -> MemoryAudit:
-        """Return the audit."""
+    def audit(self, sealed: int) -> MemoryAudit:
+        """Return the audit, with the number of sealed memories, of which some cannot be read."""
+        self._counts["sealed"] = sealed
         for name, repeats, similarity in sorted(self._near)[: self._limit]:
             self._found["near_duplicates"].append(
                 AuditFinding(
@@ -474,7 +452,7 @@ class _Tally:
         return MemoryAudit(
             memories=self.memories,
             stored=self.stored,
-            secrets_by_pattern=dict(sorted(self._patterns.items())),
+            secrets_by_pattern=dict(sorted(self.patterns.items())),
             findings={kind: tuple(self._found[kind]) for kind in AUDIT_KINDS if self._found[kind]},
             **cast("dict[str, Any]", self._counts),
         )

@@ -60,9 +60,11 @@ class EntryCache:
             read = self._store.read(EntriesById(scope, ids, now=now))
             return {key: EntryRow(row, entry.detached()) for key, (row, entry) in read.items()}
         names = {entry_id: (scope.user_id, entry_id.bytes) for entry_id in ids}
-        position, rows, kept = self._cached_by_name(
-            names.values(), self._store.position(self._agent_id)
-        )
+        position = self._store.position(self._agent_id)
+        with self._lock:
+            position = self._followed(position)
+            rows = {name: self._rows[name] for name in names.values() if name in self._rows}
+            kept = self._use(rows.values())
         found = _detached(kept, scope, now)
         missing = [entry_id for entry_id, name in names.items() if name not in rows]
         if missing:
@@ -91,7 +93,9 @@ class EntryCache:
             deadline: Limit of the read, in seconds of `time.monotonic()`; None is no limit.
         """
         wanted, begun = list(rows), time.monotonic()
-        position, kept = self._cached(wanted, position)
+        with self._lock:
+            position = self._followed(position)
+            kept = self._use(wanted)
         found = _detached(kept, scope, now)
         missing = [row for row in wanted if row not in kept]
         if missing:
@@ -106,23 +110,6 @@ class EntryCache:
         """Drop all entries."""
         with self._lock:
             self._drop(list(self._entries))
-
-    def _cached(
-        self, rows: Iterable[int], position: LogPosition
-    ) -> tuple[LogPosition, dict[int, MemoryEntry]]:
-        """Return the cached entries of these rows, and their position."""
-        with self._lock:
-            position = self._followed(position)
-            return position, self._use(rows)
-
-    def _cached_by_name(
-        self, names: Iterable[_Name], position: LogPosition
-    ) -> tuple[LogPosition, dict[_Name, int], dict[int, MemoryEntry]]:
-        """Return position, rows and cached entries of these names."""
-        with self._lock:
-            position = self._followed(position)
-            rows = {name: self._rows[name] for name in names if name in self._rows}
-            return position, rows, self._use(rows.values())
 
     def _followed(self, position: LogPosition) -> LogPosition:
         """Follow the store to a position; return where the cache is, or a position of no cache.

@@ -45,7 +45,9 @@ def decoded(decode: Callable[[bytes], Line], number: int, line: bytes) -> Line:
     try:
         return decode(line)
     except msgspec.ValidationError as error:
-        problem = _wanted(_QUOTED.sub(_quoted_if_word, str(error)))
+        problem = _QUOTED.sub(_quoted_if_word, str(error))
+        if "`$.kind`" in problem or "`kind`" in problem:
+            problem += f"; the kinds are {_KINDS}"
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = _broken(line, error)
     except RecursionError:
@@ -57,12 +59,6 @@ def decoded(decode: Callable[[bytes], Line], number: int, line: bytes) -> Line:
 def _quoted_if_word(found: re.Match[str]) -> str:
     shown = found[2] if is_word(found[2]) else hidden(found[2])
     return f"{found[1]}{shown}{found[3]}"
-
-
-def _wanted(problem: str) -> str:
-    if "`$.kind`" in problem or "`kind`" in problem:
-        return f"{problem}; the kinds are {_KINDS}"
-    return problem
 
 
 def _broken(line: bytes, error: Exception) -> str:
@@ -381,8 +377,7 @@ def parse_record(number: int, line: bytes) -> ExportedMemory | ExportedLink | Ex
     Raises:
         ExportFormatError: If it is none.
     """
-    read = decoded(_to_line, number, line)
-    record = _of_line(number, read)
+    record = _of_line(number, decoded(_to_line, number, line))
     refuse_duplicate_keys(number, line)
     return record
 
@@ -391,7 +386,11 @@ def _of_line(number: int, read: msgspec.Struct) -> ExportedMemory | ExportedLink
     if isinstance(read, _EndLine):
         return ExportFooter(read.memories, read.links)
     try:
-        return _link(read) if isinstance(read, _LinkLine) else _memory(read)
+        if not isinstance(read, _LinkLine):
+            return _memory(read)
+        kind = LinkType.parse(read.type)
+        link = MemoryLink(read.from_id, read.to_id, kind, read.strength, read.created_at)
+        return ExportedLink(link, validation.optional_name("user_id", read.user_id))
     except InvalidEntryError as error:
         raise ExportFormatError(number, str(error)) from error
 
@@ -418,12 +417,6 @@ def _like(first: Float32Array | None, vector: Float32Array) -> Float32Array:
             f"more_embeddings has a vector of {checked.size} numbers, embedding has {first.size}"
         )
     return checked
-
-
-def _link(read: _LinkLine) -> ExportedLink:
-    kind = LinkType.parse(read.type)
-    link = MemoryLink(read.from_id, read.to_id, kind, read.strength, read.created_at)
-    return ExportedLink(link, validation.optional_name("user_id", read.user_id))
 
 
 def _vector(data: bytes) -> Float32Array:

@@ -129,18 +129,20 @@ class IndexSnapshots:
 
         A file that does not fit, or is damaged, is removed; one of another account is not read.
         """
-        path = self._path
+        path = self._file("index")
         if path is None or not _is_own(path):
             return None
         try:
+            dim = None if self._kind.model is None else self._kind.model[1]
             index, label = MemoryIndex.load_file(
-                path, self._dim, language=self._kind.language, coverage=self._coverage
+                path, dim, language=self._kind.language, coverage=self._coverage
             )
             found = msgspec.msgpack.decode(label, type=_Label)
         except (VectorFileError, VectorFileDamagedError, msgspec.MsgspecError) as error:
             self._drop(path, str(error))
             return None
-        if not self._fits(found):
+        wanted = NonceOfChange(self._kind.agent_id, found.seq)
+        if found.kind != self._kind or self._store.read(wanted) != found.nonce:
             self._drop(path, "it was made from another state of the store, or for other options")
             return None
         self._saved_seq = found.seq
@@ -150,7 +152,7 @@ class IndexSnapshots:
 
     def _beginning(self, core: MemoryIndex, seq: int, label: bytes) -> InitialVectors:
         """Return the vectors of an index, whose approximate index may be in a file."""
-        path, snapshot = self._source_path, core.snapshot()
+        path, snapshot = self._file("faiss"), core.snapshot()
         if path is not None and not os.path.lexists(path):
             path = None
         self._saved_source = None if path is None else seq
@@ -166,25 +168,22 @@ class IndexSnapshots:
             has_source: Returns whether it has an approximate index, with all changes.
         """
         now = time.monotonic()
-        if rows < MIN_ROWS or now < self._next_check or self._path is None:
+        if rows < MIN_ROWS or now < self._next_check or self._file("index") is None:
             return None
         self._next_check = now + CHECK_SECONDS
-        saved = self._saved_seq if self._is_there(self._path) else None
+        saved = self._saved_seq if self._is_there(self._file("index")) else None
         if saved is None or seq - saved >= max(MIN_CHANGES, rows // CHANGED_SHARE):
-            return None if self._is_mostly_sealed(rows) else "all"
+            is_mostly_sealed = 2 * len(self._sealed_rows()) > rows
+            return None if is_mostly_sealed else "all"
         is_tried = self._lacks_source and now >= self._next_source
         return "source" if is_tried and has_source() else None
-
-    def _is_mostly_sealed(self, rows: int) -> bool:
-        """Return whether a snapshot would hold less than half of the rows."""
-        return 2 * len(self._sealed_rows()) > rows
 
     def _sealed_rows(self) -> list[int]:
         return self._store.read(SealedRows(self._kind.agent_id))
 
     @property
     def _lacks_source(self) -> bool:
-        saved = self._saved_source if self._is_there(self._source_path) else None
+        saved = self._saved_source if self._is_there(self._file("faiss")) else None
         return saved is None or saved != self._saved_seq
 
     def save(
@@ -212,7 +211,7 @@ class IndexSnapshots:
             return False
         agent_id = self._kind.agent_id
         with self._store.locked_snapshots(wait=LOCK_SECONDS):
-            path = self._path
+            path = self._file("index")
             nonce = self._store.read(NonceOfChange(agent_id, snapshot.seq))
             is_stale = self._store.read(HasRemovedSince(agent_id, snapshot.seq))
             if path is None or nonce is None or is_stale:
@@ -237,7 +236,7 @@ class IndexSnapshots:
         return write
 
     def _save_source(self, write: SourceWriter | None, label: bytes) -> None:
-        path = self._source_path
+        path = self._file("faiss")
         if path is None:
             return
         if write is not None and write(path, label):
@@ -249,17 +248,9 @@ class IndexSnapshots:
 
     def drop(self) -> None:
         """Remove the file, in which an index has found damage."""
-        path = self._path
+        path = self._file("index")
         if path is not None:
             self._drop(path, "it is damaged")
-
-    @property
-    def _path(self) -> str | None:
-        return self._file("index")
-
-    @property
-    def _source_path(self) -> str | None:
-        return self._file("faiss")
 
     @staticmethod
     def _is_there(path: str | None) -> bool:
@@ -274,18 +265,10 @@ class IndexSnapshots:
         name = exact_digest(named)[:32]  # agents' names need not fit a file's name
         return f"{folder}/{name}.{ending}"
 
-    @property
-    def _dim(self) -> int | None:
-        return None if self._kind.model is None else self._kind.model[1]
-
-    def _fits(self, label: _Label) -> bool:
-        wanted = NonceOfChange(self._kind.agent_id, label.seq)
-        return label.kind == self._kind and self._store.read(wanted) == label.nonce
-
     def _drop_source(self, reason: str) -> None:
         """Remove the file of the approximate index."""
         self._saved_source = None
-        path = self._source_path
+        path = self._file("faiss")
         if path is not None:
             self._drop(path, reason)
 

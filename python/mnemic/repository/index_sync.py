@@ -460,15 +460,12 @@ class IndexSet:
         known.stop()
         return None
 
-    def begin_switch(self) -> None:
-        """Go on with the indexes while the agent's model changes; see `IndexSync.own`."""
-        self._set_switching(is_switching=True)
+    def set_switching(self, *, is_switching: bool) -> None:
+        """Go on with the indexes while the agent's model changes, or end that as it did not.
 
-    def end_switch(self) -> None:
-        """End that, because the model did not change."""
-        self._set_switching(is_switching=False)
-
-    def _set_switching(self, *, is_switching: bool) -> None:
+        Args:
+            is_switching: See `IndexSync.own`.
+        """
         with self._lock:
             self.is_switching = is_switching
             for sync in self.built():

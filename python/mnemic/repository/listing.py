@@ -218,7 +218,7 @@ class Lister(Part):
         """
         started = perf_counter()
         answer = from_store()
-        if not self._is_loaded:
+        if not self._active.is_loaded:
             self._store_seconds += perf_counter() - started
             if self._store_seconds > self._loading_seconds:
                 count = self._store.read(EntryCount(self._everyone, self._now()))
@@ -252,17 +252,13 @@ class Lister(Part):
             (lambda: self._timed(from_store)) if is_rival else from_store, self._store
         )
 
-    @property
-    def _is_loaded(self) -> bool:
-        return self._active.is_loaded
-
     def can_list(self, wanted: ListRequest, *, include_deleted: bool) -> bool:
         """Return whether the index lists all that the store would, and is not slower."""
-        return self._is_loaded and _is_faster(wanted, include_deleted=include_deleted)
+        return self._active.is_loaded and _is_faster(wanted, include_deleted=include_deleted)
 
     def can_decide(self, wanted: ListRequest) -> bool:
         """Return whether the index has all memories that a filter tests, if it is current."""
-        return self._is_loaded and _is_of_active(wanted)
+        return self._active.is_loaded and _is_of_active(wanted)
 
     def listed(self, wanted: ListRequest, now: datetime) -> list[MemoryEntry] | None:
         """Return the memories of a list as of one moment; None if the store has to list them.

@@ -181,19 +181,6 @@ class _Window:
         self.digests: dict[int, tuple[int, TextDigest | None]] = {}
         self.texts = RecalledTexts({})
 
-    def versions(self, since: float) -> dict[int, int]:
-        """Return the versions of the memories that were returned since a time, by row."""
-        return {row: version for row, version, at in self.results if at >= since}
-
-    def missing(self, versions: Mapping[int, int]) -> dict[int, int]:
-        """Return those of memories that lack a digest."""
-        digests = self.digests
-        return {
-            row: version
-            for row, version in versions.items()
-            if row not in digests or digests[row][0] != version
-        }
-
     def replace(self, digests: dict[int, tuple[int, TextDigest | None]]) -> None:
         """Take the digests of all memories that were returned lately."""
         self.digests = digests
@@ -277,9 +264,13 @@ class RecallGuard(Part):
             window = self._windows.get(user_id)
             if window is None:
                 return None
-            versions = window.versions(self._clock() - SECONDS)
-            missing = window.missing(versions)
-            known = window.digests
+            since, known = self._clock() - SECONDS, window.digests
+            versions = {row: version for row, version, at in window.results if at >= since}
+            missing = {
+                row: version
+                for row, version in versions.items()
+                if row not in known or known[row][0] != version
+            }
             if not missing and len(known) == len(versions):
                 return window.texts
         made = self._digests(user_id, missing) if missing else {}
@@ -310,7 +301,9 @@ class RecallGuard(Part):
             is_meant = entry.id in (new.entry.id, new.entry.supersedes)
             if is_meant or self._has_key(scope, row, new.key):
                 return None
-            if on_duplicate != "keep" and _are_equal(new.entry, entry):
+            one, other = fingerprints([new.entry.content, entry.content])
+            is_equal = one == other and entry.status is MemoryStatus.ACTIVE
+            if on_duplicate != "keep" and is_equal:  # it is not stored
                 return None
         return next((entry.id for entry in present.values()), None)
 
@@ -328,9 +321,3 @@ class RecallGuard(Part):
             StoredEntries(scope, row - 1, 1, now=self._now(), include_deleted=True, model=None)
         )
         return any(one.row == row and one.key == key for one in stored)
-
-
-def _are_equal(new: MemoryEntry, entry: MemoryEntry) -> bool:
-    """Return whether a new memory is a duplicate, which is not stored."""
-    one, other = fingerprints([new.content, entry.content])
-    return one == other and entry.status is MemoryStatus.ACTIVE

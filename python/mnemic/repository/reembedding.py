@@ -507,7 +507,7 @@ class Reembedding(Part):
             or now.name != model[0]
             or self._indexes.active.own.model.vectors is not now
         ):
-            self._indexes.begin_switch()
+            self._indexes.set_switching(is_switching=True)
             self._adopt(job.embedder)  # another process has switched, or it failed before
         return True
 
@@ -529,21 +529,21 @@ class Reembedding(Part):
         self, embedder: ValidatedEmbedder, model: Model, failed: list[int], max_missing: int
     ) -> bool:
         """Make the vectors the agent's own, and use them; return False if some are lacking."""
-        self._indexes.begin_switch()
+        self._indexes.set_switching(is_switching=True)
         with self._models.switching:
             try:
                 is_switched = self._store.write(
                     SwitchModel(self._agent_id, model, failed, max_missing)
                 ).result()
             except BaseException:
-                self._indexes.end_switch()
+                self._indexes.set_switching(is_switching=False)
                 raise
             if is_switched:
                 self._models.adopt(VectorModel(self._store, self._agent_id, embedder))
         if is_switched:
             self._adopt(embedder)
         else:
-            self._indexes.end_switch()
+            self._indexes.set_switching(is_switching=False)
         return is_switched
 
     def _adopt(self, embedder: ValidatedEmbedder) -> None:

@@ -5,7 +5,7 @@ names and arguments.
 """
 
 import os
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mnemic.index.choice import source_choice
@@ -134,6 +134,11 @@ class Repository(Part):
         deleter: Deletes them.
         reembedding: Changes the model of their vectors.
         maintenance: Copies and checks what they are stored in.
+        freshness: Says how fresh the memories are that a search sees.
+        readiness: Builds the index ahead.
+        linker: Links memories.
+        transfer: Exports and imports them.
+        vector_index: Looks into the index of vectors.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -151,34 +156,14 @@ class Repository(Part):
         self.deleter = Deleter(shared)
         self.reembedding = Reembedding(shared, self.finder, partial(QueryVectors, shared))
         self.maintenance = Maintenance(shared)
+        self.freshness = Freshness(shared)
+        self.readiness = Readiness(shared, self.finder)
+        self.linker = Linker(shared)
+        self.transfer = Transfer(shared, self.adder)
+        self.vector_index = VectorIndexReader(shared)
         if self._models.is_waiting:
             self.reembedding.begin()
         self._telemetry.opened(self._store)
-
-    @cached_property
-    def freshness(self) -> Freshness:
-        """Says how fresh the memories are that a search sees."""
-        return Freshness(self.shared)
-
-    @cached_property
-    def readiness(self) -> Readiness:
-        """Builds the index ahead."""
-        return Readiness(self.shared, self.finder)
-
-    @cached_property
-    def linker(self) -> Linker:
-        """Links memories."""
-        return Linker(self.shared)
-
-    @cached_property
-    def transfer(self) -> Transfer:
-        """Exports and imports them."""
-        return Transfer(self.shared, self.adder)
-
-    @cached_property
-    def vector_index(self) -> VectorIndexReader:
-        """Looks into the index of vectors."""
-        return VectorIndexReader(self.shared)
 
     @property
     def executor(self) -> "Executor":

@@ -315,6 +315,6 @@ def test_an_index_that_is_read_anew_has_nothing_of_the_read_that_was_cut_short(
         url = f"{database}&application_name=reader"
         with Memory(url, embedder=WordEmbedder(), progress=progress) as reader:
             assert len(reader.search("note", limit=100)) == 27
-            assert reader.repository.lister._is_loaded
+            assert reader.repository.lister._active.is_loaded
             assert reader.count() == 27
             assert cut == [3]
