@@ -68,7 +68,9 @@ class AdaptedEmbedder(AnswersHabits):
         self.given = given
         self.model = model
         self.dimensions = dimensions
-        self.max_tokens = _tokens_after_prefix(max_tokens, prefix)
+        self.max_tokens = max_tokens
+        if max_tokens is not None and prefix:  # those that are left for a text after its prefix
+            self.max_tokens = max(1, max_tokens - len(prefix) // _CHARACTERS_IN_A_TOKEN - 1)
         self.characters_seen = _seen_after(prefix, getattr(given, "characters_seen", None))
         self.similarity_floor = similarity_floor
         self.languages = languages
@@ -196,7 +198,11 @@ def as_embedder(
             name.
     """
     if isinstance(given, AdaptedEmbedder):
-        return given if model is None else _renamed(given, model)
+        if model is None:
+            return given
+        renamed = copy(given)
+        renamed.model = _named(model)
+        return renamed
     documents, queries = _functions(given)
     for field, prefix in (("query_prefix", query_prefix), ("document_prefix", document_prefix)):
         if not isinstance(prefix, str):
@@ -341,20 +347,7 @@ def _joins(given: object, named: object, documents: EmbeddingFunction) -> bool:
     return found and documents.takes_many is not False
 
 
-def _tokens_after_prefix(max_tokens: int | None, prefix: str) -> int | None:
-    """Return the tokens that are left for a text after its prefix."""
-    if max_tokens is None or not prefix:
-        return max_tokens
-    return max(1, max_tokens - len(prefix) // _CHARACTERS_IN_A_TOKEN - 1)
-
-
 def _seen_after(prefix: str, seen: Callable[[str], int] | None) -> Callable[[str], int] | None:
     if seen is None or not prefix:
         return seen
     return lambda text: max(0, seen(prefix + text) - len(prefix))
-
-
-def _renamed(given: AdaptedEmbedder, model: str) -> AdaptedEmbedder:
-    renamed = copy(given)
-    renamed.model = _named(model)
-    return renamed

@@ -159,7 +159,11 @@ class QueryVectors(Part):
         embedder, compares = self._embedder, search.ranking.has_similarity
         if embedder is not None and embedder.similarity_floor is not None:
             if search.uses_similarity_floor:
-                search = _with_least(search, embedder.similarity_floor)
+                search = msgspec.structs.replace(
+                    search,
+                    min_similarity=embedder.similarity_floor,
+                    uses_similarity_floor=False,
+                )
             search = msgspec.structs.replace(search, default_floors=DefaultFloors())
         if search.needs_evidence:
             own = (

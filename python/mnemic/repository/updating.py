@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
-from typing import Literal, get_args
+from typing import get_args
 from uuid import UUID
 
 import msgspec
@@ -101,7 +101,9 @@ class Updater(Part):
         )
         updated = await self._updated(
             wanted,
-            lambda: self._embedded_for(scope, entry_id, update, own, on_embed_error),
+            (lambda: self._vectors.of_own(scope.agent_id, entry_id, own, self._now()))
+            if own.are_given
+            else (lambda: self._embedded(scope, update.content, on_embed_error)),
             content_changed=update.content is not None,
         )
         return None if updated.last is None else written(updated.last, updated.evicted)
@@ -127,20 +129,15 @@ class Updater(Part):
         self._limits.require_storing()
         now = self._now()
         if expires_at is not None:
-            await self._set_expiry(scope, ids, checked_expiry(expires_at))
+            expiry = checked_expiry(expires_at)
+            until = expiry if isinstance(expiry, datetime) else None
+            wanted = SetExpiry(scope, Criteria(ids), until, self._now())
+            if await arrived(self._store.write(wanted)):
+                await self._active.refresh()
         if not self._can_write:
             return
         found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self._accesses.count([row for row, _ in found.values()], now)
-
-    async def _set_expiry(
-        self, scope: Scope, ids: Sequence[UUID], expiry: "datetime | Literal['never']"
-    ) -> None:
-        """Set the expiry of the memories with these ids in a scope, in one write."""
-        expires_at = expiry if isinstance(expiry, datetime) else None
-        written = self._store.write(SetExpiry(scope, Criteria(ids), expires_at, self._now()))
-        if await arrived(written):
-            await self._active.refresh()
 
     async def _updated(
         self,
@@ -186,19 +183,6 @@ class Updater(Part):
         await self._limits.report_evicted(updated.evicted)
         if updated and content_changed:
             await self._limits.warn()
-
-    async def _embedded_for(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        update: MemoryEntryUpdate,
-        own: OwnVectors,
-        on_error: OnEmbedError,
-    ) -> tuple[str, Float32Array] | None:
-        """Return the model and the new vectors of a memory; None for no vectors."""
-        if not own.are_given:
-            return await self._embedded(scope, update.content, on_error)
-        return await self._vectors.of_own(scope.agent_id, entry_id, own, self._now())
 
     async def _embedded(
         self, scope: Scope, content: str | None, on_error: OnEmbedError
@@ -274,15 +258,12 @@ class _Sealing:
 
     def marked(self, before: MemoryEntry, after: MemoryEntry) -> MemoryEntry:
         """Return the entry after a change, marked if what it says now is to be sealed."""
-        if _texts_of(before) == _texts_of(after):
+        said = [(entry.content, entry.tags, entry.metadata) for entry in (before, after)]
+        if said[0] == said[1]:
             return after
         marked = self._store.marked(after)
         self._has_sealed |= marked.is_encrypted and not before.is_encrypted
         return marked
-
-
-def _texts_of(entry: MemoryEntry) -> tuple[object, ...]:
-    return entry.content, entry.tags, entry.metadata
 
 
 _ANY_ID = UUID(int=0)

@@ -251,11 +251,8 @@ def times(memories: Iterable[object], now: datetime) -> Iterator[datetime]:
     """Yield a time for each memory: a microsecond later after each that names none."""
     for memory in memories:
         yield now
-        if not _names_time(memory) and now < _LAST_TIME:
+        names_time = isinstance(memory, Mapping) and memory.get("created_at") is not None
+        if isinstance(memory, MemoryEntry):
+            names_time = memory.names_time
+        if not names_time and now < _LAST_TIME:
             now += _MICROSECOND
-
-
-def _names_time(memory: object) -> bool:
-    if isinstance(memory, MemoryEntry):
-        return memory.names_time
-    return isinstance(memory, Mapping) and memory.get("created_at") is not None
