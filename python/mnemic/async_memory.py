@@ -15,13 +15,17 @@ from mnemic.verbs.adding import AsyncAddVerbs
 from mnemic.verbs.changing import AsyncChangeVerbs, AsyncLinkVerbs
 from mnemic.verbs.deleting import AsyncDeleteVerbs
 from mnemic.verbs.documents import AsyncDocumentVerbs
-from mnemic.verbs.maintenance import AsyncAuditVerbs, AsyncMaintenanceVerbs, AsyncTransferVerbs
+from mnemic.verbs.maintenance import (
+    AsyncAuditVerbs,
+    AsyncMaintenanceVerbs,
+    AsyncTransferVerbs,
+    AsyncVectorIndex,
+)
 from mnemic.verbs.opening import AsyncHandle, opens_first
 from mnemic.verbs.reading import AsyncReadVerbs
 from mnemic.verbs.recall import AsyncRecallVerbs
 from mnemic.verbs.retrieval import AsyncRetrievalStats, AsyncRetrievalVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
-from mnemic.verbs.vector_index import AsyncVectorIndex
 
 
 @names_arguments

@@ -10,8 +10,8 @@ from mnemic.model.time_zones import checked_time_zone
 from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.verbs.base import ScopedBase
+from mnemic.verbs.maintenance import VectorIndex
 from mnemic.verbs.opening import PlainHandle
-from mnemic.verbs.vector_index import VectorIndex
 
 if TYPE_CHECKING:
     from mnemic.verbs.adding import Add

@@ -9,5 +9,5 @@ from mnemic.repository.index_pool import IndexPool as IndexPool
 from mnemic.string_vector_map import StringHits as StringHits
 from mnemic.string_vector_map import StringRangeHits as StringRangeHits
 from mnemic.string_vector_map import StringVectorMap as StringVectorMap
-from mnemic.verbs.vector_index import AsyncVectorIndex as AsyncVectorIndex
-from mnemic.verbs.vector_index import VectorIndex as VectorIndex
+from mnemic.verbs.maintenance import AsyncVectorIndex as AsyncVectorIndex
+from mnemic.verbs.maintenance import VectorIndex as VectorIndex

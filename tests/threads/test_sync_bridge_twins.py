@@ -25,7 +25,7 @@ from mnemic.compat import (
 from mnemic.errors import MnemicError, WrongFormError
 from mnemic.hyde import AsyncHydeEngine, AsyncHydeTurn, HydeConfig, HydeEngine, HydeTurn
 from mnemic.policy import AsyncRetrievalPolicy, RetrievalPolicy
-from mnemic.verbs.vector_index import AsyncVectorIndex, VectorIndex
+from mnemic.verbs.maintenance import AsyncVectorIndex, VectorIndex
 from tests.support.embedders import WordEmbedder
 
 PAIRS = [

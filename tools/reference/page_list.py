@@ -272,7 +272,7 @@ LIKE = {
     "mnemic.async_memory.AsyncMemory": "mnemic.memory.Memory",
     "mnemic.retrieval.service.AsyncRetrievalService": "mnemic.retrieval.service.RetrievalService",
     "mnemic.recall.service.AsyncMemoryRetriever": "mnemic.recall.service.MemoryRetriever",
-    "mnemic.verbs.vector_index.AsyncVectorIndex": "mnemic.verbs.vector_index.VectorIndex",
+    "mnemic.verbs.maintenance.AsyncVectorIndex": "mnemic.verbs.maintenance.VectorIndex",
     f"{_POLICY}.trigger": f"{_POLICY}.run",
     f"{_LONG_TERM}.store_batch": f"{_LONG_TERM}.store",
     "mnemic.policy.policy.AsyncRetrievalPolicy": "mnemic.policy.policy.RetrievalPolicy",
