@@ -137,11 +137,6 @@ class CheckedCalls:
             self.slots.put(None)
 
     @property
-    def dimensions(self) -> int | None:
-        """Length of each vector; None until it is known."""
-        return self._adapted.dimensions
-
-    @property
     def average_ms(self) -> float:
         """Mean milliseconds per text, 0 before any."""
         return self.seconds * 1000 / self.embedded if self.embedded else 0.0
@@ -210,7 +205,7 @@ class CheckedCalls:
             return f"vectors of {length} dimensions; at most {MAX_DIMENSIONS} fit"
         if vectors.size and length:
             self.learn(length)
-        wanted = (count, self.dimensions or "dimensions")
+        wanted = (count, self._adapted.dimensions or "dimensions")
         if vectors.shape != wanted:
             return f"shape {vectors.shape} for {count} texts; it should be {wanted}"
         return None if np.isfinite(vectors).all() else "NaN or infinity"
