@@ -41,7 +41,6 @@ __all__ = [
     "distinct_values",
     "duplicates",
     "estimate_tokens",
-    "estimate_tokens_batch",
     "file_id",
     "fingerprint",
     "fingerprint_digests",
@@ -52,7 +51,6 @@ __all__ = [
     "lost_in_log",
     "markdown_blocks",
     "matches",
-    "neutralise",
     "neutralise_batch",
     "passage",
     "placed_sums",
@@ -526,20 +524,6 @@ def estimate_tokens(text: str, /) -> int:
         InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
     """
 
-def estimate_tokens_batch(texts: Iterable[str], /) -> list[int]:
-    """Estimate the tokens of each text as `estimate_tokens` does, in the order of `texts`.
-
-    The interpreter is detached while estimating 2 KB and more. Nothing is returned if one text
-    cannot be used.
-
-    Args:
-        texts: Any iterable of str, but not one str.
-
-    Raises:
-        TypeError: If `texts` is a str or no iterable, or an item is not a str.
-        InvalidArgumentError: If an item holds a lone surrogate; the message has index and position.
-    """
-
 def fingerprint(text: str, /) -> str:
     """Return the first 16 hexadecimal characters of the SHA-256 of `text`'s normal form.
 
@@ -609,8 +593,8 @@ def interleaved(
             unknown.
     """
 
-def neutralise(text: str, /) -> str:
-    """Return `text` as one line that a person still reads and that opens nothing in a prompt.
+def neutralise_batch(texts: Iterable[str], /) -> list[str]:
+    """Return each text as one line that a person still reads and that opens nothing in a prompt.
 
     White space and line breaks of every kind become single spaces, none at the ends. Invisible
     characters are removed, but for joiners and variation selectors that emoji and the spelling of
@@ -620,21 +604,7 @@ def neutralise(text: str, /) -> str:
     `♯ Title`, `System – `. Markup at the start of a line counts at the start of each line of the
     given text; lists only at its start.
 
-    The result of a result is itself; the text itself is returned if nothing changes. A result has
-    at most twice as many characters. Time is linear. The interpreter is detached for texts of 2 KB
-    and more.
-
-    Args:
-        text: Any text, also an empty one.
-
-    Raises:
-        TypeError: If `text` is not a str.
-        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
-    """
-
-def neutralise_batch(texts: Iterable[str], /) -> list[str]:
-    """Neutralise each text as `neutralise` does, in the order of `texts`.
-
+    The result of a result is itself. A result has at most twice as many characters. Time is linear.
     The interpreter is detached for 2 KB and more. Nothing is returned if one text cannot be used.
 
     Args:

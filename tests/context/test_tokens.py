@@ -27,7 +27,6 @@ def test_the_estimate_counts_by_script_and_rounds_up():
     assert [estimate(text) for text in ("", "a", "tea for two", "чай", "茶を飲む", "🍵")] == [
         0, 1, 3, 2, 4, 2,
     ]  # fmt: skip
-    assert _core.estimate_tokens_batch(["tea for two", "", "茶"]) == [3, 0, 1]
     assert EstimatedTokens().count("tea for two") == 3
 
 
@@ -35,17 +34,11 @@ def test_the_estimate_counts_by_script_and_rounds_up():
 def test_only_text_can_be_estimated(wrong):
     with pytest.raises(TypeError):
         _core.estimate_tokens(wrong)
-    with pytest.raises(TypeError):
-        _core.estimate_tokens_batch([wrong])
 
 
-def test_text_that_is_no_unicode_is_refused_by_place():
+def test_text_that_is_no_unicode_is_refused():
     with pytest.raises(InvalidArgumentError, match="text has a lone surrogate at position 1"):
         _core.estimate_tokens("a\ud800")
-    with pytest.raises(InvalidArgumentError, match=r"texts\[1\] has a lone surrogate"):
-        _core.estimate_tokens_batch(["a", "\ud800"])
-    with pytest.raises(TypeError, match="not one str"):
-        _core.estimate_tokens_batch("abc")
 
 
 def test_long_texts_are_estimated_while_other_threads_run():

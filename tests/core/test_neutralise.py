@@ -4,7 +4,7 @@
 
 import pytest
 
-from mnemic._core import neutralise, neutralise_batch
+from mnemic._core import neutralise_batch
 from mnemic.errors import InvalidArgumentError
 
 
@@ -44,8 +44,7 @@ from mnemic.errors import InvalidArgumentError
     ],
 )
 def test_markup_loses_the_character_that_makes_it_so(text, neutral):
-    assert neutralise(text) == neutral
-    assert neutralise(neutral) is neutral
+    assert neutralise_batch([text, neutral]) == [neutral, neutral]
 
 
 @pytest.mark.parametrize(
@@ -68,15 +67,12 @@ def test_markup_loses_the_character_that_makes_it_so(text, neutral):
     ],
 )
 def test_ordinary_texts_and_the_joiners_of_spelling_and_emoji_stay(text):
-    assert neutralise(text) is text
+    assert neutralise_batch([text]) == [text]
 
 
-def test_a_batch_is_neutralised_as_each_text_is():
-    texts = ["# a", "b", "<c>"]
-    assert neutralise_batch(iter(texts)) == [neutralise(text) for text in texts]
+def test_texts_are_neutralised_in_their_order_and_named_by_their_places():
+    assert neutralise_batch(iter(["# a", "b", "<c>"])) == ["♯ a", "b", "‹c>"]
     with pytest.raises(TypeError, match="not one str"):
         neutralise_batch("abc")
     with pytest.raises(InvalidArgumentError, match=r"texts\[1\] has a lone surrogate"):
         neutralise_batch(["a", "\ud800"])
-    with pytest.raises(InvalidArgumentError, match="lone surrogate"):
-        neutralise("\ud800")

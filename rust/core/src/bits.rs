@@ -11,10 +11,14 @@ pub(crate) fn set_bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The rows whose bits are set of 64 bits, in order.
+/// The positions of the set bits of words, 64 a word, in order.
+pub(crate) fn positions(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
+    words
+        .enumerate()
+        .flat_map(|(number, word)| set_bits(word).map(move |bit| number * u64::BITS as usize + bit))
+}
+
+/// The same as rows.
 pub(crate) fn rows_of(words: &[u64]) -> impl Iterator<Item = u32> {
-    let of_word = |(number, word): (usize, &u64)| {
-        set_bits(*word).map(move |bit| (number * u64::BITS as usize + bit) as u32)
-    };
-    words.iter().enumerate().flat_map(of_word)
+    positions(words.iter().copied()).map(|row| row as u32)
 }

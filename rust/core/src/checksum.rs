@@ -34,7 +34,7 @@ pub fn column(number: u32, value: Value<'_>) -> u64 {
     let key = |kind: u64| u64::from(number) << 2 | kind;
     match value {
         Value::Integer(value) => xxh3_64_with_seed(&value.to_le_bytes(), key(0)),
-        Value::Real(value) => xxh3_64_with_seed(&real(value), key(1)),
+        Value::Real(value) => hash_of([real(value)], key(1)),
         Value::Text(value) => xxh3_64_with_seed(value.as_bytes(), key(2)),
         Value::Blob(value) => xxh3_64_with_seed(value, key(3)),
     }
@@ -60,36 +60,22 @@ pub fn vector_of(model: &str, chunk: u64, components: &[f32]) -> u64 {
 
 /// The hash of a link in the sum of the row it comes from.
 pub fn link(to: i64, kind: i64, strength: f64, created_at: i64) -> u64 {
-    let mut bytes = [0; 32];
-    for (place, value) in bytes.chunks_exact_mut(8).zip([
-        to.to_le_bytes(),
-        kind.to_le_bytes(),
-        real(strength),
-        created_at.to_le_bytes(),
-    ]) {
-        place.copy_from_slice(&value);
-    }
-    xxh3_64_with_seed(&bytes, LINK)
+    let [to, kind, created_at] = [to, kind, created_at].map(i64::cast_unsigned);
+    hash_of([to, kind, real(strength), created_at], LINK)
 }
 
 /// A row's part of its agent's sum: its number, its three sums, and the columns of its state, by
 /// which a reader may skip it.
 pub fn place(row: i64, sums: [u64; 3], status: i64, forgotten_at: Option<i64>) -> u64 {
-    let mut bytes = [0; 48];
     let [of_columns, of_vectors, of_links] = sums;
-    let forgotten_at = forgotten_at.unwrap_or(i64::MIN).cast_unsigned();
-    let values = [
-        row.cast_unsigned(),
-        of_columns,
-        of_vectors,
-        of_links,
-        status.cast_unsigned(),
-        forgotten_at,
-    ];
-    for (place, value) in bytes.chunks_exact_mut(8).zip(values) {
-        place.copy_from_slice(&value.to_le_bytes());
-    }
-    xxh3_64_with_seed(&bytes, PLACE)
+    let forgotten_at = forgotten_at.unwrap_or(i64::MIN);
+    let [row, status, forgotten_at] = [row, status, forgotten_at].map(i64::cast_unsigned);
+    hash_of([row, of_columns, of_vectors, of_links, status, forgotten_at], PLACE)
+}
+
+/// The hash of numbers as bytes, the lowest first.
+fn hash_of<const COUNT: usize>(numbers: [u64; COUNT], key: u64) -> u64 {
+    xxh3_64_with_seed(bytemuck::cast_slice(&numbers.map(u64::to_le)), key)
 }
 
 /// The sums of the vectors of rows, 0 where a row has none.
@@ -210,8 +196,8 @@ impl<'sums> VectorCheck<'sums> {
 }
 
 /// `SQLite` keeps no negative zero.
-fn real(value: f64) -> [u8; 8] {
-    (value + 0.0).to_le_bytes()
+fn real(value: f64) -> u64 {
+    (value + 0.0).to_bits()
 }
 
 #[cfg(test)]

@@ -67,6 +67,11 @@ impl Deadline {
         self.0.as_ref().is_some_and(|watch| watch.has_passed.load(Ordering::Relaxed))
     }
 
+    /// Look at the clock before one row in some, and before others at whether a look found it past.
+    pub(crate) fn is_past_at(&self, row: usize) -> bool {
+        if row.is_multiple_of(SOME_ROWS) { self.is_past() } else { self.has_passed() }
+    }
+
     /// Look at the clock.
     ///
     /// # Errors

@@ -155,12 +155,9 @@ pub enum Error {
         /// The system's `errno`, if there is one.
         errno: Option<i32>,
     },
-    /// A saved index or map cannot be used.
-    #[error("the file cannot be used as a saved map or index: {problem}")]
-    SnapshotInvalid {
-        /// What is wrong.
-        problem: &'static str,
-    },
+    /// A saved index or map cannot be used; what is wrong with it.
+    #[error("the file cannot be used as a saved map or index: {0}")]
+    SnapshotInvalid(&'static str),
     /// The deadline of a call passed.
     #[error("the deadline passed")]
     DeadlineExceeded,
@@ -185,6 +182,6 @@ pub enum Error {
 impl Error {
     /// A [`SnapshotInvalid`](Self::SnapshotInvalid) unless something holds.
     pub(crate) fn unless(holds: bool, problem: &'static str) -> Result<(), Self> {
-        if holds { Ok(()) } else { Err(Self::SnapshotInvalid { problem }) }
+        if holds { Ok(()) } else { Err(Self::SnapshotInvalid(problem)) }
     }
 }

@@ -15,3 +15,15 @@ pub(crate) const fn docid_of(id: i64) -> u32 {
 pub(crate) const fn chunk_of(id: i64) -> u32 {
     (id >> 32).unsigned_abs() as u32
 }
+
+/// Ascending docids, cut into those of each block of so many.
+pub(crate) fn by_block(docids: &[u32], size: usize) -> impl Iterator<Item = &[u32]> {
+    let mut rest = docids;
+    std::iter::from_fn(move || {
+        let block = *rest.first()? as usize / size;
+        let end = rest.partition_point(|docid| *docid as usize / size == block);
+        let (of_block, others) = rest.split_at(end);
+        rest = others;
+        Some(of_block)
+    })
+}

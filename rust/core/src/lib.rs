@@ -23,7 +23,7 @@ mod vector_map;
 
 pub use error::Error;
 pub use memory_index::{
-    Answer, Evidence, Hit as MemoryHit, IndexSnapshot, Linked, LinkedHit, Links, MemoryIndex,
+    Answer, Batch, Evidence, Hit as MemoryHit, IndexSnapshot, Linked, LinkedHit, MemoryIndex,
     NeighbourHit, Request, RowSelection, RowSet, VectorsPage,
 };
 pub use quantization::scalar::MAX_DIM;

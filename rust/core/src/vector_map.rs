@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::deadline::NEVER;
 use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
-use crate::quantization::scalar::{MAX_DIM, normalise};
+use crate::quantization::scalar::{MAX_DIM, check_dim, check_rows, check_vectors, normalise};
 use crate::search::count;
 use crate::search::scan::{self, ScanRequest, Scope};
 use crate::search::selection::Selection;
@@ -99,9 +99,7 @@ impl VectorMap {
     ///
     /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
     pub fn new(dim: usize, metric: Metric) -> Result<Self, Error> {
-        if !(1..=MAX_DIM).contains(&dim) {
-            return Err(Error::DimensionOutOfRange { found: dim, max: MAX_DIM });
-        }
+        check_dim(dim)?;
         let kernel = simd::kernel()?;
         let store = SnapshotStore::new(kernel, dim, MemoryState::default());
         Ok(Self { dim, metric, kernel, store })
@@ -117,11 +115,11 @@ impl VectorMap {
         let snapshot = self.store.snapshot();
         let mut file = DataFileWriter::beside(path)?;
         let rows = &snapshot.vectors;
-        let rows = vector_file::write(&mut file, path, self.kernel, self.dim, rows, Some)?;
+        let rows = vector_file::write(&mut file, self.kernel, self.dim, rows, Some)?;
         snapshot.vectors.check_read()?;
-        let label = file.append(path, label)?;
+        let label = file.append(label)?;
         let directory = MapDirectory { metric: self.metric, rows, label };
-        file.finish(path, MAGIC, FILE_VERSION, &directory)
+        file.finish(MAGIC, FILE_VERSION, &directory)
     }
 
     /// Open a file of [`save`](Self::save); returns its map and the caller's bytes. Its rows stay in the file, mapped, and processes that
@@ -137,9 +135,7 @@ impl VectorMap {
         let (file, directory) =
             DataFile::open::<MapDirectory>(path, MAGIC, &[FILE_VERSION, EARLIER])?;
         let dim = directory.rows.dim();
-        if !(1..=MAX_DIM).contains(&dim) {
-            return Err(Error::SnapshotInvalid { problem: "its dimension is out of range" });
-        }
+        Error::unless((1..=MAX_DIM).contains(&dim), "its dimension is out of range")?;
         let rows = vector_file::read(kernel, &file, dim, &directory.rows, file.version == EARLIER)?;
         let label = file.section(&directory.label)?.to_vec();
         let store = SnapshotStore::of(kernel, dim, rows, MemoryState::default());
@@ -353,7 +349,7 @@ impl VectorMap {
     }
 
     fn check_search(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
-        self.check_vectors("query", queries)?;
+        check_vectors("query", self.dim, queries)?;
         if search.min_score.is_nan() {
             return Err(Error::ThresholdIsNan { what: "min_score" });
         }
@@ -392,25 +388,9 @@ impl VectorMap {
     }
 
     fn check_rows(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
-        self.check_vectors("vectors", vectors)?;
-        let count = vectors.len() / self.dim;
-        if count != ids.len() {
-            return Err(Error::CountMismatch { ids: ids.len(), what: "vectors", found: count });
-        }
+        check_rows(ids, self.dim, vectors)?;
         match first_repeat(ids)? {
             Some(id) => Err(Error::DuplicateId { id }),
-            None => Ok(()),
-        }
-    }
-
-    fn check_vectors(&self, what: &'static str, vectors: &[f32]) -> Result<(), Error> {
-        if !vectors.len().is_multiple_of(self.dim) {
-            return Err(Error::DimensionMismatch { what, found: vectors.len(), wanted: self.dim });
-        }
-        // Without a short cut, so that the comparison runs in vector registers.
-        let finite = |row: &[f32]| row.iter().fold(true, |all, value| all & value.is_finite());
-        match vectors.chunks_exact(self.dim).position(|row| !finite(row)) {
-            Some(row) => Err(Error::NonFinite { what, row }),
             None => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::num::Wrapping;
 use std::sync::LazyLock;
 
 use mnemic_core::checksum::{self, MASK, Value, VectorCheck, VectorSums};
@@ -121,7 +122,6 @@ pub(crate) fn check_rows<'py>(
 #[doc = stub!("placed_sums")]
 #[pyfunction]
 #[pyo3(signature = (rows, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn placed_sums(rows: Vec<Placed>) -> (u64, u64) {
     let summed = || rows.iter().filter(|(_, of_columns, ..)| of_columns.is_some());
     let total = summed().fold(0_u64, |total, row| total.wrapping_add(placed(*row)));
@@ -137,7 +137,6 @@ type Written = (u64, Option<u64>, Option<u64>, i64);
 #[doc = stub!("changed_sums")]
 #[pyfunction]
 #[pyo3(signature = (rows, links, vectors, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn changed_sums(
     rows: &Bound<'_, PyList>,
     links: &Bound<'_, PyList>,
@@ -235,11 +234,10 @@ fn added(sum: u64, change: u64) -> u64 {
 #[doc = stub!("vector_sums")]
 #[pyfunction]
 #[pyo3(signature = (model, rows, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn vector_sums(model: &str, rows: Vec<Vec<Bound<'_, PyAny>>>) -> PyResult<Vec<u64>> {
     let sum = |chunks: &Vec<Bound<'_, PyAny>>| {
         let hashes = chunks.iter().enumerate().map(|(chunk, given)| vector(model, chunk, given));
-        hashes.sum::<PyResult<Wrapping>>().map(|sum| sum.0 & MASK)
+        hashes.sum::<PyResult<Wrapping<u64>>>().map(|sum| sum.0 & MASK)
     };
     rows.iter().map(sum).collect()
 }
@@ -310,7 +308,6 @@ pub(crate) fn read_vectors<'py>(
 #[doc = stub!("check_links")]
 #[pyfunction]
 #[pyo3(signature = (links, sums, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn check_links(
     links: Vec<(i64, i64, i64, f64, i64)>,
     sums: HashMap<i64, u64>,
@@ -408,7 +405,7 @@ fn hashed(number: u32, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     Err(PyTypeError::new_err("no value of a column"))
 }
 
-fn vector(model: &str, chunk: usize, given: &Bound<'_, PyAny>) -> PyResult<Wrapping> {
+fn vector(model: &str, chunk: usize, given: &Bound<'_, PyAny>) -> PyResult<Wrapping<u64>> {
     let chunk = chunk as u64;
     if let Ok(bytes) = given.cast::<PyBytes>() {
         return Ok(Wrapping(checksum::vector(model, chunk, bytes.as_bytes())));
@@ -423,15 +420,6 @@ fn vector(model: &str, chunk: usize, given: &Bound<'_, PyAny>) -> PyResult<Wrapp
 fn placed((row, of_columns, of_vectors, of_links, status, forgotten_at): Placed) -> u64 {
     let sums = [of_columns, of_vectors, of_links].map(Option::unwrap_or_default);
     checksum::place(row, sums, status, forgotten_at)
-}
-
-/// A sum that wraps around.
-struct Wrapping(u64);
-
-impl std::iter::Sum for Wrapping {
-    fn sum<I: Iterator<Item = Self>>(hashes: I) -> Self {
-        Self(hashes.fold(0, |sum, hash| sum.wrapping_add(hash.0)))
-    }
 }
 
 #[doc = stub!("lost_in_log")]

@@ -17,7 +17,6 @@ type Page<'py> = Vec<(Bound<'py, PyAny>, usize)>;
 #[pyfunction]
 #[pyo3(signature = (filter, batches, field, prefix, offset, limit, /))]
 pub(crate) fn distinct_values<'py>(
-    py: Python<'py>,
     filter: &Bound<'py, PyAny>,
     batches: &Bound<'py, PyAny>,
     field: &Bound<'py, PyAny>,
@@ -25,7 +24,7 @@ pub(crate) fn distinct_values<'py>(
     offset: usize,
     limit: usize,
 ) -> PyResult<Page<'py>> {
-    let filter = filter::read(filter)?;
+    let (py, filter) = (filter.py(), filter::read(filter)?);
     let mut values = DistinctValues::new(filter::field(field)?, prefix);
     for records in batches.try_iter()? {
         for_each_batch(records?.cast::<PyList>()?, |batch| {

@@ -24,7 +24,6 @@ pyo3::import_exception!(mnemic.errors, VectorFileDamagedError);
 pyo3::import_exception!(mnemic.errors, VectorFileError);
 
 /// The Python exception for a core error.
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands the error over")]
 pub(crate) fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error {

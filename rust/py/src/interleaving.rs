@@ -8,7 +8,6 @@ use crate::errors::{CountMismatchError, InvalidArgumentError, raised};
 #[doc = stub!("interleaved")]
 #[pyfunction]
 #[pyo3(signature = (scores, times, limit, strategy, ratio, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn interleaved(
     scores: Vec<f64>,
     times: Vec<i64>,

@@ -1,6 +1,8 @@
 //! The extension module `mnemic._core`: every function converts, detaches, calls the core, converts.
 
 #![expect(clippy::doc_markdown, reason = "the docstrings of the stub file are not Markdown")]
+#![expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+#![expect(clippy::too_many_arguments, reason = "keyword arguments are the interface of Python")]
 
 /// The docstring of a class, function or method in the stub file; `build.rs` writes them.
 macro_rules! stub {
@@ -51,48 +53,34 @@ mod _core {
     #[pymodule_export]
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
     #[pymodule_export]
-    use super::checksum::{
-        PyVectorSums, changed_sums, check_links, check_rows, check_vectors, column_sum, link_sums,
-        lost_in_log, placed_sums, read_vectors, row_sums, vector_sums,
+    use super::{
+        checksum::{
+            PyVectorSums, changed_sums, check_links, check_rows, check_vectors, column_sum,
+            link_sums, lost_in_log, placed_sums, read_vectors, row_sums, vector_sums,
+        },
+        distinct::distinct_values,
+        duplicates::duplicates,
+        file_locks::{allocate, file_id, lock_calls},
+        interleaving::interleaved,
+        matching::matches,
+        memory_index::{PyIndexSnapshot, PyMemoryIndex},
+        neutralise::neutralise_batch,
+        new_file::{PyNewFile, remove_part, remove_parts, sync_folder},
+        redaction::{PyRedactor, redaction_names},
+        requests::salience_parts,
+        sentence_encoder::PySentenceEncoder,
+        sentences::{
+            clip_sentences, clip_sentences_batch, markdown_blocks, passage, sentences, truncate,
+            truncate_to_tokens,
+        },
+        simd_kernel,
+        text::{
+            PyCoverage, date_ranges, detect_language, estimate_tokens, fingerprint,
+            fingerprint_digests, fold, tokens,
+        },
+        vector_map::{PyHits, PyPrior, PyRangeHits, PySelection, PyVectorMap},
+        word_piece::PyWordPieceTokenizer,
     };
-    #[pymodule_export]
-    use super::distinct::distinct_values;
-    #[pymodule_export]
-    use super::duplicates::duplicates;
-    #[pymodule_export]
-    use super::file_locks::{allocate, file_id, lock_calls};
-    #[pymodule_export]
-    use super::interleaving::interleaved;
-    #[pymodule_export]
-    use super::matching::matches;
-    #[pymodule_export]
-    use super::memory_index::{PyIndexSnapshot, PyMemoryIndex};
-    #[pymodule_export]
-    use super::neutralise::{neutralise, neutralise_batch};
-    #[pymodule_export]
-    use super::new_file::{PyNewFile, remove_part, remove_parts, sync_folder};
-    #[pymodule_export]
-    use super::redaction::{PyRedactor, redaction_names};
-    #[pymodule_export]
-    use super::requests::salience_parts;
-    #[pymodule_export]
-    use super::sentence_encoder::PySentenceEncoder;
-    #[pymodule_export]
-    use super::sentences::{
-        clip_sentences, clip_sentences_batch, markdown_blocks, passage, sentences, truncate,
-        truncate_to_tokens,
-    };
-    #[pymodule_export]
-    use super::simd_kernel;
-    #[pymodule_export]
-    use super::text::{
-        PyCoverage, date_ranges, detect_language, estimate_tokens, estimate_tokens_batch,
-        fingerprint, fingerprint_digests, fold, tokens,
-    };
-    #[pymodule_export]
-    use super::vector_map::{PyHits, PyPrior, PyRangeHits, PySelection, PyVectorMap};
-    #[pymodule_export]
-    use super::word_piece::PyWordPieceTokenizer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,7 +5,7 @@ use mnemic_core::filter::Filter;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::requests::GivenScope;
+use crate::requests::{GivenScope, Member};
 
 /// The fields of `mnemic.index.base.ListRequest`.
 #[derive(FromPyObject)]
@@ -13,7 +13,7 @@ pub(crate) struct ListRequest<'py> {
     scope: GivenScope,
     now: i64,
     pub(crate) filters: Bound<'py, PyAny>,
-    order: GivenListOrder,
+    order: Member,
     after: Option<GivenStart>,
     pub(crate) offset: usize,
     pub(crate) limit: usize,
@@ -21,11 +21,6 @@ pub(crate) struct ListRequest<'py> {
 
 /// Creation, id and user of the last memory of the page before.
 type GivenStart = (i64, [u8; 16], Option<String>);
-
-#[derive(FromPyObject)]
-struct GivenListOrder {
-    value: String,
-}
 
 impl ListRequest<'_> {
     pub(crate) fn ask<'a>(&'a self, filter: &'a Filter) -> Ask<'a> {
@@ -35,7 +30,7 @@ impl ListRequest<'_> {
 
     pub(crate) fn listing(&self) -> PyResult<Listing<'_>> {
         Ok(Listing {
-            order: self.order.order()?,
+            order: order_of(&self.order)?,
             after: self.after.as_ref().map(start_of),
             offset: self.offset,
             limit: self.limit,
@@ -47,15 +42,13 @@ fn start_of((created_at, id, user): &GivenStart) -> PageStart<'_> {
     PageStart { created_at: *created_at, id: *id, user: user.as_deref() }
 }
 
-impl GivenListOrder {
-    fn order(&self) -> PyResult<ListOrder> {
-        match self.value.as_str() {
-            "created_descending" => Ok(ListOrder::Newest),
-            "created_ascending" => Ok(ListOrder::Oldest),
-            "importance_descending" => Ok(ListOrder::Importance),
-            "accessed_descending" => Ok(ListOrder::Accessed),
-            "access_count_descending" => Ok(ListOrder::AccessCount),
-            other => Err(PyValueError::new_err(format!("a list has no order {other:?}"))),
-        }
+fn order_of(order: &Member) -> PyResult<ListOrder> {
+    match order.value.as_str() {
+        "created_descending" => Ok(ListOrder::Newest),
+        "created_ascending" => Ok(ListOrder::Oldest),
+        "importance_descending" => Ok(ListOrder::Importance),
+        "accessed_descending" => Ok(ListOrder::Accessed),
+        "access_count_descending" => Ok(ListOrder::AccessCount),
+        other => Err(PyValueError::new_err(format!("a list has no order {other:?}"))),
     }
 }

@@ -17,11 +17,10 @@ const MAX_BYTES: usize = 4 << 20;
 #[pyfunction]
 #[pyo3(signature = (filter, records, /))]
 pub(crate) fn matches(
-    py: Python<'_>,
     filter: &Bound<'_, PyAny>,
     records: &Bound<'_, PyList>,
 ) -> PyResult<Vec<bool>> {
-    let filter = filter::read(filter)?;
+    let (py, filter) = (records.py(), filter::read(filter)?);
     let mut passed = try_with_capacity(records.len()).map_err(raised)?;
     for_each_batch(records, |batch| {
         passed.extend(py.detach(|| columns::matches(&filter, batch)).map_err(raised)?);

@@ -7,7 +7,7 @@ use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::{Role, TimeZone};
 use mnemic_core::{
-    Answer, Components, CosineScale, Evidence, EvidenceFloor, IndexSnapshot, LinkedHit, Links,
+    Answer, Batch, Components, CosineScale, Evidence, EvidenceFloor, IndexSnapshot, LinkedHit,
     MemoryHit, MemoryIndex, NeighbourHit, Request, RowSet, Why,
 };
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -24,7 +24,7 @@ use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{
-    Given, GivenOrder, GivenScope, LinkSearch, Listed, NeighbourSearch, Search, offset_changes,
+    Given, GivenScope, LinkSearch, Listed, NeighbourSearch, Search, offset_changes, sort_key_of,
 };
 use crate::scorings::Scorings;
 use crate::text::{PyCoverage, analyser_of};
@@ -128,7 +128,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.next_expiry")]
     #[pyo3(signature = (scope, now, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn next_expiry(&self, scope: Given<GivenScope>, now: i64) -> Option<i64> {
         self.0.next_expiry(scope.0.users(), now)
     }
@@ -151,10 +150,8 @@ impl PyMemoryIndex {
     #[doc = stub!("MemoryIndex.apply")]
     #[pyo3(signature = (records, embedded, vectors, removed, linked = Listed(vec![]), links = Listed(vec![]), /),
         text_signature = "($self, records, embedded, vectors, removed, linked=[], links=[], /)")]
-    #[expect(clippy::too_many_arguments, reason = "the parts of a batch")]
     fn apply(
         &self,
-        py: Python<'_>,
         records: &Bound<'_, PyList>,
         embedded: &Bound<'_, PyAny>,
         vectors: Option<&Bound<'_, PyAny>>,
@@ -162,27 +159,26 @@ impl PyMemoryIndex {
         linked: Listed<i64>,
         links: Listed<(i64, i64, u8, f64)>,
     ) -> PyResult<()> {
-        let (removed, linked) = (removed.0, linked.0);
-        let records = records_of(records)?;
-        let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
-        let links = links.0.into_iter().map(link_of).collect::<PyResult<Vec<Link>>>()?;
-        let links = Links { from: &linked, links: &links };
-        py.detach(|| self.0.apply_with_links(&removed, &records, &embedded, &vectors, &links))
-            .map_err(raised)
+        let (py, records) = (records.py(), &records_of(records)?);
+        let (embedded, vectors) = &self.vectors_of(embedded, vectors)?;
+        let (removed, linked) = (&removed.0, &linked.0);
+        let links = &links.0.into_iter().map(link_of).collect::<PyResult<Vec<Link>>>()?;
+        let batch = Batch { removed, records, embedded, vectors, linked, links };
+        py.detach(|| self.0.apply(&batch)).map_err(raised)
     }
 
     #[doc = stub!("MemoryIndex.load")]
     #[pyo3(signature = (records, embedded, vectors, /))]
     fn load(
         &self,
-        py: Python<'_>,
         records: &Bound<'_, PyList>,
         embedded: &Bound<'_, PyAny>,
         vectors: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let records = records_of(records)?;
-        let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
-        py.detach(|| self.0.load(&records, &embedded, &vectors)).map_err(raised)
+        let (py, records) = (records.py(), &records_of(records)?);
+        let (embedded, vectors) = &self.vectors_of(embedded, vectors)?;
+        let batch = Batch { records, embedded, vectors, ..Batch::default() };
+        py.detach(|| self.0.load(&batch)).map_err(raised)
     }
 
     #[doc = stub!("MemoryIndex.raise_accesses")]
@@ -201,7 +197,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.accesses")]
     #[pyo3(signature = (rows, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn accesses(&self, rows: Listed<i64>) -> Vec<Option<(Option<i64>, i64)>> {
         let access = |access: Option<Access>| access.map(|access| (access.last, access.count));
         self.0.accesses(&rows.0).into_iter().map(access).collect()
@@ -215,7 +210,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.in_first_person")]
     #[pyo3(signature = (text, scope, now, deadline = None, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn in_first_person(
         &self,
         py: Python<'_>,
@@ -226,13 +220,12 @@ impl PyMemoryIndex {
     ) -> PyResult<String> {
         require_memory(self.0.bytes_of_reading(0, text.len()))?;
         let deadline = deadline_at(py, deadline)?;
-        let ask = Ask { scope: scope.0.scope(), now, deadline: &deadline, ..Ask::default() };
+        let ask = scope.0.ask(now, None, &deadline);
         py.detach(|| self.0.in_first_person(text, &ask)).map_err(raised)
     }
 
     #[doc = stub!("MemoryIndex.cosine_scale")]
     #[pyo3(signature = (scope, now, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn cosine_scale<'py>(
         &self,
         py: Python<'py>,
@@ -248,8 +241,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.rank")]
     #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, proposed = None, time_zone = None, /))]
-    #[expect(clippy::too_many_arguments, reason = "a search, and the inputs computed for it")]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn rank<'py>(
         &self,
         py: Python<'py>,
@@ -272,13 +263,9 @@ impl PyMemoryIndex {
         let (scoring, exclude) = (self.1.of(&search.ranking)?, search.excluded());
         let request = Request {
             ask: Ask {
-                scope: scope.0.scope(),
-                filter: filter.as_ref(),
                 exclude: &exclude,
-                now,
                 time_zone: TimeZone::new(&changes),
-                deadline: &deadline,
-                ..Ask::default()
+                ..scope.0.ask(now, filter.as_ref(), &deadline)
             },
             scoring: &scoring,
             text: search.text.as_deref(),
@@ -292,7 +279,7 @@ impl PyMemoryIndex {
             evidence: search.evidence.as_ref().map(EvidenceFloor::from),
             with_total: search.with_total,
             explains: search.with_reasons,
-            sort_key: search.order.as_ref().map(GivenOrder::order).transpose()?,
+            sort_key: search.order.as_ref().map(sort_key_of).transpose()?,
             min_salience: search.min_salience,
             best_match: search.is_relative.then(|| best_match.unwrap_or(0.0)),
             takes_partial: search.takes_partial,
@@ -304,7 +291,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.filling")]
     #[pyo3(signature = (rows, max_tokens, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn filling(
         &self,
         py: Python<'_>,
@@ -316,7 +302,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.selected")]
     #[pyo3(signature = (search, scope, now, few, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn selected<'py>(
         &self,
         py: Python<'py>,
@@ -329,21 +314,13 @@ impl PyMemoryIndex {
         let deadline = deadline_at(py, search.deadline)?;
         let filter = search.filter.as_ref().map(filter::read).transpose()?;
         let exclude = search.excluded();
-        let ask = Ask {
-            scope: scope.0.scope(),
-            filter: filter.as_ref(),
-            exclude: &exclude,
-            now,
-            deadline: &deadline,
-            ..Ask::default()
-        };
+        let ask = Ask { exclude: &exclude, ..scope.0.ask(now, filter.as_ref(), &deadline) };
         let selected = py.detach(|| self.0.selected(&ask, few)).map_err(raised)?;
         Ok(selected.map(|selected| (selected.count, row_array(py, selected.rows))))
     }
 
     #[doc = stub!("MemoryIndex.listed")]
     #[pyo3(signature = (request, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn listed<'py>(
         &self,
         py: Python<'py>,
@@ -357,7 +334,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.counted")]
     #[pyo3(signature = (request, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn counted<'py>(&self, py: Python<'py>, request: Given<ListRequest<'py>>) -> PyResult<usize> {
         let filter = filter::read(&request.0.filters)?;
         let ask = request.0.ask(&filter);
@@ -366,7 +342,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.distinct")]
     #[pyo3(signature = (request, field, prefix = None, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn distinct<'py>(
         &self,
         py: Python<'py>,
@@ -392,13 +367,7 @@ impl PyMemoryIndex {
         require_memory(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer rows with less data
         let filter = given.filter.as_ref().map(filter::read).transpose()?;
         let (hops, deadline) = (given.hops()?, deadline_at(py, given.deadline)?);
-        let ask = Ask {
-            scope: given.scope.scope(),
-            filter: filter.as_ref(),
-            now: given.now,
-            deadline: &deadline,
-            ..Ask::default()
-        };
+        let ask = given.scope.ask(given.now, filter.as_ref(), &deadline);
         let found =
             py.detach(|| self.0.linked(&ask, given.row, &hops, given.limit)).map_err(raised)?;
         let hits = found.hits.iter().map(|hit| linked_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
@@ -416,13 +385,7 @@ impl PyMemoryIndex {
         require_memory(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // as for linked rows
         let filter = given.filter.as_ref().map(filter::read).transpose()?;
         let (walk, deadline) = (given.hops.walk()?, deadline_at(py, given.deadline)?);
-        let ask = Ask {
-            scope: given.scope.scope(),
-            filter: filter.as_ref(),
-            now: given.now,
-            deadline: &deadline,
-            ..Ask::default()
-        };
+        let ask = given.scope.ask(given.now, filter.as_ref(), &deadline);
         let (starts, limit) = (given.starts(), given.hops.limit);
         let found = py.detach(|| self.0.neighbours(&ask, &starts, &walk, limit)).map_err(raised)?;
         let hits = found.iter().map(|hit| neighbour_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
@@ -431,7 +394,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.surface_forms")]
     #[pyo3(signature = (text, tokens, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn surface_forms(
         &self,
         py: Python<'_>,
@@ -445,7 +407,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.related")]
     #[pyo3(signature = (query, texts, scope, limit, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn related(
         &self,
         py: Python<'_>,
@@ -462,7 +423,6 @@ impl PyMemoryIndex {
 
     #[doc = stub!("MemoryIndex.key_phrases")]
     #[pyo3(signature = (text, scope, limit, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn key_phrases(
         &self,
         py: Python<'_>,

@@ -66,7 +66,6 @@ fn closed() -> PyErr {
 #[doc = stub!("remove_part")]
 #[pyfunction]
 #[pyo3(signature = (path, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn remove_part(py: Python<'_>, path: PathBuf) {
     py.detach(|| new_file::remove_part(&path));
 }
@@ -74,7 +73,6 @@ pub(crate) fn remove_part(py: Python<'_>, path: PathBuf) {
 #[doc = stub!("remove_parts")]
 #[pyfunction]
 #[pyo3(signature = (folder, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn remove_parts(py: Python<'_>, folder: PathBuf) {
     py.detach(|| new_file::remove_parts(&folder));
 }
@@ -82,7 +80,6 @@ pub(crate) fn remove_parts(py: Python<'_>, folder: PathBuf) {
 #[doc = stub!("sync_folder")]
 #[pyfunction]
 #[pyo3(signature = (folder, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn sync_folder(py: Python<'_>, folder: PathBuf) -> PyResult<()> {
     let done = py.detach(|| new_file::sync_folder(&folder));
     done.map_err(|error| system_error(error, Some(&folder)))

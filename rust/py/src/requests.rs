@@ -1,6 +1,8 @@
 //! Requests and scoring options as Python passes them.
 
-use mnemic_core::columns::{Scope, Users};
+use mnemic_core::columns::{Ask, Scope, Users};
+use mnemic_core::deadline::Deadline;
+use mnemic_core::filter::Filter;
 use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
 use mnemic_core::memory::neighbours::{KINDS, Start, Walk};
 use mnemic_core::rank::sort_key::SortKey;
@@ -61,7 +63,7 @@ pub(crate) struct Search<'py> {
     pub(crate) scale: Option<GivenScale>,
     pub(crate) evidence: Option<GivenEvidence>,
     pub(crate) with_total: bool,
-    pub(crate) order: Option<GivenOrder>,
+    pub(crate) order: Option<Member>,
     pub(crate) min_salience: Option<f64>,
     pub(crate) is_relative: bool,
     pub(crate) explain: bool,
@@ -138,6 +140,15 @@ impl GivenScope {
         let user = self.users();
         let (project, session) = (self.project_id.as_deref(), self.session_id.as_deref());
         Scope { user, project, session }
+    }
+
+    pub(crate) fn ask<'a>(
+        &'a self,
+        now: i64,
+        filter: Option<&'a Filter>,
+        deadline: &'a Deadline,
+    ) -> Ask<'a> {
+        Ask { scope: self.scope(), now, filter, deadline, ..Ask::default() }
     }
 }
 
@@ -226,22 +237,21 @@ pub(crate) fn offset_changes(given: &[u8]) -> Vec<[i64; 2]> {
     numbers.as_chunks::<2>().0.iter().map(|[from, offset]| [number(from), number(offset)]).collect()
 }
 
+/// A member of an enumeration.
 #[derive(FromPyObject)]
-pub(crate) struct GivenOrder {
+pub(crate) struct Member {
     pub(crate) value: String,
 }
 
-impl GivenOrder {
-    pub(crate) fn order(&self) -> PyResult<SortKey> {
-        match self.value.as_str() {
-            "newest" => Ok(SortKey::Newest),
-            "oldest" => Ok(SortKey::Oldest),
-            "accessed" => Ok(SortKey::Accessed),
-            "access_count" => Ok(SortKey::AccessCount),
-            "importance" => Ok(SortKey::Importance),
-            "salience" => Ok(SortKey::Salience),
-            other => Err(PyValueError::new_err(format!("there is no order {other:?}"))),
-        }
+pub(crate) fn sort_key_of(order: &Member) -> PyResult<SortKey> {
+    match order.value.as_str() {
+        "newest" => Ok(SortKey::Newest),
+        "oldest" => Ok(SortKey::Oldest),
+        "accessed" => Ok(SortKey::Accessed),
+        "access_count" => Ok(SortKey::AccessCount),
+        "importance" => Ok(SortKey::Importance),
+        "salience" => Ok(SortKey::Salience),
+        other => Err(PyValueError::new_err(format!("there is no order {other:?}"))),
     }
 }
 
@@ -325,40 +335,23 @@ mirrored! {
 
 #[derive(FromPyObject)]
 pub(crate) struct GivenRecency {
-    pub(crate) curve: GivenCurve,
+    pub(crate) curve: Member,
     pub(crate) days: f64,
 }
 
-#[derive(FromPyObject)]
-pub(crate) struct GivenCurve {
-    pub(crate) value: String,
-}
-
-#[derive(FromPyObject)]
-pub(crate) struct GivenSalience {
-    pub(crate) recency: f64,
-    pub(crate) frequency: f64,
-    pub(crate) importance: f64,
-    pub(crate) half_life_days: f64,
-    pub(crate) frequency_max_count: f64,
-}
-
-impl GivenSalience {
-    pub(crate) fn salience(&self) -> Salience {
-        Salience {
-            recency: self.recency,
-            frequency: self.frequency,
-            importance: self.importance,
-            days: self.half_life_days,
-            max_count: self.frequency_max_count,
-        }
+mirrored! {
+    GivenSalience => Salience {
+        recency: f64,
+        frequency: f64,
+        importance: f64,
+        half_life_days: f64,
+        frequency_max_count: f64,
     }
 }
 
 #[doc = stub!("salience_parts")]
 #[pyfunction]
 #[pyo3(signature = (salience, /, *, created_at, last_accessed_at, access_count, importance, now))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted from Python")]
 pub(crate) fn salience_parts(
     salience: GivenSalience,
     created_at: i64,
@@ -367,8 +360,8 @@ pub(crate) fn salience_parts(
     importance: f64,
     now: i64,
 ) -> (f64, f64, f64) {
-    let parts =
-        salience.salience().parts(created_at, last_accessed_at, access_count, importance, now);
+    let salience = Salience::from(&salience);
+    let parts = salience.parts(created_at, last_accessed_at, access_count, importance, now);
     (parts.recency, parts.frequency, parts.mean)
 }
 
@@ -387,7 +380,7 @@ impl GivenRanking {
             session: (&self.session).into(),
             weights: (&self.weights).into(),
             recency: self.recency.recency()?,
-            salience: self.salience.salience(),
+            salience: (&self.salience).into(),
         })
     }
 }

@@ -45,7 +45,6 @@ type Vectors<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<bool>>);
 impl PySentenceEncoder {
     #[new]
     #[pyo3(signature = (weights, tokenizer, /, *, verify=false))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn new(
         py: Python<'_>,
         weights: PathBuf,
@@ -140,7 +139,6 @@ fn backed(texts: &Bound<'_, PyList>, places: Range<usize>) -> PyResult<Vec<PyBac
     places.map(backed).collect()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands the error over")]
 fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error {

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::errors::{InvalidArgumentError, require_memory};
-use crate::text::{collect, detached, total_length, utf8};
+use crate::text::{Text, collect, detached, total_length, utf8};
 
 /// A tuple of two ints, and its place in a list.
 const BYTES_PER_SENTENCE: usize = 128;
@@ -23,9 +23,7 @@ const BYTES_PER_MARK: usize = 128;
 #[doc = stub!("sentences")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
-pub(crate) fn sentences(text: Bound<'_, PyString>) -> PyResult<Vec<(usize, usize)>> {
-    let py = text.py();
-    let text = utf8(text, || "text".to_owned())?;
+pub(crate) fn sentences(py: Python<'_>, text: Text) -> PyResult<Vec<(usize, usize)>> {
     let places = detached(py, text.len(), || places_in_characters(&text));
     require_memory(places.len().saturating_mul(BYTES_PER_SENTENCE))?;
     Ok(places)
@@ -50,14 +48,14 @@ fn places_in_characters(text: &str) -> Vec<(usize, usize)> {
 #[pyfunction]
 #[pyo3(signature = (text, query, max_tokens, near=None, /))]
 pub(crate) fn passage(
-    text: Bound<'_, PyString>,
+    py: Python<'_>,
+    text: Text,
     query: Bound<'_, PyString>,
     max_tokens: i64,
     near: Option<(usize, usize)>,
 ) -> PyResult<(usize, usize, Vec<String>)> {
-    let py = text.py();
     let max_tokens = at_least("max_tokens", max_tokens, 1)?;
-    let (text, query) = (utf8(text, || "text".to_owned())?, utf8(query, || "query".to_owned())?);
+    let query = utf8(query, || "query".to_owned())?;
     let found = || {
         let byte = |place| text.char_indices().nth(place).map_or(text.len(), |(at, _)| at);
         let near = near.map_or(0..text.len(), |(start, end)| byte(start)..byte(end));
@@ -71,9 +69,7 @@ pub(crate) fn passage(
 #[doc = stub!("markdown_blocks")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
-pub(crate) fn markdown_blocks(text: Bound<'_, PyString>) -> PyResult<Vec<(usize, u8, String)>> {
-    let py = text.py();
-    let text = utf8(text, || "text".to_owned())?;
+pub(crate) fn markdown_blocks(py: Python<'_>, text: Text) -> PyResult<Vec<(usize, u8, String)>> {
     require_memory(text.len().saturating_mul(BYTES_PER_MARK))?;
     Ok(py.detach(|| blocks_in_characters(&text)))
 }

@@ -1,5 +1,7 @@
 //! Folding, fingerprints, dates and token estimates of texts.
 
+use std::ops::Deref;
+
 use mnemic_core::system::memory_budget::of_folding;
 use mnemic_core::text::{
     Analyser, Analysis, Coverage, Language, date_ranges as core_date_ranges, detect, display_id,
@@ -28,30 +30,27 @@ pub(crate) struct PyCoverage(pub(crate) Coverage);
 impl PyCoverage {
     #[new]
     #[pyo3(signature = (languages, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn new(languages: Vec<String>) -> PyResult<Self> {
         Coverage::of(&languages).map(Self).map_err(raised)
     }
 
     #[doc = stub!("Coverage.max_share")]
     #[pyo3(signature = (text, /))]
-    fn max_share(&self, text: &Bound<'_, PyString>) -> PyResult<f64> {
-        Ok(self.0.max_share(&utf8(text.clone(), || "text".to_owned())?))
+    fn max_share(&self, text: Text) -> f64 {
+        self.0.max_share(&text)
     }
 
     #[doc = stub!("Coverage.covers")]
     #[pyo3(signature = (text, /))]
-    fn covers(&self, text: &Bound<'_, PyString>) -> PyResult<bool> {
-        Ok(self.0.covers(&utf8(text.clone(), || "text".to_owned())?))
+    fn covers(&self, text: Text) -> bool {
+        self.0.covers(&text)
     }
 }
 
 #[doc = stub!("fingerprint")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
-pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
-    let py = text.py();
-    let text = utf8(text, || "text".to_owned())?;
+pub(crate) fn fingerprint(py: Python<'_>, text: Text) -> PyResult<String> {
     require_memory(of_folding(&text))?;
     Ok(display_id(&detached(py, text.len(), || core_fingerprint(&text))))
 }
@@ -71,9 +70,7 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
 #[doc = stub!("fold")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
-pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
-    let py = text.py();
-    let text = utf8(text, || "text".to_owned())?;
+pub(crate) fn fold(py: Python<'_>, text: Text) -> PyResult<String> {
     require_memory(of_folding(&text))?;
     Ok(detached(py, text.len(), || core_fold(&text)))
 }
@@ -81,8 +78,7 @@ pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
 #[doc = stub!("detect_language")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
-pub(crate) fn detect_language(text: Bound<'_, PyString>) -> PyResult<Option<&'static str>> {
-    let text = utf8(text, || "text".to_owned())?;
+pub(crate) fn detect_language(text: Text) -> PyResult<Option<&'static str>> {
     require_memory(of_folding(&text))?;
     Ok(detect(&text).map(Language::code))
 }
@@ -90,8 +86,7 @@ pub(crate) fn detect_language(text: Bound<'_, PyString>) -> PyResult<Option<&'st
 #[doc = stub!("tokens")]
 #[pyfunction]
 #[pyo3(signature = (text, /, language = "en"), text_signature = "(text, /, language='en')")]
-pub(crate) fn tokens(text: Bound<'_, PyString>, language: Option<&str>) -> PyResult<Vec<String>> {
-    let text = utf8(text, || "text".to_owned())?;
+pub(crate) fn tokens(text: Text, language: Option<&str>) -> PyResult<Vec<String>> {
     require_memory(of_folding(&text))?;
     let analysis = match analyser_of(language)? {
         Analyser::Fixed(analysis) => analysis,
@@ -109,33 +104,16 @@ pub(crate) fn analyser_of(language: Option<&str>) -> PyResult<Analyser> {
 #[doc = stub!("date_ranges")]
 #[pyfunction]
 #[pyo3(signature = (text, /, now, newest=None))]
-pub(crate) fn date_ranges(
-    text: Bound<'_, PyString>,
-    now: i64,
-    newest: Option<i64>,
-) -> PyResult<Vec<(i64, i64)>> {
-    let text = utf8(text, || "text".to_owned())?;
+pub(crate) fn date_ranges(text: Text, now: i64, newest: Option<i64>) -> Vec<(i64, i64)> {
     let ranges = core_date_ranges(&text, now, &|| newest);
-    Ok(ranges.iter().map(|range| (range.start, range.end)).collect())
+    ranges.iter().map(|range| (range.start, range.end)).collect()
 }
 
 #[doc = stub!("estimate_tokens")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
-pub(crate) fn estimate_tokens(text: Bound<'_, PyString>) -> PyResult<usize> {
-    let py = text.py();
-    let text = utf8(text, || "text".to_owned())?;
-    Ok(detached(py, text.len(), || core_estimate_tokens(&text)))
-}
-
-#[doc = stub!("estimate_tokens_batch")]
-#[pyfunction]
-#[pyo3(signature = (texts, /))]
-pub(crate) fn estimate_tokens_batch(texts: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let py = texts.py();
-    let texts = collect(texts)?;
-    let estimate = || texts.iter().map(|text| core_estimate_tokens(text)).collect();
-    Ok(detached(py, total_length(&texts), estimate))
+pub(crate) fn estimate_tokens(py: Python<'_>, text: Text) -> usize {
+    detached(py, text.len(), || core_estimate_tokens(&text))
 }
 
 /// Do work on so many bytes of text, with the interpreter detached if they are many.
@@ -171,6 +149,25 @@ fn as_str(text: Bound<'_, PyAny>, index: usize) -> PyResult<Bound<'_, PyString>>
             |name| PyTypeError::new_err(format!("texts[{index}] must be str, not {name}")),
         )
     })
+}
+
+/// The argument `text` of a function.
+pub(crate) struct Text(PyBackedStr);
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromPyObject<'_, '_> for Text {
+    type Error = PyErr;
+
+    fn extract(text: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        utf8(text.cast::<PyString>()?.to_owned(), || "text".to_owned()).map(Self)
+    }
 }
 
 /// Borrow the UTF-8 of a Python string, which keeps it from then on.

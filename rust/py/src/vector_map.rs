@@ -111,13 +111,12 @@ impl PyVectorMap {
     )]
     fn from_rows(
         _class: &Bound<'_, PyType>,
-        py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         vectors: &Bound<'_, PyAny>,
         metric: Checked<&str>,
     ) -> PyResult<Self> {
         let map = Self::empty(arrays::last_axis(vectors)?, metric.0)?;
-        map.write(py, ids, vectors, VectorMap::replace)?;
+        map.write(ids, vectors, VectorMap::replace)?;
         Ok(map)
     }
 
@@ -128,7 +127,7 @@ impl PyVectorMap {
         let (map, label) = py.detach(move || VectorMap::load(&path.0)).map_err(raised)?;
         if map.contains(PADDING) {
             let problem = "it has a row with id -1, which no row can have";
-            return Err(raised(Error::SnapshotInvalid { problem }));
+            return Err(raised(Error::SnapshotInvalid(problem)));
         }
         Ok(Self { map, label })
     }
@@ -208,41 +207,27 @@ impl PyVectorMap {
 
     #[doc = stub!("VectorMap.replace")]
     #[pyo3(signature = (ids, vectors, /))]
-    fn replace(
-        &self,
-        py: Python<'_>,
-        ids: &Bound<'_, PyAny>,
-        vectors: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.write(py, ids, vectors, VectorMap::replace)
+    fn replace(&self, ids: &Bound<'_, PyAny>, vectors: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.write(ids, vectors, VectorMap::replace)
     }
 
     #[doc = stub!("VectorMap.upsert")]
     #[pyo3(signature = (ids, vectors, /))]
-    fn upsert(
-        &self,
-        py: Python<'_>,
-        ids: &Bound<'_, PyAny>,
-        vectors: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.write(py, ids, vectors, VectorMap::upsert)
+    fn upsert(&self, ids: &Bound<'_, PyAny>, vectors: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.write(ids, vectors, VectorMap::upsert)
     }
 
     #[doc = stub!("VectorMap.remove")]
     #[pyo3(signature = (ids, /))]
-    fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let ids = arrays::ids(ids)?;
+    fn remove(&self, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let (py, ids) = (ids.py(), arrays::ids(ids)?);
         py.detach(|| self.map.remove(&ids)).map_err(raised)
     }
 
     #[doc = stub!("VectorMap.get")]
     #[pyo3(signature = (ids, /))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let is_single = ids.is_instance_of::<PyInt>();
+    fn get<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (py, is_single) = (ids.py(), ids.is_instance_of::<PyInt>());
         let ids = arrays::ids(ids)?;
         match py.detach(|| self.map.get(&ids)) {
             Err(Error::UnknownId { .. }) if is_single => Ok(None),
@@ -258,26 +243,18 @@ impl PyVectorMap {
     #[doc = stub!("VectorMap.select")]
     #[pyo3(signature = (ids, /))]
     #[expect(clippy::unused_self, reason = "the map is where users look for it")]
-    fn select(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PySelection> {
-        let ids = arrays::ids(ids)?;
-        require_memory(ids.len().saturating_mul(BYTES_PER_ID))?;
-        Ok(PySelection(Arc::new(py.detach(|| Selection::new(&ids)))))
+    fn select(&self, ids: &Bound<'_, PyAny>) -> PyResult<PySelection> {
+        selection_of(ids).map(PySelection)
     }
 
     #[doc = stub!("VectorMap.prior")]
     #[pyo3(signature = (ids, values, /))]
     #[expect(clippy::unused_self, reason = "the map is where users look for it")]
-    fn prior(
-        &self,
-        py: Python<'_>,
-        ids: &Bound<'_, PyAny>,
-        values: &Bound<'_, PyAny>,
-    ) -> PyResult<PyPrior> {
-        let ids = arrays::ids(ids)?;
+    fn prior(&self, ids: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<PyPrior> {
+        let (py, ids) = (ids.py(), arrays::ids(ids)?);
         let values = arrays::numbers(values, "prior values")?;
-        py.detach(|| Prior::new(&ids, &values))
-            .map(|prior| PyPrior(Arc::new(prior)))
-            .map_err(raised)
+        let prior = py.detach(|| Prior::new(&ids, &values)).map_err(raised)?;
+        Ok(PyPrior(Arc::new(prior)))
     }
 
     #[doc = stub!("VectorMap.count")]
@@ -286,10 +263,8 @@ impl PyVectorMap {
             **others),
         text_signature = "($self, query, /, *, min_score, allow=None, weight=1.0, prior=None)"
     )]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn count<'py>(
         slf: &Bound<'py, Self>,
-        py: Python<'py>,
         query: &Bound<'py, PyAny>,
         min_score: Checked<f64>,
         allow: Option<&Bound<'py, PyAny>>,
@@ -298,9 +273,9 @@ impl PyVectorMap {
         others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         known_arguments(slf, "count", query, others)?;
-        let (min_score, weight) = (min_score.0, weight.0);
+        let (py, min_score, weight) = (slf.py(), min_score.0, weight.0);
         let range = RangeArguments { min_score, allow, weight, prior };
-        let (counts, is_batch) = slf.get().in_range(py, query, &range, VectorMap::count)?;
+        let (counts, is_batch) = slf.get().in_range(query, &range, VectorMap::count)?;
         if is_batch {
             let counts = counts.into_iter().map(|count| count as i64);
             return Ok(PyArray1::from_iter(py, counts).into_any());
@@ -314,10 +289,8 @@ impl PyVectorMap {
             **others),
         text_signature = "($self, query, /, *, min_score, allow=None, weight=1.0, prior=None)"
     )]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn range_search(
         slf: &Bound<'_, Self>,
-        py: Python<'_>,
         query: &Bound<'_, PyAny>,
         min_score: Checked<f64>,
         allow: Option<&Bound<'_, PyAny>>,
@@ -328,8 +301,8 @@ impl PyVectorMap {
         known_arguments(slf, "range_search", query, others)?;
         let (min_score, weight) = (min_score.0, weight.0);
         let range = RangeArguments { min_score, allow, weight, prior };
-        let (found, _) = slf.get().in_range(py, query, &range, VectorMap::range_search)?;
-        range_hits(py, &found)
+        let (found, _) = slf.get().in_range(query, &range, VectorMap::range_search)?;
+        range_hits(slf.py(), &found)
     }
 
     #[doc = stub!("VectorMap.flush")]
@@ -344,10 +317,8 @@ impl PyVectorMap {
         text_signature = "($self, query, /, k=10, *, allow=None, min_score=None, weight=1.0, \
             prior=None, combine=None, threads=1)"
     )]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn search(
         slf: &Bound<'_, Self>,
-        py: Python<'_>,
         query: &Bound<'_, PyAny>,
         k: Checked<i64>,
         allow: Option<&Bound<'_, PyAny>>,
@@ -359,7 +330,7 @@ impl PyVectorMap {
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyHits> {
         known_arguments(slf, "search", query, others)?;
-        let this = slf.get();
+        let (py, this) = (slf.py(), slf.get());
         let k = not_below(k.0, 0, "k")?;
         let threads = not_below(threads.0, 1, "threads")?;
         let combined_by_max = is_combined_by_max(combine.map(|name| name.0))?;
@@ -423,7 +394,6 @@ impl PyVectorMap {
     /// Return the answer of `count` or `range_search`, and whether its queries are a batch.
     fn in_range<T: Send>(
         &self,
-        py: Python<'_>,
         query: &Bound<'_, PyAny>,
         range: &RangeArguments<'_, '_>,
         call: impl FnOnce(&VectorMap, &[f32], &Search<'_>) -> Result<T, Error> + Send,
@@ -438,18 +408,17 @@ impl PyVectorMap {
             prior: prior.as_deref(),
             ..Search::default()
         };
-        let found = py.detach(|| call(&self.map, &queries.values, &search)).map_err(raised)?;
-        Ok((found, queries.is_batch))
+        let found = query.py().detach(|| call(&self.map, &queries.values, &search));
+        Ok((found.map_err(raised)?, queries.is_batch))
     }
 
     fn write(
         &self,
-        py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         vectors: &Bound<'_, PyAny>,
         change: impl FnOnce(&VectorMap, &[i64], &[f32]) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
-        let ids = arrays::ids(ids)?;
+        let (py, ids) = (ids.py(), arrays::ids(ids)?);
         if ids.contains(&PADDING) {
             let message = format!(
                 "id {PADDING} marks the places of a batch answer that have no hit, and can be no \
@@ -611,9 +580,13 @@ fn selection(argument: &Bound<'_, PyAny>) -> PyResult<Arc<Selection>> {
     if let Ok(selection) = argument.cast::<PySelection>() {
         return Ok(Arc::clone(&selection.get().0));
     }
-    let ids = arrays::ids(argument)?;
+    selection_of(argument)
+}
+
+fn selection_of(ids: &Bound<'_, PyAny>) -> PyResult<Arc<Selection>> {
+    let (py, ids) = (ids.py(), arrays::ids(ids)?);
     require_memory(ids.len().saturating_mul(BYTES_PER_ID))?;
-    Ok(Arc::new(Selection::new(&ids)))
+    Ok(Arc::new(py.detach(|| Selection::new(&ids))))
 }
 
 fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyResult<PyHits> {

@@ -4,10 +4,9 @@ use mnemic_core::text::{Encoding, WordPieceTokenizer};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::errors::{raised, require_memory};
-use crate::text::{detached, utf8};
+use crate::text::{Text, detached};
 
 /// Of the tables, with the copies that are made where they grow, for each byte of the file.
 const BYTES_PER_BYTE: usize = 16;
@@ -31,19 +30,16 @@ impl PyWordPieceTokenizer {
 
     #[doc = stub!("WordPieceTokenizer.encode")]
     #[pyo3(signature = (text, /))]
-    fn encode<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-    ) -> PyResult<(Bound<'py, PyArray2<i64>>, bool)> {
-        let Encoding { ids, is_truncated, .. } = self.encoding(text)?;
+    fn encode<'py>(&self, py: Python<'py>, text: Text) -> (Bound<'py, PyArray2<i64>>, bool) {
+        let Encoding { ids, is_truncated, .. } = self.encoding(py, &text);
         let row: Array2<i64> = Array2::from_shape_fn((1, ids.len()), |(_, at)| ids[at].into());
-        Ok((row.into_pyarray(text.py()), is_truncated))
+        (row.into_pyarray(py), is_truncated)
     }
 
     #[doc = stub!("WordPieceTokenizer.characters_seen")]
     #[pyo3(signature = (text, /))]
-    fn characters_seen(&self, text: &Bound<'_, PyString>) -> PyResult<usize> {
-        Ok(self.encoding(text)?.characters)
+    fn characters_seen(&self, py: Python<'_>, text: Text) -> usize {
+        self.encoding(py, &text).characters
     }
 }
 
@@ -52,9 +48,7 @@ impl PyWordPieceTokenizer {
         self.tokenizer.encode(text, self.max_tokens)
     }
 
-    fn encoding(&self, text: &Bound<'_, PyString>) -> PyResult<Encoding> {
-        let py = text.py();
-        let text = utf8(text.clone(), || "text".to_owned())?;
-        Ok(detached(py, text.len(), || self.encode_text(&text)))
+    fn encoding(&self, py: Python<'_>, text: &str) -> Encoding {
+        detached(py, text.len(), || self.encode_text(text))
     }
 }

@@ -1,5 +1,7 @@
 //! Attribute columns of one block of docids.
 
+use std::ops::Deref;
+
 use bytemuck::Pod;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +35,7 @@ pub mod flags {
 /// The values of a block, by docid; a copy has capacity to grow, because it is made for an append.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "T: Pod")]
-pub(crate) struct Column<T>(#[serde(with = "plain")] Vec<T>);
+pub struct Column<T>(#[serde(with = "plain")] Vec<T>);
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
@@ -43,10 +45,18 @@ impl<T> Default for Column<T> {
 
 impl<T: Copy> Clone for Column<T> {
     fn clone(&self) -> Self {
-        let capacity = (self.0.len() + 1).next_power_of_two().min(BLOCK_VALUES);
-        let mut copy = Vec::with_capacity(capacity.max(self.0.len()));
+        let capacity = (self.len() + 1).next_power_of_two().min(BLOCK_VALUES);
+        let mut copy = Vec::with_capacity(capacity.max(self.len()));
         copy.extend_from_slice(&self.0);
         Self(copy)
+    }
+}
+
+impl<T> Deref for Column<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
     }
 }
 
@@ -59,12 +69,8 @@ impl<T: Copy> Column<T> {
         }
     }
 
-    pub(crate) fn values(&self) -> &[T] {
-        &self.0
-    }
-
     fn push_from(&mut self, other: &Self, at: usize) {
-        self.0.push(other.0[at]);
+        self.0.push(other[at]);
     }
 
     fn bytes(&self) -> usize {
@@ -73,11 +79,11 @@ impl<T: Copy> Column<T> {
 }
 
 macro_rules! columns {
-    ($(#[$about:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$about])*
         #[derive(Clone, Default, Serialize, Deserialize)]
-        pub(crate) struct $name {
-            $(pub(crate) $field: Column<$type>,)*
+        pub struct $name {
+            $($(#[$doc])* pub $field: Column<$type>,)*
         }
 
         impl $name {
@@ -87,7 +93,7 @@ macro_rules! columns {
 
             /// Whether every column has so many values.
             pub(super) fn have_len(&self, len: usize) -> bool {
-                true $(&& self.$field.0.len() == len)*
+                true $(&& self.$field.len() == len)*
             }
         }
     };
@@ -134,7 +140,7 @@ macro_rules! column_value {
 /// Append a value of another block, whose texts have other codes.
 macro_rules! push_from {
     (optional_name, $column:expr, $other:expr, $at:expr, $codes:expr) => {
-        $column.0.push($codes.code($other.0[$at]))
+        $column.0.push($codes.code($other[$at]))
     };
     ($kind:ident, $column:expr, $other:expr, $at:expr, $codes:expr) => {
         $column.push_from(&$other, $at)
@@ -144,7 +150,7 @@ macro_rules! push_from {
 /// Whether the codes of a column are at most those of so many texts.
 macro_rules! codes_are_known {
     (optional_name, $column:expr, $texts:expr) => {
-        $column.0.iter().all(|code| *code as usize <= $texts)
+        $column.iter().all(|code| *code as usize <= $texts)
     };
     ($kind:ident, $column:expr, $texts:expr) => {
         true
@@ -160,17 +166,20 @@ macro_rules! attributes {
         columns!(
             /// Attributes that reading a memory does not change.
             Attributes {
+                /// The store's numbers.
                 row: i64,
+                /// Lengths of contents.
                 content_bytes: u32,
+                /// Bits of [`flags`].
                 flags: u8,
-                $($($attribute: column_type!($kind),)?)*
+                $($(#[doc = $about] $attribute: column_type!($kind),)?)*
             }
         );
 
         columns!(
             /// Attributes that reading a memory changes.
             Accesses {
-                $($($access: column_type!($kind),)?)*
+                $($(#[doc = $about] $access: column_type!($kind),)?)*
             }
         );
 

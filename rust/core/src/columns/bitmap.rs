@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bits::set_bits;
 use crate::collections::cow_vec::BLOCK_VALUES;
 
 const WORD: usize = u64::BITS as usize;
@@ -65,7 +66,7 @@ impl Bitmap {
         self.0
             .into_iter()
             .enumerate()
-            .flat_map(|(at, word)| Bits(word).map(move |bit| at * WORD + bit))
+            .flat_map(|(at, word)| set_bits(word).map(move |bit| at * WORD + bit))
     }
 
     /// Add `first` and the docids in it to a list; whole words at once.
@@ -75,7 +76,7 @@ impl Bitmap {
             if word == u64::MAX {
                 docids.extend(start..start + WORD as u32);
             } else {
-                docids.extend(Bits(word).map(|bit| start + bit as u32));
+                docids.extend(set_bits(word).map(|bit| start + bit as u32));
             }
         }
     }
@@ -115,22 +116,6 @@ pub(crate) fn bits_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> u64
         bits |= gathered << (8 * at);
     }
     bits
-}
-
-/// Positions of the bits that are set, ascending.
-pub(crate) struct Bits(pub(crate) u64);
-
-impl Iterator for Bits {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        if self.0 == 0 {
-            return None;
-        }
-        let bit = self.0.trailing_zeros() as usize;
-        self.0 &= self.0 - 1;
-        Some(bit)
-    }
 }
 
 #[cfg(test)]

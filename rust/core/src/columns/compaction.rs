@@ -106,7 +106,7 @@ impl ColumnBlock {
     ) {
         let attributes = Arc::make_mut(&mut self.attributes);
         attributes.push_from(&other.attributes, other_at, codes);
-        self.bounds.widen(attributes.created_at.values()[at], attributes.expires_at.values()[at]);
+        self.bounds.widen(attributes.created_at[at], attributes.expires_at[at]);
         Arc::make_mut(&mut self.accesses).push_from(&other.accesses, other_at);
         if !tags.is_empty() {
             let tags: Vec<u32> = tags.iter().map(|tag| codes.code(*tag)).collect();
@@ -118,7 +118,7 @@ impl ColumnBlock {
 
 /// The docids of live blocks by row; `None` if a row has several.
 pub(super) fn docids_by_row(blocks: &CowVec<ColumnBlock>) -> Option<IdMap<u32>> {
-    let rows = blocks.iter().flat_map(|block| block.attributes.row.values().iter().copied());
+    let rows = blocks.iter().flat_map(|block| block.attributes.row.iter().copied());
     let mut docids: Vec<(i64, u32)> = rows.zip(0..).collect();
     docids.sort_unstable();
     IdMap::of_ascending(&docids)

@@ -118,8 +118,8 @@ impl<'block> Keys<'block> {
             ListOrder::Accessed => &accesses.last_accessed_at,
             ListOrder::AccessCount => &accesses.access_count,
         };
-        let importances = attributes.importance.values();
-        Self { order, wholes: wholes.values(), importances }
+        let importances = &attributes.importance;
+        Self { order, wholes, importances }
     }
 
     fn key(&self, at: usize) -> i64 {

@@ -29,7 +29,7 @@ use crate::collections::id_map::IdMap;
 use crate::filter::texts_of;
 use sessions::{SessionKey, Sessions};
 
-pub use attributes::{NONE, flags};
+pub use attributes::{Accesses, Attributes, Column, NONE, flags};
 pub use distinct::DistinctValues;
 pub use listing::{ListOrder, Listing, PageStart};
 pub use matching::matches;
@@ -38,7 +38,7 @@ pub use select::{Ask, Scope, Selected, Users};
 pub(crate) use select::{Inside, UserCode};
 pub use sessions::NO_DOCID;
 
-use attributes::{Accesses, Attributes, flags_of, tested_flags};
+use attributes::{flags_of, tested_flags};
 pub(crate) use bitmap::Bitmap;
 use content::{ContentColumn, PathColumn};
 pub(crate) use interner::{Interner, NO_TEXT};
@@ -107,30 +107,10 @@ impl Bounds {
 ///
 /// Missing times and positions are [`NONE`], missing texts 0, missing neighbours [`NO_DOCID`].
 pub struct BlockAttributes<'columns> {
-    /// The store's numbers.
-    pub row: &'columns [i64],
-    /// UUIDs.
-    pub id: &'columns [[u8; 16]],
-    /// Times of creation.
-    pub created_at: &'columns [i64],
-    /// Times of the last access.
-    pub last_accessed_at: &'columns [i64],
-    /// Numbers of accesses.
-    pub access_count: &'columns [i64],
-    /// Importances.
-    pub importance: &'columns [f64],
-    /// Places in sessions.
-    pub position: &'columns [i64],
-    /// Codes of users.
-    pub user: &'columns [u32],
-    /// Codes of sessions.
-    pub session: &'columns [u32],
-    /// Codes of speakers.
-    pub speaker: &'columns [u32],
-    /// Codes of roles.
-    pub role: &'columns [u32],
-    /// Bits of [`flags`].
-    pub flags: &'columns [u8],
+    /// What reading a memory does not change.
+    pub attributes: &'columns Attributes,
+    /// What it changes.
+    pub accesses: &'columns Accesses,
     /// Previous docids of the sessions, which may be in other blocks.
     pub previous: &'columns [u32],
     /// Next docids of the sessions.
@@ -218,8 +198,8 @@ impl Columns {
     pub fn access_of(&self, docid: u32) -> Option<(Option<i64>, i64)> {
         let (block, at) = self.live_block(docid)?;
         let Accesses { last_accessed_at, access_count } = &*block.accesses;
-        let last = last_accessed_at.values()[at];
-        Some(((last != NONE).then_some(last), access_count.values()[at]))
+        let last = last_accessed_at[at];
+        Some(((last != NONE).then_some(last), access_count[at]))
     }
 
     /// Raise last access and access count to at least these values: accesses counted here may not
@@ -254,41 +234,34 @@ impl Columns {
     /// The row of a docid.
     pub fn row_of(&self, docid: u32) -> Option<i64> {
         let (block, at) = self.live_block(docid)?;
-        Some(block.attributes.row.values()[at])
+        Some(block.attributes.row[at])
     }
 
     /// The tie-breaker of a docid; a neutral one if it is deleted.
     pub(crate) fn tie_of(&self, docid: u32) -> Tie<'_> {
-        let known = self.live_block(docid);
-        known.map_or_else(
-            || Tie::of_nothing(&self.texts),
-            |(ColumnBlock { attributes, .. }, at)| {
-                let user = attributes.user.values()[at];
-                Tie::new(
-                    attributes.created_at.values()[at],
-                    attributes.id.values()[at],
-                    user,
-                    &self.texts,
-                )
-            },
-        )
+        let of_nothing = (NONE, [0; 16], NO_TEXT);
+        let (created_at, id, user) = self.live_block(docid).map_or(of_nothing, |(block, at)| {
+            let attributes = &block.attributes;
+            (attributes.created_at[at], attributes.id[at], attributes.user[at])
+        });
+        Tie { created_at, id, user, texts: &self.texts }
     }
 
     /// Whether a memory is sensitive; a deleted docid is not.
     pub(crate) fn is_sensitive(&self, docid: u32) -> bool {
-        let flags = |(block, at): (&ColumnBlock, usize)| block.attributes.flags.values()[at];
+        let flags = |(block, at): (&ColumnBlock, usize)| block.attributes.flags[at];
         self.live_block(docid).is_some_and(|found| flags(found) & flags::SENSITIVE != 0)
     }
 
     /// The last change of a memory; `None` if the docid is deleted.
     pub(crate) fn updated_at(&self, docid: u32) -> Option<i64> {
         let (block, at) = self.live_block(docid)?;
-        Some(block.attributes.updated_at.values()[at])
+        Some(block.attributes.updated_at[at])
     }
 
     /// The user's code; 0 for none, and for deleted docids.
     pub(crate) fn user_of(&self, docid: u32) -> u32 {
-        self.live_block(docid).map_or(NO_TEXT, |(block, at)| block.attributes.user.values()[at])
+        self.live_block(docid).map_or(NO_TEXT, |(block, at)| block.attributes.user[at])
     }
 
     /// Whether the memory belongs to this user, or to no user for `None`.
@@ -302,30 +275,11 @@ impl Columns {
         Some(block.content(at))
     }
 
-    /// Number of blocks.
-    pub fn block_count(&self) -> usize {
-        self.blocks.len()
-    }
-
     /// The attributes of the docids from `block * BLOCK` on; `None` if there is no such block.
     pub fn block(&self, block: usize) -> Option<BlockAttributes<'_>> {
         let ColumnBlock { attributes, accesses, .. } = &**self.blocks.get(block)?;
-        Some(BlockAttributes {
-            row: attributes.row.values(),
-            id: attributes.id.values(),
-            created_at: attributes.created_at.values(),
-            last_accessed_at: accesses.last_accessed_at.values(),
-            access_count: accesses.access_count.values(),
-            importance: attributes.importance.values(),
-            position: attributes.position.values(),
-            user: attributes.user.values(),
-            session: attributes.session.values(),
-            speaker: attributes.speaker.values(),
-            role: attributes.role.values(),
-            flags: attributes.flags.values(),
-            previous: self.sessions.previous(block),
-            next: self.sessions.next(block),
-        })
+        let (previous, next) = (self.sessions.previous(block), self.sessions.next(block));
+        Some(BlockAttributes { attributes, accesses, previous, next })
     }
 
     /// The previous memory of a docid's session; `NO_DOCID` without one.
@@ -344,7 +298,7 @@ impl Columns {
     pub(crate) fn turn_of(&self, docid: u32) -> Option<(u32, u8)> {
         let (block, at) = place(docid);
         let attributes = &self.blocks.get(block)?.attributes;
-        Some((*attributes.session.values().get(at)?, *attributes.flags.values().get(at)?))
+        Some((*attributes.session.get(at)?, *attributes.flags.get(at)?))
     }
 
     /// The code that stands for a text in the columns of codes, if any row ever had it.
@@ -456,8 +410,8 @@ impl ColumnBlock {
     }
 
     fn next_expiry(&self, user: UserCode, now: i64) -> Option<i64> {
-        let times = self.attributes.expires_at.values();
-        let mut left = user.keep(self.live, self.attributes.user.values());
+        let times = &self.attributes.expires_at;
+        let mut left = user.keep(self.live, &self.attributes.user);
         left = left.keep(times, |time| time != NONE && time > now);
         let mut docids = Vec::new();
         left.list(0, &mut docids);
@@ -465,13 +419,13 @@ impl ColumnBlock {
     }
 
     pub(crate) fn content(&self, at: usize) -> &str {
-        let bytes = self.attributes.content_bytes.values()[at] as usize;
+        let bytes = self.attributes.content_bytes[at] as usize;
         self.texts.get(at).get(..bytes).unwrap_or_default()
     }
 
     /// The metadata in a docid's text; empty for none.
     fn metadata<'text>(&self, at: usize, text: &'text str) -> &'text str {
-        let bytes = self.attributes.content_bytes.values()[at] as usize;
+        let bytes = self.attributes.content_bytes[at] as usize;
         text.get(bytes..).unwrap_or_default()
     }
 
@@ -501,13 +455,13 @@ fn place(docid: u32) -> (usize, usize) {
 fn session_key(blocks: &CowVec<ColumnBlock>, docid: u32) -> SessionKey {
     let (block, at) = place(docid);
     let attributes = &blocks.get(block).expect("a docid's block is there").attributes;
-    let position = attributes.position.values()[at];
+    let position = attributes.position[at];
     SessionKey {
-        user: attributes.user.values()[at],
-        session: attributes.session.values()[at],
+        user: attributes.user[at],
+        session: attributes.session[at],
         lacks_position: position == NONE,
         position,
-        created_at: attributes.created_at.values()[at],
-        row: attributes.row.values()[at],
+        created_at: attributes.created_at[at],
+        row: attributes.row[at],
     }
 }

@@ -92,7 +92,7 @@ impl<'texts> Plan<'texts> {
             Test::In(values) => passing(among(values)),
             Test::NotIn(values) => {
                 let outside = passing(among(values)).negated();
-                let has_null = Set::of(values).has_null();
+                let has_null = Set::of(values).has_null;
                 if has_null { Self::All(sorted([present(), outside])) } else { outside }
             }
             Test::Contains(part) => passing(Check::contains(part)),
@@ -196,31 +196,31 @@ macro_rules! target {
         Target::Tags
     };
     (type, $place:ident.$values:ident) => {
-        Target::Bytes(|block| block.$place.$values.values(), number)
+        Target::Bytes(|block| &block.$place.$values, number)
     };
     (status, $place:ident.$values:ident) => {
-        Target::Bytes(|block| block.$place.$values.values(), number)
+        Target::Bytes(|block| &block.$place.$values, number)
     };
     (flag, $place:ident.$values:ident) => {
         Target::Bytes(
-            |block| block.attributes.$place.values(),
+            |block| &block.attributes.$place,
             |value| Json::Bool(value & $place::$values > 0),
         )
     };
     (optional_name, $place:ident.$values:ident) => {
-        Target::Codes(|block| block.$place.$values.values())
+        Target::Codes(|block| &block.$place.$values)
     };
     (whole, $place:ident.$values:ident) => {
-        Target::Wholes(Wholes { values: |block| block.$place.$values.values(), may_lack: false })
+        Target::Wholes(Wholes { values: |block| &block.$place.$values, may_lack: false })
     };
     (optional_whole, $place:ident.$values:ident) => {
-        Target::Wholes(Wholes { values: |block| block.$place.$values.values(), may_lack: true })
+        Target::Wholes(Wholes { values: |block| &block.$place.$values, may_lack: true })
     };
     (time, $place:ident.$values:ident) => {
-        Target::Times(Wholes { values: |block| block.$place.$values.values(), may_lack: false })
+        Target::Times(Wholes { values: |block| &block.$place.$values, may_lack: false })
     };
     (optional_time, $place:ident.$values:ident) => {
-        Target::Times(Wholes { values: |block| block.$place.$values.values(), may_lack: true })
+        Target::Times(Wholes { values: |block| &block.$place.$values, may_lack: true })
     };
 }
 
@@ -409,11 +409,11 @@ impl Step<'_> {
             }
             Self::ImportanceWithin(range) => {
                 let (min, max) = (*range.start(), *range.end());
-                let values = attributes.importance.values();
+                let values = &attributes.importance;
                 among.keep(values, |value| (min..=max).contains(&value))
             }
             Self::ImportanceOneOf(wanted) => {
-                let values = attributes.importance.values();
+                let values = &attributes.importance;
                 let order = |at: usize| move |known: &f64| known.total_cmp(&(values[at] + 0.0));
                 among.keep_docids(|at| wanted.binary_search_by(order(at)).is_ok())
             }
@@ -426,7 +426,7 @@ impl Step<'_> {
                 among.keep_docids(|at| passes(codes[at], check, texts, &mut known))
             }
             Self::Id(wanted) => {
-                let ids = attributes.id.values();
+                let ids = &attributes.id;
                 among.keep_docids(|at| wanted.binary_search(&ids[at]).is_ok())
             }
             Self::Content(check) => among.keep_docids(|at| check.holds_text(block.content(at))),

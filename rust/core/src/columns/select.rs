@@ -23,7 +23,7 @@ pub enum Users<'text> {
     One(&'text str),
 }
 
-/// Scope, times and filter of one call.
+/// Whose memories, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scope<'text> {
     /// The user.
@@ -47,10 +47,6 @@ pub struct Ask<'text> {
     pub now: i64,
     /// Where the days begin that a query names.
     pub time_zone: TimeZone<'text>,
-    /// Created at this time or later.
-    pub since: Option<i64>,
-    /// Created before this time.
-    pub until: Option<i64>,
     /// The time limit of the call.
     pub deadline: &'text Deadline,
 }
@@ -130,12 +126,10 @@ struct Prepared<'ask> {
     plan: Option<Plan<'ask>>,
     excluded: Vec<[u8; 16]>,
     now: i64,
-    since: i64,
-    until: Option<i64>,
 }
 
 impl Columns {
-    /// Select the memories inside the scope, not expired, between the times and through the filter;
+    /// Select the memories inside the scope, not expired, and through the filter;
     /// those of the first blocks alone if the deadline passes.
     pub fn select(&self, ask: &Ask<'_>) -> Selected {
         let Some(prepared) = self.prepare(ask) else {
@@ -151,17 +145,16 @@ impl Columns {
 
     /// Whether [`select`](Self::select) selects every memory; no block is read to find out.
     pub(crate) fn selects_all(&self, ask: &Ask<'_>) -> bool {
-        let Ask { scope, filter, exclude, since, until, .. } = ask;
+        let Ask { scope, filter, exclude, .. } = ask;
         let everywhere = Scope { user: Users::All, project: None, session: None };
-        let is_limited = filter.is_some() || since.is_some() || until.is_some();
-        *scope == everywhere && exclude.is_empty() && !is_limited && !self.may_expire
+        *scope == everywhere && exclude.is_empty() && filter.is_none() && !self.may_expire
     }
 
     /// The rows of selected memories, in order of docids.
     pub(crate) fn rows_of(&self, selected: &Selected) -> Vec<i64> {
         let mut rows = Vec::with_capacity(selected.len());
         for (block, bitmap) in self.blocks.iter().zip(&selected.bitmaps) {
-            let values = block.attributes.row.values();
+            let values = &block.attributes.row;
             rows.extend(bitmap.docids().map(|at| values[at]));
         }
         rows
@@ -203,7 +196,7 @@ impl Columns {
         for block in self.blocks.iter().rev() {
             let may_be_newer = newest.is_none_or(|newest| block.bounds.last_created > newest);
             if may_be_newer && !deadline.is_past() {
-                let times = block.attributes.created_at.values();
+                let times = &block.attributes.created_at;
                 let docids = prepared.select(block).docids();
                 newest = newest.max(docids.map(|at| times[at]).max());
             }
@@ -241,8 +234,6 @@ impl Columns {
             plan: ask.filter.map(|filter| Plan::new(filter, &self.texts)),
             excluded,
             now: ask.now,
-            since: ask.since.unwrap_or(i64::MIN),
-            until: ask.until,
         })
     }
 }
@@ -269,39 +260,26 @@ impl Prepared<'_> {
     /// Cheap tests first; each tests only the docids that passed those before.
     fn select(&self, block: &ColumnBlock) -> Bitmap {
         let attributes = &block.attributes;
-        let mut left = self.user.keep(block.live, attributes.user.values());
+        let mut left = self.user.keep(block.live, &attributes.user);
         for (code, column) in
             [(self.project, &attributes.project), (self.session, &attributes.session)]
         {
             if let Some(code) = code {
-                left = left.keep(column.values(), |known| known == code);
+                left = left.keep(column, |known| known == code);
             }
         }
-        left = self.in_time(block, left);
+        if block.bounds.first_expiry <= self.now {
+            let now = self.now;
+            left = left.keep(&attributes.expires_at, |time| time == NONE || time > now);
+        }
         if let Some(plan) = &self.plan
             && !left.is_empty()
         {
             left = plan.keep(block, &left);
         }
         if !self.excluded.is_empty() {
-            let ids = attributes.id.values();
+            let ids = &attributes.id;
             left = left.keep_docids(|at| self.excluded.binary_search(&ids[at]).is_err());
-        }
-        left
-    }
-
-    fn in_time(&self, block: &ColumnBlock, mut left: Bitmap) -> Bitmap {
-        let (attributes, bounds) = (&block.attributes, &block.bounds);
-        if bounds.first_expiry <= self.now {
-            let now = self.now;
-            left = left.keep(attributes.expires_at.values(), |time| time == NONE || time > now);
-        }
-        if bounds.first_created < self.since {
-            let since = self.since;
-            left = left.keep(attributes.created_at.values(), |time| time >= since);
-        }
-        if let Some(until) = self.until.filter(|until| bounds.last_created >= *until) {
-            left = left.keep(attributes.created_at.values(), |time| time < until);
         }
         left
     }
@@ -373,9 +351,9 @@ mod tests {
             columns.remove(at * 47);
         });
         for user in [Users::All, Users::Nobody, Users::One("user 2"), Users::One("nobody")] {
-            for (project, since) in [(None, None), (Some("p"), Some(5_000)), (Some("q"), None)] {
+            for project in [None, Some("p"), Some("q")] {
                 let scope = Scope { user, project, session: None };
-                let ask = Ask { scope, now: 100, since, ..Ask::default() };
+                let ask = Ask { scope, now: 100, ..Ask::default() };
                 let selected = columns.select(&ask);
                 let mut docids: Vec<u32> = (0..5 * BLOCK_VALUES as u32).step_by(3).collect();
                 let expected: Vec<u32> =
@@ -407,8 +385,7 @@ mod tests {
         assert_eq!(columns.select(&all).len(), columns.live());
         for limited in [
             Ask::default(),
-            Ask { since: Some(0), ..all },
-            Ask { until: Some(0), ..all },
+            Ask { filter: Some(&Filter::All(vec![])), ..all },
             Ask { exclude: &[[0; 16]], ..all },
             Ask { scope: Scope { project: Some("p"), ..all.scope }, ..all },
         ] {

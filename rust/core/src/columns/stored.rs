@@ -30,7 +30,7 @@ impl Columns {
 
     pub(crate) fn restored(stored: StoredColumns) -> Result<Self, Error> {
         let StoredColumns { blocks, order, texts } = stored;
-        let len = blocks.iter().map(|block| block.attributes.row.values().len()).sum();
+        let len = blocks.iter().map(|block| block.attributes.row.len()).sum();
         let mut firsts = (0..len).step_by(BLOCK_VALUES);
         let are_sound = blocks.iter().all(|block| {
             let rest = firsts.next().map(|first| len - first);
@@ -38,9 +38,8 @@ impl Columns {
         });
         Error::unless(are_sound, "attributes that do not fit together")?;
         let sessions = sessions_of(&blocks, &order, len)?;
-        let Some(docids) = docids_by_row(&blocks) else {
-            return Err(Error::SnapshotInvalid { problem: "a row of two memories" });
-        };
+        let repeated = Error::SnapshotInvalid("a row of two memories");
+        let docids = docids_by_row(&blocks).ok_or(repeated)?;
         let may_expire = Self::any_expires(&blocks);
         Ok(Self { blocks, len, live: len, docids, sessions, texts, may_expire })
     }
@@ -49,7 +48,7 @@ impl Columns {
 impl Columns {
     /// The code of each docid's user, if no memory was removed.
     pub(crate) fn users(&self) -> Vec<u32> {
-        self.blocks.iter().flat_map(|block| block.attributes.user.values()).copied().collect()
+        self.blocks.iter().flat_map(|block| block.attributes.user.iter()).copied().collect()
     }
 }
 
@@ -66,7 +65,7 @@ impl ColumnBlock {
 }
 
 fn sessions_of(blocks: &CowVec<ColumnBlock>, order: &[u32], len: usize) -> Result<Sessions, Error> {
-    let codes = blocks.iter().flat_map(|block| block.attributes.session.values());
+    let codes = blocks.iter().flat_map(|block| block.attributes.session.iter());
     let are_all = order.len() == codes.filter(|code| **code != NO_TEXT).count();
     let are_there = order.iter().all(|docid| (*docid as usize) < len);
     Error::unless(are_all && are_there, "sessions of other memories")?;

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bits::set_bits;
 use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::collections::plain;
 
-use super::bitmap::{Bitmap, Bits, bits_where};
+use super::bitmap::{Bitmap, bits_where};
 
 /// Pairs of a tag's code and a docid, in two lists so that codes are compared many at once. A
 /// docid's pairs stand together.
@@ -42,7 +43,7 @@ impl Tags {
     pub(crate) fn having(&self, code: u32) -> Bitmap {
         let mut found = Bitmap::NONE;
         for (codes, docids) in self.codes.chunks(BLOCK).zip(self.docids.chunks(BLOCK)) {
-            for at in Bits(bits_where(codes, |known| known == code)) {
+            for at in set_bits(bits_where(codes, |known| known == code)) {
                 found.set(usize::from(docids[at]));
             }
         }

@@ -3,8 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::attributes::NONE;
-use super::{Interner, NO_TEXT};
+use super::Interner;
 
 /// Creation, id and user of a memory. The smallest is the best: the newest, then the smallest id,
 /// then the first user by name, no user before all. Two users may use the same id, so only all
@@ -13,20 +12,11 @@ use super::{Interner, NO_TEXT};
 pub(crate) struct Tie<'columns> {
     pub(crate) created_at: i64,
     pub(crate) id: [u8; 16],
-    user: u32,
-    texts: &'columns Interner,
+    pub(super) user: u32,
+    pub(super) texts: &'columns Interner,
 }
 
-impl<'columns> Tie<'columns> {
-    pub(super) fn new(created_at: i64, id: [u8; 16], user: u32, texts: &'columns Interner) -> Self {
-        Self { created_at, id, user, texts }
-    }
-
-    /// That of no memory.
-    pub(super) fn of_nothing(texts: &'columns Interner) -> Self {
-        Self::new(NONE, [0; 16], NO_TEXT, texts)
-    }
-
+impl Tie<'_> {
     /// The user's name.
     pub(super) fn user_name(&self) -> Option<Arc<str>> {
         self.texts.text(self.user)
@@ -65,12 +55,13 @@ impl PartialEq for Tie<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::columns::NO_TEXT;
 
     #[test]
     fn ties_go_to_the_newest_then_to_the_smallest_id_then_to_the_first_user_by_name() {
         let texts = Interner::default();
         let [zoe, alice] = ["zoe", "alice"].map(|name| texts.code(name));
-        let tie = |created_at, id, user| Tie::new(created_at, [id; 16], user, &texts);
+        let tie = |created_at, id, user| Tie { created_at, id: [id; 16], user, texts: &texts };
         let sorted = [
             tie(2, 9, zoe),
             tie(1, 1, NO_TEXT),

@@ -24,7 +24,7 @@ pub(crate) enum Check {
 /// Values, sorted, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Set {
-    has_null: bool,
+    pub(crate) has_null: bool,
     bools: [bool; 2],
     pub(crate) numbers: Vec<Number>,
     pub(crate) texts: Vec<Box<str>>,
@@ -151,11 +151,6 @@ impl Set {
             || !(self.numbers.is_empty() && self.ids.is_empty())
             || !(self.moments.is_empty() && self.nested.is_empty());
         (!has_others).then_some(&self.texts)
-    }
-
-    /// Whether null is in it.
-    pub(crate) fn has_null(&self) -> bool {
-        self.has_null
     }
 
     /// Without null, which equals no existing value.

@@ -1,11 +1,11 @@
 //! Values of metadata, and the value at a path read out of a JSON text.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_core::de::{
-    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{Number, Operand, number_of};
 
@@ -96,11 +96,21 @@ pub(crate) fn texts_of(list: &str) -> Vec<String> {
 /// Reads the value at a path. What is no object has no keys.
 struct AtPath<'path>(&'path [Box<str>]);
 
+/// The whole value at hand.
+const HERE: AtPath<'_> = AtPath(&[]);
+
+impl AtPath<'_> {
+    /// A value without keys.
+    fn keyless(&self, value: Json) -> Json {
+        if self.0.is_empty() { value } else { Json::Null }
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for AtPath<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Json, D::Error> {
-        if self.0.is_empty() { Json::deserialize(reader) } else { reader.deserialize_any(self) }
+        reader.deserialize_any(self)
     }
 }
 
@@ -115,36 +125,53 @@ impl<'de> Visitor<'de> for AtPath<'_> {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Json, E> {
-        Ok(Json::Null)
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(self.keyless(Json::Bool(value)))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Json, E> {
-        Ok(Json::Null)
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Json, E> {
+        Ok(self.keyless(Json::Number(Number::Whole(value))))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Json, E> {
-        Ok(Json::Null)
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Json, E> {
+        // Stored values stay within ±2⁵³.
+        match i64::try_from(value) {
+            Ok(value) => self.visit_i64(value),
+            Err(_) => self.visit_f64(value as f64),
+        }
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Json, E> {
-        Ok(Json::Null)
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Json, E> {
+        Ok(self.keyless(Number::of(value).map_or(Json::Null, Json::Number)))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Json, E> {
-        Ok(Json::Null)
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(if self.0.is_empty() { Json::Text(value.into()) } else { Json::Null })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Json::Null)
+        if !self.0.is_empty() {
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(Json::Null);
+        }
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(HERE)? {
+            list.push(item);
+        }
+        Ok(Json::List(list.into()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
-        let Some((key, rest)) = self.0.split_first() else { return Ok(Json::Null) };
+        let Some((wanted, rest)) = self.0.split_first() else {
+            let mut object = BTreeMap::new();
+            while let Some(key) = entries.next_key()? {
+                object.insert(key, entries.next_value_seed(HERE)?);
+            }
+            return Ok(Json::object(object));
+        };
         let mut found = Json::Null;
-        while let Some(is_wanted) = entries.next_key_seed(IsKey(key))? {
-            if is_wanted {
+        while let Some(Key(key)) = entries.next_key()? {
+            if key == **wanted {
                 found = entries.next_value_seed(AtPath(rest))?;
             } else {
                 entries.next_value::<IgnoredAny>()?;
@@ -154,93 +181,9 @@ impl<'de> Visitor<'de> for AtPath<'_> {
     }
 }
 
-/// Whether a key is this one, without keeping it.
-struct IsKey<'key>(&'key str);
-
-impl<'de> DeserializeSeed<'de> for IsKey<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<bool, D::Error> {
-        reader.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for IsKey<'_> {
-    type Value = bool;
-
-    fn expecting(&self, message: &mut fmt::Formatter<'_>) -> fmt::Result {
-        message.write_str("a key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
-        Ok(key == self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_any(AnyValue)
-    }
-}
-
-struct AnyValue;
-
-impl<'de> Visitor<'de> for AnyValue {
-    type Value = Json;
-
-    fn expecting(&self, message: &mut fmt::Formatter<'_>) -> fmt::Result {
-        message.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(Json::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Number(Number::Whole(value)))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        // Stored values stay within ±2⁵³.
-        Ok(i64::try_from(value).map_or_else(|_| of_float(value as f64), of_whole))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(of_float(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::Text(value.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Json::List(list.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
-        let mut object = BTreeMap::new();
-        while let Some((key, value)) = entries.next_entry::<Box<str>, Json>()? {
-            object.insert(key, value);
-        }
-        Ok(Json::object(object))
-    }
-}
-
-fn of_whole(value: i64) -> Json {
-    Json::Number(Number::Whole(value))
-}
-
-fn of_float(value: f64) -> Json {
-    Number::of(value).map_or(Json::Null, Json::Number)
-}
+/// A key, copied only where the text has it otherwise.
+#[derive(Deserialize)]
+struct Key<'text>(#[serde(borrow)] Cow<'text, str>);
 
 #[cfg(test)]
 mod tests {
@@ -248,6 +191,14 @@ mod tests {
 
     fn of_key(object: &str, key: &str) -> Json {
         Json::at_path(object, &[key.into()])
+    }
+
+    fn of_whole(value: i64) -> Json {
+        Json::Number(Number::Whole(value))
+    }
+
+    fn of_float(value: f64) -> Json {
+        Number::of(value).map(Json::Number).expect("a number")
     }
 
     #[test]

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use super::Lexical;
 use super::forward_index::{BLOCK_DOCIDS, Block};
 use super::passage::LONG;
-use super::postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
+use super::postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings, terms_at};
 use super::query::{Fields, NonEssential, Query, TermWeight, share};
 use super::sum::Sum;
 use crate::deadline::Deadline;
+use crate::ids::by_block;
 
 /// No memory.
 const NONE: u32 = u32::MAX;
@@ -33,6 +34,19 @@ pub struct Carried<'a> {
     pub first: f32,
     /// Weight in the turn after that.
     pub second: f32,
+}
+
+/// A query with the memories to score by it.
+#[derive(Clone, Copy)]
+pub struct Scoring<'a> {
+    /// The query, made by the state that scores.
+    pub query: &'a Query,
+    /// The memories, ascending.
+    pub docids: &'a [u32],
+    /// Words that count for later turns, too.
+    pub carried: Option<&'a Carried<'a>>,
+    /// Words that bounds pass over.
+    pub non_essential: NonEssential,
 }
 
 /// Scores by field, each as long as the candidates, or empty if the field was not requested; and
@@ -116,15 +130,7 @@ struct TermSelection<'a> {
     weights: [f32; 2],
 }
 
-impl<'a> TermSelection<'a> {
-    fn for_essential(query: &'a Query, non_essential: NonEssential) -> Self {
-        Self { query, weights: [non_essential.below, f32::INFINITY] }
-    }
-
-    fn for_non_essential(query: &'a Query, non_essential: NonEssential) -> Self {
-        Self { query, weights: [0.0, non_essential.below] }
-    }
-
+impl TermSelection<'_> {
     fn is_for(self, code: u32) -> bool {
         let weight = self.query.term_weights[code as usize].word;
         self.weights[0] <= weight && weight < self.weights[1]
@@ -182,7 +188,7 @@ impl<'a> Group<'a> {
             *first = place;
             place += bits.count_ones();
         }
-        let live = self.blocks.iter().flat_map(|block| block.live_words());
+        let live = self.blocks.iter().flat_map(|block| &block.live);
         self.bits.iter().zip(live).all(|(bits, live)| bits & !live == 0)
     }
 
@@ -237,51 +243,35 @@ impl Lexical {
         carried: Option<&Carried<'_>>,
         scores: &mut Scores,
     ) {
-        self.bounds(query, NonEssential::NONE, docids, carried, scores);
+        let non_essential = NonEssential::NONE;
+        self.bounds(&Scoring { query, docids, carried, non_essential }, scores);
     }
 
     /// Upper bounds of [`scores`](Self::scores): as if every memory had all the non-essential
     /// words, as much as can be.
-    pub fn bounds(
-        &self,
-        query: &Query,
-        non_essential: NonEssential,
-        docids: &[u32],
-        carried: Option<&Carried<'_>>,
-        scores: &mut Scores,
-    ) {
+    pub fn bounds(&self, scoring: &Scoring<'_>, scores: &mut Scores) {
+        let Scoring { query, docids, non_essential, .. } = *scoring;
         scores.clear(query.fields, docids.len());
-        self.add(TermSelection::for_essential(query, non_essential), docids, carried, scores);
+        let weights = [non_essential.below, f32::INFINITY];
+        self.add(scoring, TermSelection { query, weights }, scores);
         scores.write(non_essential.max);
         scores.add_bigrams(query, docids.len());
     }
 
-    /// Turn [`bounds`](Self::bounds) into scores; all other arguments must be unchanged.
-    pub fn complete(
-        &self,
-        query: &Query,
-        non_essential: NonEssential,
-        docids: &[u32],
-        carried: Option<&Carried<'_>>,
-        scores: &mut Scores,
-    ) {
-        self.add(TermSelection::for_non_essential(query, non_essential), docids, carried, scores);
+    /// Turn [`bounds`](Self::bounds) of the same into scores.
+    pub fn complete(&self, scoring: &Scoring<'_>, scores: &mut Scores) {
+        let weights = [0.0, scoring.non_essential.below];
+        self.add(scoring, TermSelection { query: scoring.query, weights }, scores);
         scores.write(Sum::ZERO);
     }
 
     /// Find and add the selected words; bigrams are only found.
-    fn add(
-        &self,
-        selection: TermSelection<'_>,
-        docids: &[u32],
-        carried: Option<&Carried<'_>>,
-        scores: &mut Scores,
-    ) {
+    fn add(&self, scoring: &Scoring<'_>, selection: TermSelection<'_>, scores: &mut Scores) {
         scores.terms.clear();
         scores.adjacent.clear();
         let mut groups = Vec::new();
         let mut first_place = 0;
-        for docids in by_group(docids) {
+        for docids in by_block(scoring.docids, GROUP_DOCIDS) {
             if scores.deadline.is_past() {
                 return;
             }
@@ -298,7 +288,7 @@ impl Lexical {
             }
             scores.find_in_group(selection, group);
         }
-        scores.add_terms(selection.query, &groups, carried);
+        scores.add_terms(selection.query, &groups, scoring.carried);
     }
 
     /// The words' score of one memory, from the texts of its turns: its own, and those before that
@@ -332,7 +322,7 @@ impl Lexical {
         candidates: GroupCandidates<'_>,
     ) -> Option<Group<'_>> {
         let fields = selection.query.fields;
-        let number = group_of(candidates.docids[0]);
+        let number = candidates.docids[0] as usize / GROUP_DOCIDS;
         let postings = self.postings.get(number)?.as_deref()?;
         let blocks = &self.blocks.settled()[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
         if fields.ngrams && candidates.docids.len() * DENSE < GROUP_DOCIDS {
@@ -349,13 +339,8 @@ impl Lexical {
 
     /// Call `visit` with the number of words of each of ascending docids; 0 for a vacant one.
     pub(crate) fn each_length(&self, docids: &[u32], mut visit: impl FnMut(usize)) {
-        let mut rest = docids;
-        while let Some(first) = rest.first() {
-            let number = *first as usize / BLOCK_DOCIDS;
-            let end = rest.partition_point(|docid| *docid as usize / BLOCK_DOCIDS == number);
-            let (of_block, others) = rest.split_at(end);
-            rest = others;
-            let block = self.blocks.get(number);
+        for of_block in by_block(docids, BLOCK_DOCIDS) {
+            let block = self.blocks.get(of_block[0] as usize / BLOCK_DOCIDS);
             if let Some(block) = block.filter(|_| of_block.len() == BLOCK_DOCIDS) {
                 block.lengths().for_each(&mut visit);
                 continue;
@@ -375,22 +360,6 @@ impl Lexical {
         let block = self.blocks.get(docid as usize / BLOCK_DOCIDS);
         block.map_or(&[], |block| block.terms(docid as usize % BLOCK_DOCIDS))
     }
-}
-
-fn group_of(docid: u32) -> usize {
-    docid as usize / GROUP_DOCIDS
-}
-
-/// Ascending docids, group by group.
-fn by_group(docids: &[u32]) -> impl Iterator<Item = &[u32]> {
-    let mut rest = docids;
-    std::iter::from_fn(move || {
-        let group = group_of(*rest.first()?);
-        let end = rest.partition_point(|docid| group_of(*docid) == group);
-        let (of_group, others) = rest.split_at(end);
-        rest = others;
-        Some(of_group)
-    })
 }
 
 /// The term at hand on its way into the sums.
@@ -481,7 +450,7 @@ impl Scores {
             self.find_in_text(selection, query.passage(terms), place);
         }
         if query.fields.ngrams {
-            for (at, term) in group.postings.terms().iter().enumerate() {
+            for (at, term) in group.postings.terms.iter().enumerate() {
                 let code = query.code(*term);
                 if code != 0 {
                     let found = &mut self.terms.found;
@@ -533,7 +502,7 @@ impl Scores {
             let code = query.code(*term);
             if code != 0 && selection.is_for(code) {
                 words += usize::from(code as usize <= query.terms.len());
-                self.count(first, code, place);
+                count(&mut self.terms.found, first, code, place);
             }
         }
         let norm = query.saturation.norm(terms.len() as u32);
@@ -545,16 +514,6 @@ impl Scores {
         }
     }
 
-    /// Count a term of a memory whose matches begin at `first`; shares are counts until all are
-    /// counted.
-    fn count(&mut self, first: usize, code: u32, place: u32) {
-        let known = self.terms.found[first..].iter_mut().find(|found| found.code == code);
-        match known {
-            Some(found) => found.share += 1.0,
-            None => self.terms.found.push(Found { code, place, share: 1.0 }),
-        }
-    }
-
     fn find_bigrams(&mut self, query: &Query, terms: &[u32], place: u32) {
         let norm = query.saturation.norm(terms.len() as u32);
         let first = self.adjacent.found.len();
@@ -562,11 +521,7 @@ impl Scores {
             let Some(code) = query.pair([query.code(both[0]), query.code(both[1])]) else {
                 continue;
             };
-            let known = self.adjacent.found[first..].iter_mut().find(|found| found.code == code);
-            match known {
-                Some(found) => found.share += 1.0,
-                None => self.adjacent.found.push(Found { code, place, share: 1.0 }),
-            }
+            count(&mut self.adjacent.found, first, code, place);
         }
         for found in &mut self.adjacent.found[first..] {
             found.share /= found.share + norm;
@@ -611,9 +566,13 @@ impl Scores {
     }
 }
 
-fn terms_at(blocks: &[Arc<Block>], docid: u16) -> &[u32] {
-    let docid = usize::from(docid);
-    blocks[docid / BLOCK_DOCIDS].terms(docid % BLOCK_DOCIDS)
+/// Count a term or bigram of a memory whose occurrences begin at `first`; shares are counts until all are
+/// counted.
+fn count(found: &mut Vec<Found>, first: usize, code: u32, place: u32) {
+    match found[first..].iter_mut().find(|found| found.code == code) {
+        Some(known) => known.share += 1.0,
+        None => found.push(Found { code, place, share: 1.0 }),
+    }
 }
 
 fn zero(sums: &mut Vec<Sum>, is_asked: bool, len: usize) {

@@ -120,7 +120,7 @@ impl Lexical {
     /// no memory has.
     fn phrases(
         &self,
-        statistics: &dyn CollectionStatistics,
+        statistics: &CollectionStatistics,
         part: &str,
         analysis: Analysis,
     ) -> Vec<Vec<(String, f64)>> {
@@ -155,18 +155,18 @@ impl Lexical {
         found
     }
 
-    fn documents_with(&self, statistics: &dyn CollectionStatistics, token: &str) -> u32 {
+    fn documents_with(&self, statistics: &CollectionStatistics, token: &str) -> u32 {
         let id = self.vocabulary.read(|known| known.id(token));
-        id.map_or(0, |id| statistics.frequency(id))
+        id.map_or(0, |id| statistics.frequencies.get(id))
     }
 
-    fn rarity(&self, statistics: &dyn CollectionStatistics, token: &str) -> f64 {
+    fn rarity(&self, statistics: &CollectionStatistics, token: &str) -> f64 {
         rarity(statistics, self.documents_with(statistics, token))
     }
 }
 
-fn rarity(statistics: &dyn CollectionStatistics, frequency: u32) -> f64 {
-    f64::from(idf(statistics.documents(), u64::from(frequency)))
+fn rarity(statistics: &CollectionStatistics, frequency: u32) -> f64 {
+    f64::from(idf(statistics.documents, u64::from(frequency)))
 }
 
 fn is_empty_of_meaning(word: Word<'_>) -> bool {

@@ -12,11 +12,12 @@ pub(super) const BLOCK_DOCIDS: usize = 512;
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct Block {
     #[serde(with = "plain")]
-    terms: Vec<u32>,
+    pub(super) terms: Vec<u32>,
     /// The end of each docid's terms, which is the start of the next docid's.
     #[serde(with = "plain")]
     ends: Vec<u32>,
-    live: [u64; BLOCK_DOCIDS / 64],
+    /// The live docids, 64 a word.
+    pub(super) live: [u64; BLOCK_DOCIDS / 64],
 }
 
 impl Block {
@@ -66,11 +67,6 @@ impl Block {
             && self.terms.iter().all(|term| (*term as usize) < terms)
     }
 
-    /// Number of terms.
-    pub(super) fn tokens(&self) -> usize {
-        self.terms.len()
-    }
-
     /// Number of memories.
     pub(super) fn live(&self) -> usize {
         self.live.iter().map(|bits| bits.count_ones() as usize).sum()
@@ -80,11 +76,6 @@ impl Block {
     pub(super) fn shrink(&mut self) {
         self.terms.shrink_to_fit();
         self.ends.shrink_to_fit();
-    }
-
-    /// The live docids, 64 a word.
-    pub(super) fn live_words(&self) -> &[u64; BLOCK_DOCIDS / 64] {
-        &self.live
     }
 
     pub(super) fn is_live(&self, place: usize) -> bool {

@@ -163,7 +163,8 @@ impl Renewed {
 /// Languages by docid and by user; empty where all texts are analysed alike. Cheap to copy.
 #[derive(Clone, Default)]
 pub(super) struct MemoryLanguages {
-    of_docid: BlockVec<u8>,
+    /// The codes of the languages.
+    pub(super) of_docid: BlockVec<u8>,
     users: BlockVec<Option<Arc<OfUser>>>,
     /// Of all users, by the languages that memories are analysed in.
     all: Counts,
@@ -193,11 +194,6 @@ impl MemoryLanguages {
     pub(super) fn compacted(&self, docids: &[u32], user_of: impl Fn(u32) -> u32) -> Self {
         let codes = docids.iter().filter_map(|docid| self.of_docid.get(*docid as usize));
         Self::of(&codes.copied().collect::<Vec<u8>>(), user_of)
-    }
-
-    /// The codes of the languages, by docid.
-    pub(super) fn codes(&self) -> &BlockVec<u8> {
-        &self.of_docid
     }
 
     /// Append the next docid's language.

@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use bm25::{Carried, Scores, Turn};
+pub use bm25::{Carried, Scores, Scoring, Turn};
 pub use feedback::Weighed;
 use forward_index::{BLOCK_DOCIDS, Block};
 use languages::{MemoryLanguages, UserLanguages};
@@ -36,7 +36,7 @@ pub use matched::{MatchedWord, QueryWords};
 use postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
 pub use query::{Fields, MaxScores, NonEssential, Options, Query};
 pub use statistics::Collection;
-use statistics::{CollectionStatistics, Nothing, Statistics, UserStatistics};
+use statistics::{CollectionStatistics, NOTHING, Statistics, UserStatistics};
 pub(crate) use stored::StoredLexical;
 pub use vocabulary::Analysed;
 use vocabulary::{Known, Vocabulary};
@@ -130,7 +130,7 @@ impl Lexical {
         text: &str,
         user: u32,
     ) -> Cow<'a, Analysed> {
-        let Some(found) = analysed.language() else { return Cow::Borrowed(analysed) };
+        let Some(found) = analysed.language else { return Cow::Borrowed(analysed) };
         let applied = self.languages.applied(user);
         if applied.of(found.detected) == found.analysed {
             return Cow::Borrowed(analysed);
@@ -177,13 +177,13 @@ impl Lexical {
     ///
     /// Tenants are small whole numbers: memory is taken for all up to the greatest.
     pub fn push(&mut self, analysed: &Analysed, user: u32) -> u32 {
-        self.languages.push(analysed.language(), user);
+        self.languages.push(analysed.language, user);
         self.push_terms(analysed, user)
     }
 
     /// [`push`](Self::push) where the language is counted already.
     fn push_terms(&mut self, analysed: &Analysed, user: u32) -> u32 {
-        let (terms, distinct) = (analysed.terms(), analysed.distinct_terms());
+        let (terms, distinct) = (&analysed.terms, &analysed.distinct);
         self.statistics.add(terms.len(), distinct);
         self.users.add(user, terms.len(), distinct);
         self.place(|block| block.push(terms))
@@ -235,7 +235,7 @@ impl Lexical {
     fn replace(&mut self, docid: u32, user: u32, analysed: &Analysed) {
         let Some((block, place)) = self.find_mut(docid) else { return };
         let Some(old) = block.remove(place) else { return };
-        let (terms, distinct_terms) = (analysed.terms(), analysed.distinct_terms());
+        let (terms, distinct_terms) = (&analysed.terms, &analysed.distinct);
         block.restore(place, terms);
         let old_distinct = distinct(&old);
         self.statistics.remove(old.len(), &old_distinct);
@@ -261,7 +261,7 @@ impl Lexical {
 
     /// Number of memories.
     pub fn documents(&self) -> u64 {
-        self.statistics.documents()
+        self.statistics.documents
     }
 
     /// Bytes of memory, the vocabulary's share estimated. Copies share most of them.
@@ -369,7 +369,7 @@ impl Lexical {
         let tokens = tokens_in(word, &self.languages_of(collection));
         let is_held = |token: &String| {
             let id = self.vocabulary.read(|known| known.id(token));
-            id.is_some_and(|term| statistics.frequency(term) > 0)
+            id.is_some_and(|term| statistics.frequencies.get(term) > 0)
         };
         tokens.iter().any(|word| is_held(&word.token) || word.others.iter().any(is_held))
     }
@@ -377,16 +377,16 @@ impl Lexical {
     /// The mean number of tokens of the memories of a collection; 0 without any.
     pub(crate) fn mean_length(&self, collection: Collection) -> f64 {
         let statistics = self.statistics_of(collection);
-        statistics.tokens() as f64 / statistics.documents().max(1) as f64
+        statistics.tokens as f64 / statistics.documents.max(1) as f64
     }
 
     /// The statistics of a collection.
-    fn statistics_of(&self, collection: Collection) -> &dyn CollectionStatistics {
+    fn statistics_of(&self, collection: Collection) -> &CollectionStatistics {
         match collection {
             Collection::All => &self.statistics,
             Collection::User(user) => match self.users.get(user) {
                 Some(statistics) => statistics,
-                None => &Nothing,
+                None => &NOTHING,
             },
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Posting {
 pub(super) struct Postings {
     /// All terms of the group, ascending.
     #[serde(with = "plain")]
-    terms: Vec<u32>,
+    pub(super) terms: Vec<u32>,
     /// Where the entries of each term begin, and at last where they end.
     #[serde(with = "plain")]
     starts: Vec<u32>,
@@ -78,12 +78,7 @@ impl Postings {
             && self.terms.last().is_none_or(|last| (*last as usize) < terms)
     }
 
-    /// All terms, ascending.
-    pub(super) fn terms(&self) -> &[u32] {
-        &self.terms
-    }
-
-    /// The place of a term among [`terms`](Self::terms).
+    /// The place of a term among all.
     pub(super) fn find(&self, term: u32) -> Option<usize> {
         self.terms.binary_search(&term).ok()
     }

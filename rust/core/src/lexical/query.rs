@@ -238,7 +238,7 @@ impl Lexical {
             return 1.0;
         }
         let sum: f64 = rarities.iter().sum();
-        sum / rarities.len() as f64 / f64::from(idf(statistics.documents(), 1))
+        sum / rarities.len() as f64 / f64::from(idf(statistics.documents, 1))
     }
 
     /// Prepare a query for this state; scores with other states are meaningless.
@@ -273,18 +273,18 @@ impl Lexical {
 /// eight recurs, of an assistant's answers and of abstracts nearly half.
 const B_WITHOUT_REPETITION: f64 = 0.3;
 
-fn b_by_repetition(statistics: &dyn CollectionStatistics) -> f64 {
-    let (tokens, postings) = (statistics.tokens(), statistics.postings());
+fn b_by_repetition(statistics: &CollectionStatistics) -> f64 {
+    let (tokens, postings) = (statistics.tokens, statistics.postings);
     let repeated = (tokens - postings) as f64 / tokens.max(1) as f64;
     (B_WITHOUT_REPETITION + repeated).min(1.0)
 }
 
-fn saturation(statistics: &dyn CollectionStatistics, options: &Options) -> Saturation {
+fn saturation(statistics: &CollectionStatistics, options: &Options) -> Saturation {
     let k1 = f64::from(options.k1);
     let b = options.b.map_or_else(|| b_by_repetition(statistics), f64::from);
-    let per_average = match statistics.tokens() {
+    let per_average = match statistics.tokens {
         0 => 0.0,
-        tokens => statistics.documents() as f64 / tokens as f64,
+        tokens => statistics.documents as f64 / tokens as f64,
     };
     Saturation { fixed: (k1 * (1.0 - b)) as f32, per_token: (k1 * b * per_average) as f32 }
 }
@@ -314,7 +314,7 @@ impl Word {
 }
 
 pub(super) struct Building<'state> {
-    statistics: &'state dyn CollectionStatistics,
+    statistics: &'state CollectionStatistics,
     known: &'state Known,
     options: &'state Options,
     query: Query,
@@ -323,7 +323,7 @@ pub(super) struct Building<'state> {
 impl<'state> Building<'state> {
     /// Of a state that counts so many terms.
     pub(super) fn new(
-        statistics: &'state dyn CollectionStatistics,
+        statistics: &'state CollectionStatistics,
         terms: usize,
         known: &'state Known,
         options: &'state Options,
@@ -335,7 +335,7 @@ impl<'state> Building<'state> {
             terms: Vec::new(),
             bigrams: Vec::new(),
             saturation: saturation(statistics, options),
-            width: passage_width(statistics.tokens(), statistics.documents()),
+            width: passage_width(statistics.tokens, statistics.documents),
             max_scores: MaxScores::default(),
             unspaced: 0.0,
         };
@@ -428,7 +428,7 @@ impl<'state> Building<'state> {
                 }
             }
         }
-        found.frequency = found.frequency.min(self.statistics.documents());
+        found.frequency = found.frequency.min(self.statistics.documents);
         found
     }
 
@@ -440,17 +440,18 @@ impl<'state> Building<'state> {
         }
         let is_short = token.chars().count() < MIN_FUZZY_CHARACTERS;
         let least = if is_short { 1.0 } else { fuzziness };
-        let alike = self.known.nearest(token, least, |visit| self.statistics.each_term(visit))?;
+        let terms = &self.statistics.frequencies;
+        let alike = self.known.fuzzy_index.nearest(token, least, |visit| terms.each_term(visit))?;
         let weight = alike.likeness * self.idf(self.frequency(alike.term));
         Some(Word { term: alike.term, others: Vec::new(), weight })
     }
 
     fn idf(&self, frequency: u64) -> f32 {
-        idf(self.statistics.documents(), frequency)
+        idf(self.statistics.documents, frequency)
     }
 
     fn is_common(&self, frequency: u64) -> bool {
-        let share = f64::from(self.options.max_df) * self.statistics.documents() as f64;
+        let share = f64::from(self.options.max_df) * self.statistics.documents as f64;
         frequency > FEW_DOCUMENTS && frequency as f64 > share
     }
 
@@ -492,7 +493,7 @@ impl<'state> Building<'state> {
         for number in numbers {
             self.add_own_ngrams(number);
         }
-        let documents = self.statistics.documents();
+        let documents = self.statistics.documents;
         let mut live: Vec<u32> = Vec::new();
         for ngram in distinct_ngrams(&tokens) {
             if deadline.is_past() {
@@ -533,7 +534,7 @@ impl<'state> Building<'state> {
     }
 
     fn frequency(&self, term: u32) -> u64 {
-        u64::from(self.statistics.frequency(term))
+        u64::from(self.statistics.frequencies.get(term))
     }
 }
 

@@ -18,22 +18,9 @@ pub enum Collection {
     User(u32),
 }
 
-/// The statistics behind the weight of a term.
-pub(super) trait CollectionStatistics {
-    /// Number of memories.
-    fn documents(&self) -> u64;
-    /// Number of tokens of all memories.
-    fn tokens(&self) -> u64;
-    /// Number of distinct terms of each memory, added up.
-    fn postings(&self) -> u64;
-    /// Number of memories that hold a term.
-    fn frequency(&self, term: u32) -> u32;
-    /// Visit each term that any memory holds, ascending.
-    fn each_term(&self, visit: &mut dyn FnMut(u32));
-}
-
 /// Document frequencies by term.
 pub(super) trait Frequencies {
+    /// Number of memories that hold a term.
     fn get(&self, term: u32) -> u32;
     /// Visit each term whose count is not 0, ascending.
     fn each_term(&self, visit: &mut dyn FnMut(u32));
@@ -42,13 +29,20 @@ pub(super) trait Frequencies {
     fn decrement(&mut self, term: u32);
 }
 
+/// The statistics behind the weight of a term.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(super) struct Statistics<F> {
-    documents: u64,
-    tokens: u64,
-    postings: u64,
+pub(super) struct Statistics<F: ?Sized> {
+    /// Number of memories.
+    pub(super) documents: u64,
+    /// Number of tokens of all memories.
+    pub(super) tokens: u64,
+    /// Number of distinct terms of each memory, added up.
+    pub(super) postings: u64,
     pub(super) frequencies: F,
 }
+
+/// Those of any collection.
+pub(super) type CollectionStatistics = Statistics<dyn Frequencies>;
 
 impl<F: Frequencies> Statistics<F> {
     /// Count a memory of so many tokens that holds each of these terms.
@@ -69,28 +63,6 @@ impl<F: Frequencies> Statistics<F> {
         for &term in distinct_terms {
             self.frequencies.decrement(term);
         }
-    }
-}
-
-impl<F: Frequencies> CollectionStatistics for Statistics<F> {
-    fn documents(&self) -> u64 {
-        self.documents
-    }
-
-    fn tokens(&self) -> u64 {
-        self.tokens
-    }
-
-    fn postings(&self) -> u64 {
-        self.postings
-    }
-
-    fn frequency(&self, term: u32) -> u32 {
-        self.frequencies.get(term)
-    }
-
-    fn each_term(&self, visit: &mut dyn FnMut(u32)) {
-        self.frequencies.each_term(visit);
     }
 }
 
@@ -292,7 +264,7 @@ impl UserStatistics {
         (0..).zip(documents).all(|(user, count)| {
             let known = self.get(user);
             let are_below = known.is_none_or(|known| known.frequencies.are_below(terms));
-            are_below && known.map_or(0, Statistics::documents) == count
+            are_below && known.map_or(0, |known| known.documents) == count
         })
     }
 
@@ -316,27 +288,12 @@ impl<'de> Deserialize<'de> for UserStatistics {
 }
 
 /// The statistics of no memories.
-pub(super) struct Nothing;
-
-impl CollectionStatistics for Nothing {
-    fn documents(&self) -> u64 {
-        0
-    }
-
-    fn tokens(&self) -> u64 {
-        0
-    }
-
-    fn postings(&self) -> u64 {
-        0
-    }
-
-    fn frequency(&self, _term: u32) -> u32 {
-        0
-    }
-
-    fn each_term(&self, _visit: &mut dyn FnMut(u32)) {}
-}
+pub(super) static NOTHING: Statistics<SparseFrequencies> = Statistics {
+    documents: 0,
+    tokens: 0,
+    postings: 0,
+    frequencies: SparseFrequencies { firsts: Vec::new(), leaves: Vec::new() },
+};
 
 #[cfg(test)]
 mod tests {
@@ -392,8 +349,8 @@ mod tests {
         let copy = users.clone();
         let of = |users: &UserStatistics| {
             let user = users.get(3)?;
-            let counts = [user.documents(), user.tokens(), user.postings()];
-            Some((counts, user.frequency(7), user.frequency(9)))
+            let counts = [user.documents, user.tokens, user.postings];
+            Some((counts, user.frequencies.get(7), user.frequencies.get(9)))
         };
         users.remove(3, 2, &[7, 9]);
         assert_eq!((of(&copy), of(&users)), (Some(([2, 3, 3], 2, 1)), Some(([1, 1, 1], 1, 0))));

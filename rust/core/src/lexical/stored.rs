@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::forward_index::{BLOCK_DOCIDS, Block};
 use super::languages::MemoryLanguages;
 use super::postings::{GROUP_DOCIDS, Postings};
-use super::statistics::{CollectionStatistics, Statistics, UserStatistics};
+use super::statistics::{Statistics, UserStatistics};
 use super::vocabulary::Vocabulary;
 use super::{Known, Lexical};
 use crate::Error;
@@ -33,7 +33,7 @@ impl Lexical {
             postings: Arc::clone(&self.postings),
             statistics: self.statistics.clone(),
             users: self.users.clone(),
-            languages: self.languages.codes().clone(),
+            languages: self.languages.of_docid.clone(),
         }
     }
 
@@ -45,8 +45,8 @@ impl Lexical {
     ) -> Result<Self, Error> {
         let StoredLexical { vocabulary, mut blocks, postings, statistics, users: of_users, .. } =
             stored;
-        let problem = "a vocabulary of two states";
-        let vocabulary = Arc::into_inner(vocabulary).ok_or(Error::SnapshotInvalid { problem })?;
+        let shared = Error::SnapshotInvalid("a vocabulary of two states");
+        let vocabulary = Arc::into_inner(vocabulary).ok_or(shared)?;
         let vocabulary = Arc::new(vocabulary.restored(analyser)?);
         let terms = vocabulary.read(Known::len);
         check_blocks(&blocks, users.len(), terms)?;
@@ -90,9 +90,8 @@ fn check_statistics(
     terms: usize,
 ) -> Result<(), Error> {
     let documents: usize = blocks.iter().map(|block| block.live()).sum();
-    let tokens: usize = blocks.iter().map(|block| block.tokens()).sum();
-    let are_equal =
-        (statistics.documents(), statistics.tokens()) == (documents as u64, tokens as u64);
+    let tokens: usize = blocks.iter().map(|block| block.terms.len()).sum();
+    let are_equal = (statistics.documents, statistics.tokens) == (documents as u64, tokens as u64);
     let are_sound = are_equal && statistics.frequencies.len() <= terms;
     Error::unless(are_sound, "word statistics of other memories")
 }

@@ -870,10 +870,11 @@ fn a_first_pass_bounds_each_score_and_completing_it_gives_its_bits() {
             let non_essential = query.non_essential(share);
             assert!(non_essential.is_any());
             let mut scores = Scores::default();
-            lexical.bounds(&query, non_essential, &docids, carried, &mut scores);
+            let scoring = Scoring { query: &query, docids: &docids, carried, non_essential };
+            lexical.bounds(&scoring, &mut scores);
             assert!(scores.words.iter().zip(&exact.words).all(|(bound, score)| bound >= score));
             assert_ne!(words(&scores), exact_bits);
-            lexical.complete(&query, non_essential, &docids, carried, &mut scores);
+            lexical.complete(&scoring, &mut scores);
             assert_eq!(words(&scores), exact_bits);
         }
         for (place, exact_bits) in exact_bits.into_iter().enumerate() {

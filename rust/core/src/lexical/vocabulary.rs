@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::distinct;
-use super::fuzzy::{Alike, FuzzyIndex, has_digit};
+use super::fuzzy::{FuzzyIndex, has_digit};
 use super::holders;
 use super::languages::{TextLanguage, UserLanguages};
 use super::ngrams::{Ngram, each_ngram};
@@ -20,30 +20,17 @@ use crate::text::{Analyser, Analysis, Language};
 /// A text as numbers of terms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Analysed {
-    terms: Vec<u32>,
-    distinct: Vec<u32>,
-    /// None where all texts are analysed alike.
-    language: Option<TextLanguage>,
+    /// The terms in text order.
+    pub(super) terms: Vec<u32>,
+    /// Each term once.
+    pub(super) distinct: Vec<u32>,
+    /// The language of the stems, where it was detected.
+    pub(super) language: Option<TextLanguage>,
 }
 
 impl Analysed {
     pub(super) fn new(terms: Vec<u32>, language: Option<TextLanguage>) -> Self {
         Self { distinct: distinct(&terms), terms, language }
-    }
-
-    /// The language of the stems, where it was detected.
-    pub(super) fn language(&self) -> Option<TextLanguage> {
-        self.language
-    }
-
-    /// The terms in text order.
-    pub(super) fn terms(&self) -> &[u32] {
-        &self.terms
-    }
-
-    /// Each term once.
-    pub(super) fn distinct_terms(&self) -> &[u32] {
-        &self.distinct
     }
 }
 
@@ -74,7 +61,7 @@ pub(super) struct Known {
     /// The terms without a digit that hold an n-gram, in order of their numbers.
     #[serde(with = "holders")]
     holders: HashMap<Ngram, Vec<u32>>,
-    fuzzy_index: FuzzyIndex,
+    pub(super) fuzzy_index: FuzzyIndex,
 }
 
 impl Serialize for Vocabulary {
@@ -250,17 +237,6 @@ impl Known {
         self.holders.get(ngram).map_or(&[], Vec::as_slice)
     }
 
-    /// The term, among those that `each_term` visits, with the spelling most similar to `text`; see
-    /// [`FuzzyIndex::nearest`].
-    pub(super) fn nearest(
-        &self,
-        text: &str,
-        min: f32,
-        each_term: impl FnOnce(&mut dyn FnMut(u32)),
-    ) -> Option<Alike> {
-        self.fuzzy_index.nearest(text, min, each_term)
-    }
-
     /// The cached term of a written word.
     fn find(&self, word: Word<'_>) -> Option<u32> {
         let known = word.language.map_or(&self.ids, |language| &self.written[language as usize]);
@@ -352,9 +328,9 @@ mod tests {
         let vocabulary = Vocabulary::new(Analysis::default().into());
         let analyse = |text: &str| vocabulary.analyse(text, UserLanguages::default());
         let cats = analyse("Cats, a cat");
-        assert_eq!((cats.terms()[0], cats.distinct_terms().len()), (cats.terms()[2], 2));
+        assert_eq!((cats.terms[0], cats.distinct.len()), (cats.terms[2], 2));
         let many = analyse(&numbers(0, 3 * MAX_WRITTEN));
-        assert_eq!(many.distinct_terms().len(), 3 * MAX_WRITTEN);
+        assert_eq!(many.distinct.len(), 3 * MAX_WRITTEN);
         assert_eq!(analyse(&numbers(0, 3 * MAX_WRITTEN)), many);
         assert_eq!(analyse("Cats, a cat"), cats);
     }
@@ -379,7 +355,7 @@ mod tests {
     fn words_without_a_stem_are_kept_once() {
         let plain = Vocabulary::new(Analysis { language: None }.into());
         let terms = |vocabulary: &Vocabulary, text: &str| {
-            vocabulary.analyse(text, UserLanguages::default()).terms().to_vec()
+            vocabulary.analyse(text, UserLanguages::default()).terms
         };
         assert_eq!(terms(&plain, "cats cats cat"), [0, 0, 1]);
         let english = Vocabulary::new(Analysis::default().into());

@@ -141,7 +141,7 @@ impl MemoryState {
         users: Users<'_>,
     ) -> Option<Spelled> {
         let (beginning, address) = {
-            let known = self.speakers.known();
+            let known = self.speakers.known.read();
             (known.beginning_with(key).to_vec(), known.address(key))
         };
         let near = if is_capital { self.near(word, key, users) } else { Vec::new() };
@@ -159,7 +159,7 @@ impl MemoryState {
     /// Names that begin nearly as a word that no memory of the users has.
     fn near(&self, word: &str, key: &str, users: Users<'_>) -> Vec<u32> {
         let Some(spelling) = Spelling::new(key) else { return Vec::new() };
-        let near = self.speakers.known().near(&spelling);
+        let near = self.speakers.known.read().near(&spelling);
         if near.is_empty() || self.lexical.has_word(word, self.collection(users)) {
             return Vec::new();
         }
@@ -209,7 +209,7 @@ impl PossibleNames<'_> {
     /// The mentions of whole names, and the codes of the names of each group.
     fn whole_names(&self, turns: &Turns) -> (Found, Vec<Vec<u32>>) {
         let codes = ascending(turns.of_speaker.keys().copied().collect());
-        let known = self.memories.speakers.known();
+        let known = self.memories.speakers.known.read();
         let names: Vec<_> = codes.iter().map(|code| known.name(*code)).collect();
         let counts_case = |name: &str| !self.is_lower && self.is_ordinary(name);
         let names = names.iter().map(|name| (&**name, counts_case(name)));
@@ -233,7 +233,7 @@ impl PossibleNames<'_> {
         if is_initial || TITLES.has(&spelled.key) {
             return None;
         }
-        let name = self.memories.speakers.known().name(code);
+        let name = self.memories.speakers.known.read().name(code);
         let parts = names::words(&name);
         (parts.len() > 1).then(|| FirstName { code, text: parts[0].1.to_owned() })
     }

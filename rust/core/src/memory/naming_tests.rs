@@ -45,7 +45,7 @@ fn found(state: &MemoryState, text: &str, docids: &[u32]) -> NamedSpeakers {
 
 /// The names of the speakers, in the order of their codes.
 fn named(state: &MemoryState, text: &str, docids: &[u32]) -> Vec<String> {
-    let known = state.speakers.known();
+    let known = state.speakers.known.read();
     let codes = found(state, text, docids).codes.into_iter();
     codes.map(|code| known.name(code).to_string()).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -33,7 +33,7 @@ pub(crate) struct Speakers {
     of_docid: BlockVec<u32>,
     /// The codes of names by which turns address somebody; 0 is none.
     addressed: BlockVec<u32>,
-    known: Arc<RwLock<Known>>,
+    pub(super) known: Arc<RwLock<Known>>,
 }
 
 /// The first word of a name with its spelling.
@@ -136,7 +136,7 @@ pub(super) struct StoredSpeakers {
 
 impl Speakers {
     pub(super) fn stored(&self) -> StoredSpeakers {
-        let known = self.known();
+        let known = self.known.read();
         StoredSpeakers {
             of_docid: self.of_docid.clone(),
             addressed: self.addressed.clone(),
@@ -163,7 +163,7 @@ impl Speakers {
 
     /// The speakers of some docids, numbered again, with their names alone.
     pub(crate) fn compacted(&self, docids: &[u32]) -> Self {
-        let old = self.known();
+        let old = self.known.read();
         let addresses = old.addresses();
         let mut new = Known::default();
         let (mut of_docid, mut addressed) = (Vec::new(), Vec::new());
@@ -247,17 +247,12 @@ impl Speakers {
     /// The name of a docid's speaker.
     pub(crate) fn name_of(&self, docid: u32) -> Option<Arc<str>> {
         let code = self.of(docid);
-        (code != NOBODY).then(|| self.known().name(code))
+        (code != NOBODY).then(|| self.known.read().name(code))
     }
 
     /// Whether any memory ever had a speaker.
     pub(crate) fn any(&self) -> bool {
         !self.known.read().names.is_empty()
-    }
-
-    /// All names ever seen.
-    pub(super) fn known(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read()
     }
 
     /// The turns of the candidates by some speakers, whose codes are in ascending order. A label

@@ -40,14 +40,13 @@ impl MemoryState {
             columns: self.columns.stored(),
             lexical: self.lexical.stored(),
             speakers: self.speakers.stored(),
-            uncovered: self.uncovered.percents(),
+            uncovered: self.uncovered.percents.clone(),
             graph: self.graph.clone(),
             chunks: self.chunks,
             unembedded: self.unembedded.ids().collect(),
         };
-        let problem = "it cannot be written";
-        postcard::to_allocvec(&(STATE_VERSION, stored))
-            .map_err(|_| Error::SnapshotInvalid { problem })
+        let unwritable = |_| Error::SnapshotInvalid("it cannot be written");
+        postcard::to_allocvec(&(STATE_VERSION, stored)).map_err(unwritable)
     }
 
     /// The state of these bytes. Analyser and coverage are those of the index it was written from.
@@ -62,7 +61,7 @@ impl MemoryState {
         coverage: Option<Coverage>,
         has_vectors: bool,
     ) -> Result<Self, Error> {
-        let unreadable = |_| Error::SnapshotInvalid { problem: "it cannot be read" };
+        let unreadable = |_| Error::SnapshotInvalid("it cannot be read");
         let (version, rest) = postcard::take_from_bytes::<u32>(bytes).map_err(unreadable)?;
         Error::unless(version == STATE_VERSION, "it is of another version")?;
         let stored: StoredState = postcard::from_bytes(rest).map_err(unreadable)?;
@@ -81,5 +80,5 @@ impl MemoryState {
 fn lacking(rows: &[i64], has_vectors: bool) -> Result<IdMap<()>, Error> {
     let rows: Vec<(i64, ())> = rows.iter().map(|row| (*row, ())).collect();
     let rows = IdMap::of_ascending(&rows).filter(|rows| has_vectors || rows.len() == 0);
-    rows.ok_or(Error::SnapshotInvalid { problem: "rows without a vector that do not fit" })
+    rows.ok_or(Error::SnapshotInvalid("rows without a vector that do not fit"))
 }

@@ -10,8 +10,8 @@ use crate::text::coverage::{Coverage, WHOLE};
 #[derive(Clone, Default)]
 pub(crate) struct Uncovered {
     coverage: Option<Arc<Coverage>>,
-    /// Largest shares of similarity, in hundredths.
-    percents: BlockVec<u8>,
+    /// Largest shares of similarity, in hundredths, if there is a coverage.
+    pub(super) percents: BlockVec<u8>,
     /// Whether any memory ever was not wholly covered.
     any: bool,
 }
@@ -27,11 +27,6 @@ impl Uncovered {
         let percents = docids.iter().filter_map(|docid| self.percents.get(*docid as usize));
         let percents: Vec<u8> = percents.copied().collect();
         Self::of(self.coverage.clone(), BlockVec::of(&percents))
-    }
-
-    /// The largest share of each docid in hundredths, if there is a coverage.
-    pub(super) fn percents(&self) -> BlockVec<u8> {
-        self.percents.clone()
     }
 
     /// Those of so many docids with these shares.

@@ -4,26 +4,21 @@ use std::collections::BTreeSet;
 
 use crate::Error;
 use crate::columns::Record;
-use crate::lexical::{self};
+use crate::lexical::Lexical;
 use crate::system::memory_budget::{CALL, headroom};
 
 use super::MemoryIndex;
-use super::request::Links;
+use super::request::Batch;
 
 impl MemoryIndex {
     /// Check that the memory is available that a change may need: copies of changed blocks, the
     /// records' texts, words, vectors and links. Long texts are checked one by one.
-    pub(super) fn check_memory(
-        &self,
-        removed: &[i64],
-        records: &[Record],
-        embedded: &[i64],
-        links: &Links<'_>,
-    ) -> Result<(), Error> {
+    pub(super) fn check_memory(&self, batch: &Batch<'_>) -> Result<(), Error> {
+        let Batch { removed, records, embedded, linked, links, .. } = *batch;
         let memories = &self.store.snapshot().memories;
         let rows = removed.iter().copied().chain(records.iter().map(|record| record.row));
         let docids = rows.filter_map(|row| memories.columns.docid_of(row));
-        let blocks: BTreeSet<usize> = docids.map(lexical::Lexical::block_of).collect();
+        let blocks: BTreeSet<usize> = docids.map(Lexical::block_of).collect();
         let held: usize = records.iter().map(Record::text_bytes).sum();
         let words: usize = records.iter().map(|record| record.content.len().min(SHORT)).sum();
         let tokens: usize = records.iter().map(|record| record.content.len()).sum::<usize>() / 2;
@@ -36,7 +31,7 @@ impl MemoryIndex {
             held.saturating_mul(2),
             records.len().saturating_mul(BYTES_PER_RECORD),
             words.saturating_mul(BYTES_PER_SHORT_BYTE),
-            links.links.len().saturating_add(links.from.len()).saturating_mul(BYTES_PER_LINK),
+            links.len().saturating_add(linked.len()).saturating_mul(BYTES_PER_LINK),
         ];
         headroom(bytes.into_iter().fold(0, usize::saturating_add))
     }

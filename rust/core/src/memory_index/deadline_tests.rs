@@ -262,8 +262,8 @@ fn links_are_not_followed_after_the_deadline() {
     let index = index_of(&(0..20).map(said_by).collect::<Vec<_>>());
     let link = |to| Link { from: 0, to, kind: 0, strength: 0.5 };
     let links: Vec<Link> = (1..10).map(link).collect();
-    let links = Links { from: &[0], links: &links };
-    index.apply_with_links(&[], &[], &[], &[], &links).expect("sound links");
+    let batch = Batch { linked: &[0], links: &links, ..Batch::default() };
+    index.apply(&batch).expect("sound links");
     let hops = Hops { direction: Direction::Out, kinds: 1, depth: 3 };
     let linked = |looks: usize| {
         let (scope, deadline) =

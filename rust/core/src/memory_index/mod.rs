@@ -25,8 +25,7 @@ use crate::lexical::{self, Weighed};
 use crate::memory::links::{Hops, Reached};
 use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
-use crate::quantization::scalar::normalise;
-use crate::quantization::scalar::{MAX_DIM, norm};
+use crate::quantization::scalar::{check_dim, check_rows, check_vectors, norm, normalise};
 use crate::rank::keyword_match::FirstPass;
 use crate::storage::snapshot_store::{Change, Maintenance, SnapshotStore};
 use crate::system::memory_budget::{CALL, headroom};
@@ -34,8 +33,9 @@ use crate::text::{Analyser, Coverage, SurfaceForm, surface_forms};
 use crate::{Error, simd};
 
 use budget::{BYTES_PER_BLOCK, SHORT};
+use neighbours::best;
 use query::Query;
-pub use request::{Answer, Evidence, Hit, Linked, LinkedHit, Links, NeighbourHit, Request};
+pub use request::{Answer, Batch, Evidence, Hit, Linked, LinkedHit, NeighbourHit, Request};
 pub use row_set::{RowSelection, RowSet};
 pub use saving::{IndexSnapshot, VectorsPage};
 
@@ -59,9 +59,7 @@ impl MemoryIndex {
         analyser: impl Into<Analyser>,
         coverage: Option<Coverage>,
     ) -> Result<Self, Error> {
-        if let Some(found) = dim.filter(|dim| !(1..=MAX_DIM).contains(dim)) {
-            return Err(Error::DimensionOutOfRange { found, max: MAX_DIM });
-        }
+        dim.map_or(Ok(()), check_dim)?;
         let kernel = simd::kernel()?;
         let state = MemoryState::new(analyser.into(), coverage, dim.is_some());
         let store = SnapshotStore::new(kernel, dim.unwrap_or(1), state);
@@ -105,39 +103,12 @@ impl MemoryIndex {
 
     /// Remove and add memories in one step.
     ///
-    /// A record of an existing row replaces it; its vector stays if the content does. `embedded`
-    /// has the rows of `vectors`, `dim` floats each; a repeated row has several chunks.
-    ///
     /// # Errors
     ///
     /// Wrong lengths, NaN or infinity, or vectors of a row that is not there; nothing is changed
     /// then.
-    pub fn apply(
-        &self,
-        removed: &[i64],
-        records: &[Record],
-        embedded: &[i64],
-        vectors: &[f32],
-    ) -> Result<(), Error> {
-        self.apply_with_links(removed, records, embedded, vectors, &Links::default())
-    }
-
-    /// Take memories out and in as [`apply`](Self::apply) does, and replace all links that lead from
-    /// some rows, all in one step. A row in `removed` that `links` does not name is deleted permanently, and
-    /// links to it go as well; one that it names is in another state, and links to it stay.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`apply`](Self::apply).
-    pub fn apply_with_links(
-        &self,
-        removed: &[i64],
-        records: &[Record],
-        embedded: &[i64],
-        vectors: &[f32],
-        links: &Links<'_>,
-    ) -> Result<(), Error> {
-        self.take(removed, records, embedded, vectors, links, Maintenance::Now)
+    pub fn apply(&self, batch: &Batch<'_>) -> Result<(), Error> {
+        self.take(batch, Maintenance::Now)
     }
 
     /// The candidates that links lead to from a row of the scope, which the filter need not select:
@@ -167,14 +138,11 @@ impl MemoryIndex {
             let accessed = columns.access_of(docid).unwrap_or_default();
             Some((LinkedHit { row, id: tie.id, strength, path, accessed }, tie))
         };
-        let mut hits: Vec<_> = reached.into_iter().filter_map(place).collect();
-        hits.sort_unstable_by(|(one, one_tie), (other, other_tie)| {
-            let by_strength = other.strength.total_cmp(&one.strength);
+        let hits = best(reached.into_iter().filter_map(place).collect(), k, |one, other| {
             let by_hops = one.path.kinds().len().cmp(&other.path.kinds().len());
-            by_strength.then(by_hops).then_with(|| one_tie.cmp(other_tie))
+            other.strength.total_cmp(&one.strength).then(by_hops)
         });
-        hits.truncate(k);
-        Ok(Linked { hits: hits.into_iter().map(|(hit, _)| hit).collect(), total })
+        Ok(Linked { hits, total })
     }
 
     /// Words of these texts that belong to a query, weighed by the memories of these users; see
@@ -205,21 +173,14 @@ impl MemoryIndex {
     /// # Errors
     ///
     /// Those of [`apply`](Self::apply).
-    pub fn load(&self, records: &[Record], embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
-        self.take(&[], records, embedded, vectors, &Links::default(), Maintenance::Later)
+    pub fn load(&self, batch: &Batch<'_>) -> Result<(), Error> {
+        self.take(batch, Maintenance::Later)
     }
 
-    fn take(
-        &self,
-        removed: &[i64],
-        records: &[Record],
-        embedded: &[i64],
-        vectors: &[f32],
-        links: &Links<'_>,
-        maintenance: Maintenance,
-    ) -> Result<(), Error> {
-        self.check(embedded, vectors)?;
-        self.check_memory(removed, records, embedded, links)?;
+    fn take(&self, batch: &Batch<'_>, maintenance: Maintenance) -> Result<(), Error> {
+        let Batch { removed, records, embedded, vectors, linked, links } = *batch;
+        check_rows(embedded, self.dim, vectors)?;
+        self.check_memory(batch)?;
         let analysed = analysed(&self.store.snapshot().memories, records)?;
         let places = RefCell::new(Vec::new());
         self.store.change(
@@ -231,7 +192,7 @@ impl MemoryIndex {
                 docids.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
                 memories.settle_languages();
                 let (added, found) = memories.lacking(embedded)?;
-                memories.link(removed, links.from, links.links);
+                memories.link(removed, linked, links);
                 *places.borrow_mut() = found;
                 let chunks = memories.chunks;
                 let ids = |docid| (0..chunks).map(move |chunk| vector_id(docid, chunk));
@@ -332,8 +293,8 @@ impl MemoryIndex {
 
     /// Check the numbers of a request, and that there is memory for it.
     fn check_request(&self, request: &Request<'_>) -> Result<(), Error> {
-        self.check_vectors("query", request.vectors)?;
-        self.check_vectors("context", request.context)?;
+        check_vectors("query", self.dim, request.vectors)?;
+        check_vectors("context", self.dim, request.context)?;
         let floors = [("min_similarity", request.min_similarity), ("min_score", request.min_score)];
         for (what, floor) in floors {
             if floor.is_some_and(f64::is_nan) {
@@ -409,29 +370,6 @@ impl MemoryIndex {
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &crate::storage::snapshot_store::StoreState {
         &self.store.shared
-    }
-
-    fn check(&self, embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
-        self.check_vectors("vectors", vectors)?;
-        let found = vectors.len().checked_div(self.dim).unwrap_or(0);
-        if found != embedded.len() {
-            return Err(Error::CountMismatch { ids: embedded.len(), what: "vectors", found });
-        }
-        Ok(())
-    }
-
-    fn check_vectors(&self, what: &'static str, vectors: &[f32]) -> Result<(), Error> {
-        if vectors.is_empty() {
-            return Ok(());
-        }
-        if self.dim == 0 || !vectors.len().is_multiple_of(self.dim) {
-            return Err(Error::DimensionMismatch { what, found: vectors.len(), wanted: self.dim });
-        }
-        let finite = |row: &[f32]| row.iter().fold(true, |all, value| all & value.is_finite());
-        match vectors.chunks_exact(self.dim).position(|row| !finite(row)) {
-            Some(row) => Err(Error::NonFinite { what, row }),
-            None => Ok(()),
-        }
     }
 
     /// Copy one vector to `row`, at unit length; one that is next to nothing as nothing.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::Error;
-use crate::columns::{Ask, Columns, Inside};
+use crate::columns::{Ask, Columns, Inside, Tie};
 use crate::memory::neighbours::{Arrival, Place, Rows, Start, Walk};
 
 use super::MemoryIndex;
@@ -48,14 +48,23 @@ impl MemoryIndex {
             let accessed = columns.access_of(docid).unwrap_or_default();
             Some((NeighbourHit { row, id: tie.id, score, kind, via, depth, accessed }, tie))
         };
-        let mut hits: Vec<_> = reached.into_iter().filter_map(place).collect();
-        hits.sort_unstable_by(|(one, one_tie), (other, other_tie)| {
-            let by_score = other.score.total_cmp(&one.score);
-            by_score.then(one.depth.cmp(&other.depth)).then_with(|| one_tie.cmp(other_tie))
-        });
-        hits.truncate(k);
-        Ok(hits.into_iter().map(|(hit, _)| hit).collect())
+        Ok(best(reached.into_iter().filter_map(place).collect(), k, |one, other| {
+            other.score.total_cmp(&one.score).then(one.depth.cmp(&other.depth))
+        }))
     }
+}
+
+/// The first k hits in an order; of equal ones the first by their ties.
+pub(super) fn best<Hit>(
+    mut hits: Vec<(Hit, Tie<'_>)>,
+    k: usize,
+    order: impl Fn(&Hit, &Hit) -> Ordering,
+) -> Vec<Hit> {
+    hits.sort_unstable_by(|(one, one_tie), (other, other_tie)| {
+        order(one, other).then_with(|| one_tie.cmp(other_tie))
+    });
+    hits.truncate(k);
+    hits.into_iter().map(|(hit, _)| hit).collect()
 }
 
 /// The selected rows of a request.

@@ -282,15 +282,7 @@ impl Query<'_> {
     }
 
     pub(super) fn candidates(&self, words: Vec<u64>) -> CandidateSet<'_> {
-        let set = self.docid_set(words);
-        let memories = &self.snapshot.memories;
-        CandidateSet::new(
-            &memories.columns,
-            &memories.speakers,
-            &memories.lexical,
-            set,
-            self.deadline,
-        )
+        CandidateSet::new(&self.snapshot.memories, self.docid_set(words), self.deadline)
     }
 
     fn salience(&self, signals: &Signals) -> f64 {
@@ -403,10 +395,7 @@ impl Query<'_> {
         let total =
             request.with_total.then(|| bounded_ranking::matching(fused, uppers, floors).len());
         let first = best.scored.first().filter(|_| request.offset == 0);
-        let is_by_another = |first: &Scored<'_>| {
-            fused.candidates.is_by_another(&fused.query_features, first.ordinal)
-        };
-        let is_by_another = first.is_some_and(is_by_another);
+        let is_by_another = first.is_some_and(|first| fused.is_by_another(first.ordinal));
         let evidence = if is_by_another { Evidence::ByAnother } else { Evidence::Enough };
         Answer { hits, total, evidence, ..Answer::default() }
     }
@@ -567,7 +556,7 @@ impl Query<'_> {
         fused.has_lift = session.has_neighbours() && has_neighbours;
         let has_dates = session.max_of_date() > 0.0;
         let date_ranges = if has_dates { self.date_ranges(text) } else { Vec::new() };
-        fused.query_features = QueryFeatures {
+        fused.features = QueryFeatures {
             dates: nearness_of_dates(&date_ranges, candidates)?,
             date_ranges,
             newness,
@@ -579,7 +568,7 @@ impl Query<'_> {
             has_text: true,
         };
         fused.keywords = self.keywords(candidates, has_neighbours, &named)?;
-        fused.query_features.speaker = SpeakerTerm::new(session, named, candidates);
+        fused.features.speaker = SpeakerTerm::new(session, named, candidates);
         Ok(fused)
     }
 
@@ -598,7 +587,8 @@ impl Query<'_> {
         let text =
             if strips { named.without(text, scoring.max_speaker_share) } else { text.into() };
         let carries = scoring.carries_keywords() && has_neighbours;
-        let next = if carries { candidates.all_next()? } else { Vec::new() };
+        let next =
+            if carries { candidates.all_neighbours(|block| block.next)? } else { Vec::new() };
         let memories = &self.snapshot.memories;
         let collection = memories.collection(self.request.ask.scope.user);
         let lexical = (&memories.lexical, collection);
@@ -643,7 +633,7 @@ fn nearness_of_dates(
         return Ok(Vec::new());
     }
     candidates.of_each(|block, at| {
-        let nearness = |range| signals::nearness(range, block.created_at[at]);
+        let nearness = |range| signals::nearness(range, block.attributes.created_at[at]);
         ranges.iter().map(|range| (range.start, range.end)).map(nearness).fold(0.0, f32::max)
     })
 }

@@ -1,6 +1,6 @@
 //! Requests to a memory index and their results.
 
-use crate::columns::Ask;
+use crate::columns::{Ask, Record};
 use crate::memory::links::{Link, Path};
 use crate::rank::components::Components;
 use crate::rank::cosine_scale::CosineScale;
@@ -113,12 +113,21 @@ pub enum Evidence {
     ByAnother,
 }
 
-/// New links of some rows, which replace all their outgoing links.
+/// Memories to remove and to add in one step.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Links<'a> {
-    /// The rows to be changed.
-    pub from: &'a [i64],
-    /// All outgoing links.
+pub struct Batch<'a> {
+    /// Rows to remove. One that `linked` does not name is deleted permanently, and links to it go as well;
+    /// one that it names is in another state, and links to it stay.
+    pub removed: &'a [i64],
+    /// A record of an existing row replaces it; its vector stays if the content does.
+    pub records: &'a [Record],
+    /// The rows of `vectors`; a repeated row has several chunks.
+    pub embedded: &'a [i64],
+    /// As many floats each as the index has dimensions.
+    pub vectors: &'a [f32],
+    /// Rows whose outgoing links are replaced.
+    pub linked: &'a [i64],
+    /// All their outgoing links.
     pub links: &'a [Link],
 }
 

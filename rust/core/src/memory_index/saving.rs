@@ -11,7 +11,7 @@ use crate::ids::{chunk_of, docid_of, vector_id};
 use crate::memory::state::MemoryState;
 use crate::memory::stored::STATE_VERSION;
 use crate::quantization::kernel::Kernel;
-use crate::quantization::scalar::MAX_DIM;
+use crate::quantization::scalar::check_dim;
 use crate::storage::snapshot_store::{Snapshot, SnapshotStore};
 use crate::storage::vector_file::{self, RowsDirectory};
 use crate::system::data_file::{DataFile, DataFileWriter, Section};
@@ -62,9 +62,7 @@ impl MemoryIndex {
         analyser: impl Into<Analyser>,
         coverage: Option<Coverage>,
     ) -> Result<(Self, Vec<u8>), Error> {
-        if let Some(found) = dim.filter(|dim| !(1..=MAX_DIM).contains(dim)) {
-            return Err(Error::DimensionOutOfRange { found, max: MAX_DIM });
-        }
+        dim.map_or(Ok(()), check_dim)?;
         let kernel = simd::kernel()?;
         let (file, directory) = DataFile::open::<IndexDirectory>(path, MAGIC, &[VERSION, EARLIER])?;
         let of_rows = dim.unwrap_or(1);
@@ -152,11 +150,11 @@ impl IndexSnapshot {
         };
         let mut file = DataFileWriter::beside(path)?;
         let (vectors, dim) = (&self.snapshot.vectors, self.dim.max(1));
-        let rows = vector_file::write(&mut file, path, self.kernel, dim, vectors, id_of)?;
+        let rows = vector_file::write(&mut file, self.kernel, dim, vectors, id_of)?;
         vectors.check_read()?;
-        let state = file.append(path, &state.to_bytes()?)?;
-        let label = file.append(path, label)?;
-        file.finish(path, MAGIC, VERSION, &IndexDirectory { rows, state, label })
+        let state = file.append(&state.to_bytes()?)?;
+        let label = file.append(label)?;
+        file.finish(MAGIC, VERSION, &IndexDirectory { rows, state, label })
     }
 }
 

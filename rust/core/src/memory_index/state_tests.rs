@@ -202,8 +202,10 @@ impl Twin {
         let vectors: Vec<f32> = embedded.iter().flat_map(|row| self.vectors[row]).collect();
         let from: Vec<i64> = self.links.keys().copied().collect();
         let links: Vec<Link> = self.links.values().flatten().copied().collect();
-        let links = Links { from: &from, links: &links };
-        index.apply_with_links(&[], &records, &embedded, &vectors, &links).expect("sound records");
+        let (records, embedded, vectors) = (&records, &embedded, &vectors);
+        let batch =
+            Batch { removed: &[], records, embedded, vectors, linked: &from, links: &links };
+        index.apply(&batch).expect("sound records");
         index
     }
 
@@ -244,18 +246,18 @@ fn links_of(from: i64, to: &[(i64, u8, u8)]) -> Vec<Link> {
 }
 
 fn apply(index: &MemoryIndex, step: &Step) {
-    let (no_rows, no_vectors): (&[i64], &[f32]) = (&[], &[]);
     match step {
         Step::Put { row, said } => {
             let embedded: Vec<i64> = said.vector.iter().map(|_| *row).collect();
             let vectors: Vec<f32> = said.vector.iter().flatten().copied().map(f32::from).collect();
-            index.apply(&[], &[said.record(*row)], &embedded, &vectors)
+            let records = &[said.record(*row)];
+            let (embedded, vectors) = (&embedded, &vectors);
+            index.apply(&Batch { records, embedded, vectors, ..Batch::default() })
         }
-        Step::Remove { row } => index.apply(&[*row], &[], no_rows, no_vectors),
+        Step::Remove { row } => index.apply(&Batch { removed: &[*row], ..Batch::default() }),
         Step::Link { from, to } => {
             let links = links_of(*from, to);
-            let links = Links { from: &[*from], links: &links };
-            index.apply_with_links(&[], &[], no_rows, no_vectors, &links)
+            index.apply(&Batch { linked: &[*from], links: &links, ..Batch::default() })
         }
         Step::Access(access) => index.raise_accesses(&[*access]),
     }
@@ -435,9 +437,10 @@ fn nothing_of_a_memory_that_is_left_out_is_written() {
         metadata: Some("{\"k\":\"zzyzx\"}".to_owned()),
         ..Record::default()
     };
-    twin.index.apply(&[], &[secret], &[], &[]).expect("a sound record");
+    let batch = Batch { records: &[secret], ..Batch::default() };
+    twin.index.apply(&batch).expect("a sound record");
     let written = |removed: &[i64], keep: &dyn Fn(u32) -> bool| {
-        twin.index.apply(removed, &[], &[], &[]).expect("a sound change");
+        twin.index.apply(&Batch { removed, ..Batch::default() }).expect("a sound change");
         twin.state().compacted(keep).0.to_bytes().expect("a sound state")
     };
     let has =

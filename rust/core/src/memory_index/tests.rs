@@ -56,7 +56,9 @@ pub(super) fn index_of(said: &[Said]) -> MemoryIndex {
     let (rows, vectors): (Vec<i64>, Vec<[i8; DIM]>) =
         embedded.map(|(row, vector)| (row as i64, vector)).unzip();
     let vectors: Vec<f32> = vectors.into_iter().flatten().map(f32::from).collect();
-    index.apply(&[], &records, &rows, &vectors).expect("sound records");
+    let (records, embedded, vectors) = (&records, &rows, &vectors);
+    let batch = Batch { records, embedded, vectors, ..Batch::default() };
+    index.apply(&batch).expect("sound records");
     index
 }
 
@@ -114,8 +116,8 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
                 recency: 0.0,
                 frequency: 0.0,
                 importance: 0.0,
-                days: 7.0,
-                max_count: 100.0,
+                half_life_days: 7.0,
+                frequency_max_count: 100.0,
             },
         },
     )
@@ -152,8 +154,8 @@ pub(super) fn scoring() -> ScoringConfig {
             recency: 0.25,
             frequency: 0.2,
             importance: 0.25,
-            days: 7.0,
-            max_count: 100.0,
+            half_life_days: 7.0,
+            frequency_max_count: 100.0,
         },
     }
 }

@@ -1,8 +1,11 @@
 //! The contract of a kernel: bounds and products over many rows, computed by one set of CPU
 //! instructions. The kernels themselves stand in `simd/`.
 
-use super::coded_rows::{CodedRows, Packing};
-use super::scalar::{BYTE_MIDDLE, NIBBLE_MIDDLE, Plane, QueryCodes, RowBounds};
+use std::ops::Range;
+
+use super::coded_rows::{BLOCK_ROWS, CodedRows, Packing};
+use super::scalar::{BYTE_MIDDLE, NIBBLE_MIDDLE, Plane, QueryCodes, RowBounds, encode};
+use crate::bits::set_bits;
 use crate::collections::append_buffer::Line;
 
 /// Rows whose wanted ones are the bits of one mask.
@@ -50,6 +53,75 @@ impl<'a> Limit<'a> {
     }
 }
 
+/// Rows of a segment, in the order of their bounds.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows<'a> {
+    /// One mask for every 64 rows from the first on, which is a multiple of so many.
+    InOrder {
+        first: usize,
+        wanted: &'a [u64],
+    },
+    Listed(&'a [u32]),
+}
+
+impl Rows<'_> {
+    /// Number of bounds, those between the wanted rows included.
+    pub(crate) fn bounds(self) -> usize {
+        match self {
+            Self::InOrder { wanted, .. } => wanted.len() * TILE_ROWS,
+            Self::Listed(rows) => rows.len().next_multiple_of(BLOCK_ROWS),
+        }
+    }
+
+    /// The row of a bound.
+    pub(crate) fn row(self, position: usize) -> u32 {
+        match self {
+            Self::InOrder { first, .. } => (first + position) as u32,
+            Self::Listed(rows) => rows[position],
+        }
+    }
+
+    /// Which of 64 bounds from `64·tile` on are of wanted rows.
+    pub(crate) fn wanted(self, tile: usize) -> u64 {
+        match self {
+            Self::InOrder { wanted, .. } => wanted[tile],
+            Self::Listed(rows) => match rows.len() - tile * TILE_ROWS {
+                left @ ..TILE_ROWS => (1 << left) - 1,
+                _ => u64::MAX,
+            },
+        }
+    }
+
+    /// The positions of the wanted rows' bounds.
+    pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
+        let tiles = 0..self.bounds().div_ceil(TILE_ROWS);
+        tiles.flat_map(move |tile| {
+            set_bits(self.wanted(tile)).map(move |bit| tile * TILE_ROWS + bit)
+        })
+    }
+
+    /// Those of some tiles.
+    pub(crate) fn tiles(self, tiles: Range<usize>) -> Self {
+        match self {
+            Self::InOrder { first, wanted } => {
+                Self::InOrder { first: first + tiles.start * TILE_ROWS, wanted: &wanted[tiles] }
+            }
+            Self::Listed(rows) => {
+                let end = rows.len().min(tiles.end * TILE_ROWS);
+                Self::Listed(&rows[tiles.start * TILE_ROWS..end])
+            }
+        }
+    }
+}
+
+/// Upper bounds of some rows, and as bits, which of them reach a limit.
+pub(crate) struct Uppers<'a> {
+    /// One for each of [`Rows::bounds`].
+    pub(crate) values: &'a mut [f32],
+    /// A word for every 64 of these; bits beyond a list are not set.
+    pub(crate) reaching: &'a mut [u64],
+}
+
 /// The inner loops. Every kernel computes the same float64 sums and integer sums to the bit, and
 /// bounds with the same guarantee: a row that scores as much as the threshold is never below it,
 /// and none is NaN, since a bound that overflows is infinite.
@@ -65,43 +137,28 @@ pub(crate) trait Kernel: Sync {
         rows.map(|row| self.dot(row, query))
     }
 
-    /// [`super::scalar::encode`], compiled for this kernel's instructions.
-    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds;
+    /// [`encode`], compiled for this kernel's instructions.
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
+        encode(row, bytes, nibbles)
+    }
 
     /// [`QueryCodes::new`], compiled for this kernel's instructions.
-    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes;
+    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
+        QueryCodes::new(query, power)
+    }
 
     /// [`Plane::signed_bytes`], compiled for this kernel's instructions.
-    fn signed_bytes(&self, values: &[f32], power: f64, most: f64) -> Plane;
+    fn signed_bytes(&self, values: &[f32], power: f64, most: f64) -> Plane {
+        Plane::signed_bytes(values, power, most)
+    }
 
     /// The sum of a row's bytes with both their planes, see [`QueryCodes::code_sum`].
     fn code_sum(&self, bytes: &[Line], query: &QueryCodes) -> i64;
 
-    /// Write upper bounds of scores, in the units of the limit: `uppers[at]` for row `first + at`,
-    /// where it or one of its block is wanted; and into `reaching`, as bits, which wanted rows are
-    /// not certainly below the limit. `first` is a multiple of [`TILE_ROWS`], and there is a word of
-    /// each for so many bounds. Wanted rows are there.
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        first: usize,
-        wanted: &[u64],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    );
-
-    /// As [`Kernel::bound`] for a list of rows, which are no sketches; room is for whole blocks of
-    /// bounds, and bits beyond the list are not set. Rows that follow are fetched into the cache
-    /// meanwhile.
-    fn bound_listed(
-        &self,
-        rows: &CodedRows,
-        listed: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    );
+    /// Write upper bounds of scores, in the units of the limit, and which wanted rows are not certainly
+    /// below the limit. Wanted rows are there, and a list is of no sketches; of rows in order others of
+    /// their blocks may get bounds too. Listed rows that follow are fetched into the cache meanwhile.
+    fn bound(&self, codes: &CodedRows, rows: Rows<'_>, limit: &Limit<'_>, uppers: &mut Uppers<'_>);
 
     /// Which of whole blocks of bounds are not below `threshold`, as bits; NaN is.
     fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]);

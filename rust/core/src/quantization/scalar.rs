@@ -19,6 +19,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::Error;
 use crate::collections::append_buffer::Line;
 
 /// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
@@ -37,6 +38,37 @@ pub(crate) const LINE_COMPONENTS: usize = 2 * size_of::<Line>();
 
 /// Largest dimension: 2·255·64·32,768 < 2³¹, so that every doubled sum of products fits 32 bits.
 pub const MAX_DIM: usize = 32_768;
+
+/// Check a dimension.
+pub(crate) fn check_dim(found: usize) -> Result<(), Error> {
+    if (1..=MAX_DIM).contains(&found) {
+        return Ok(());
+    }
+    Err(Error::DimensionOutOfRange { found, max: MAX_DIM })
+}
+
+/// Check that vectors have `dim` components each, one after the other, and all of them are finite.
+pub(crate) fn check_vectors(what: &'static str, dim: usize, vectors: &[f32]) -> Result<(), Error> {
+    if !vectors.len().is_multiple_of(dim) {
+        return Err(Error::DimensionMismatch { what, found: vectors.len(), wanted: dim });
+    }
+    // Without a short cut, so that the comparison runs in vector registers.
+    let finite = |row: &[f32]| row.iter().fold(true, |all, value| all & value.is_finite());
+    match vectors.chunks_exact(dim.max(1)).position(|row| !finite(row)) {
+        Some(row) => Err(Error::NonFinite { what, row }),
+        None => Ok(()),
+    }
+}
+
+/// The same, and that there is one for each id.
+pub(crate) fn check_rows(ids: &[i64], dim: usize, vectors: &[f32]) -> Result<(), Error> {
+    check_vectors("vectors", dim, vectors)?;
+    let found = vectors.len().checked_div(dim).unwrap_or(0);
+    if found != ids.len() {
+        return Err(Error::CountMismatch { ids: ids.len(), what: "vectors", found });
+    }
+    Ok(())
+}
 
 /// Largest magnitude in the plane of nibbles, and in that of bytes, where 255·64·2 stays below 2¹⁵,
 /// so that AVX2's 16-bit pair sums (`vpmaddubsw`) never saturate.

@@ -50,7 +50,7 @@ const BOUNDABLE: std::ops::Range<f64> = 1e-30..1e30;
 /// Directions as float32 rows, padded like stored ones.
 pub(crate) struct Basis {
     dim: usize,
-    directions: Box<[f32]>,
+    pub(crate) directions: Box<[f32]>,
     /// Rows there were when it was learned.
     pub(crate) learned_from: usize,
 }
@@ -87,11 +87,6 @@ impl Basis {
         let basis = Self { dim, directions: mixed(directions), learned_from: rows };
         (basis.defect(kernel) <= MAX_DEFECT && basis.left_out(kernel, &sample) <= MAX_LEFT_OUT)
             .then_some(basis)
-    }
-
-    /// All directions, padded.
-    pub(crate) fn directions(&self) -> &[f32] {
-        &self.directions
     }
 
     /// A basis that was learned before; `None` where its directions do not fit the dimension.

@@ -109,7 +109,7 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, floors: Floors) -> Ve
     }
     let ranking = Ranked::new(fused, uppers, 0, floors);
     let may_match = |at: &u32| ranking.may_match(*at);
-    let is_in_time = |at: &u32| !ranking.is_past_at(*at);
+    let is_in_time = |at: &u32| !ranking.deadline().is_past_at(*at as usize);
     let Some(query) = fused.query.filter(|_| has_floors) else {
         let matches = |at: &u32| !has_floors || ranking.exact.score(*at) >= floors.score;
         let in_time = (0..ranking.len()).take_while(is_in_time);
@@ -220,7 +220,8 @@ impl<'a> Ranked<'a> {
             if fused.candidates.look_up_turns().is_err() {
                 return Vec::new();
             }
-            let in_time = (0..self.len()).take_while(|at| !self.is_past_at(*at));
+            let in_time =
+                (0..self.len()).take_while(|at| !self.deadline().is_past_at(*at as usize));
             return in_time.map(|at| self.bound(at)).collect();
         };
         // As `bound`, in a loop that compiles to vector instructions.
@@ -239,7 +240,7 @@ impl<'a> Ranked<'a> {
     fn complete_if_many(&mut self, may_be_scored: impl Fn(&Self, u32) -> bool) -> bool {
         let Some(keywords) = &self.fused().keywords else { return false };
         let looks = || (0..self.len()).filter(|at| may_be_scored(self, *at)).count();
-        if !keywords.are_bounds() || !keywords.are_many(looks()) {
+        if !keywords.are_many_bounds(looks) {
             return false;
         }
         keywords.complete();
@@ -266,16 +267,6 @@ impl<'a> Ranked<'a> {
 
     fn deadline(&self) -> &'a Deadline {
         self.fused().candidates.deadline
-    }
-
-    /// Whether the deadline has passed, which every so many memories is looked at.
-    fn is_past_at(&self, at: u32) -> bool {
-        let at = at as usize;
-        if at.is_multiple_of(SOME_ROWS) {
-            self.deadline().is_past()
-        } else {
-            self.deadline().has_passed()
-        }
     }
 
     /// Score a few of the memories whose match and static score are the largest by the bounds that
@@ -315,7 +306,7 @@ impl<'a> Ranked<'a> {
             bounds = self.bounds();
         }
         for (at, bound) in (0..).zip(bounds) {
-            if self.is_past_at(at) {
+            if self.deadline().is_past_at(at as usize) {
                 return;
             }
             if bound >= self.best.floor() {
@@ -344,7 +335,7 @@ impl<'a> Ranked<'a> {
                 self.take_closer_of(some);
             }
         }
-        let term = self.fused().query_features.speaker.as_ref();
+        let term = self.fused().features.speaker.as_ref();
         for some in
             term.and_then(|term| term.few.as_ref()).iter().flat_map(|few| few.chunks(SOME_ROWS))
         {
@@ -353,8 +344,8 @@ impl<'a> Ranked<'a> {
             }
             self.take_closer_of(some);
         }
-        for (at, near) in (0..).zip(&self.fused().query_features.dates) {
-            if self.is_past_at(at) {
+        for (at, near) in (0..).zip(&self.fused().features.dates) {
+            if self.deadline().is_past_at(at as usize) {
                 return;
             }
             if *near > 0.0 {
@@ -371,10 +362,10 @@ impl<'a> Ranked<'a> {
         }
         let weight = fused.scoring.weights.relevance;
         let relevance = if weight > 0.0 { floor * fused.total / weight } else { f64::NEG_INFINITY };
-        let sum = relevance * fused.max_relevance - fused.max_of_extras_beside_few();
+        let sum = relevance * fused.max_relevance - fused.max_of_extras(|term| term.few.is_none());
         let lifted = if fused.has_lift { fused.scoring.session.max_of_neighbours() } else { 0.0 };
         // If no match is needed, negative matches, which lift nothing, suffice.
-        let largest = 1.0 + lifted + fused.query_features.max_of_newness();
+        let largest = 1.0 + lifted + fused.features.max_of_newness();
         let seed = if sum > 0.0 { sum / largest } else { f64::NEG_INFINITY };
         seed - ROUNDING * seed.abs()
     }
@@ -417,7 +408,7 @@ impl<'a> Ranked<'a> {
         !fused.has_query
             || upper.is_some_and(|upper| *upper > f32::NEG_INFINITY)
             || fused.keyword(at) > 0.0
-            || fused.candidates.is_asked_for(&fused.query_features, at)
+            || fused.is_asked_for(at)
             || self.exact.lift(at) > 0.0
     }
 

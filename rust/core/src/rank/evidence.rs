@@ -122,12 +122,10 @@ struct Evidence<'a> {
 impl Evidence<'_> {
     /// Whether the query asks for any memory by its time, its speaker or its role.
     fn has_asked_for(&self) -> bool {
-        let Fused { candidates, query_features, ruled_out, .. } = self.fused;
+        let Fused { candidates, features, ruled_out, .. } = self.fused;
         let ordinals = 0..candidates.docids.len() as u32;
-        query_features.may_ask_for()
-            && ordinals
-                .filter(|at| !value(ruled_out, *at))
-                .any(|at| candidates.is_asked_for(query_features, at))
+        features.may_ask_for()
+            && ordinals.filter(|at| !value(ruled_out, *at)).any(|at| self.fused.is_asked_for(at))
     }
 
     /// Whether a memory is as similar as is needed beside the best keyword match.

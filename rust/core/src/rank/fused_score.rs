@@ -9,13 +9,14 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
+use rustc_hash::FxHashMap;
+
 use super::components::Components;
 use super::cosine_scale::Rescaling;
 use crate::columns::Tie;
 use crate::rank::candidates::{CandidateSet, NONE, QueryFeatures, SpeakerTerm};
 use crate::rank::keyword_match::Keywords;
-use crate::rank::ordinal_map::OrdinalMap;
-use crate::rank::scoring_config::{ScoringConfig, StaticScore};
+use crate::rank::scoring_config::ScoringConfig;
 use crate::rank::similarity::Similarity;
 use crate::rank::static_score::StaticScores;
 
@@ -31,7 +32,7 @@ pub(crate) struct Fused<'a> {
     pub(crate) rescaling: Option<Rescaling>,
     /// Keyword matches, if keywords have a share.
     pub(crate) keywords: Option<Keywords<'a>>,
-    pub(crate) query_features: QueryFeatures,
+    pub(crate) features: QueryFeatures,
     /// Static scores, if they have a weight.
     pub(crate) static_scores: Option<StaticScores<'a>>,
     /// Whether neighbours lift matches.
@@ -79,7 +80,7 @@ impl<'a> Fused<'a> {
             context,
             rescaling: None,
             keywords: None,
-            query_features: QueryFeatures::default(),
+            features: QueryFeatures::default(),
             static_scores: None,
             has_lift: false,
             shares: Vec::new(),
@@ -94,17 +95,16 @@ impl<'a> Fused<'a> {
     pub(crate) fn scaled(mut self) -> Self {
         let (session, weights) = (&self.scoring.session, &self.scoring.weights);
         let weight_if = |is_present: bool, weight: f64| if is_present { weight } else { 0.0 };
-        let asks = self.query_features.has_text && session.question > 0.0;
-        let has_role = self.query_features.role.is_some();
-        let names =
-            self.query_features.speaker.is_some() || self.query_features.answer_type.is_some();
-        let max_of_newness = self.query_features.max_of_newness();
-        self.has_extras = asks || has_role || names || self.query_features.has_time();
+        let asks = self.features.has_text && session.question > 0.0;
+        let has_role = self.features.role.is_some();
+        let names = self.features.speaker.is_some() || self.features.answer_type.is_some();
+        let max_of_newness = self.features.max_of_newness();
+        self.has_extras = asks || has_role || names || self.features.has_time();
         self.max_relevance = 1.0
             + weight_if(self.has_lift, session.max_of_neighbours())
-            + weight_if(!self.query_features.dates.is_empty(), session.max_of_date())
+            + weight_if(!self.features.dates.is_empty(), session.max_of_date())
             + max_of_newness
-            + self.max_of_small_extras();
+            + self.max_of_extras(|_| true);
         self.total = weight_if(self.has_query, weights.relevance)
             + weight_if(self.context.is_some(), weights.context)
             + weights.of_static_score();
@@ -119,21 +119,12 @@ impl<'a> Fused<'a> {
         self.max_relevance *= best;
     }
 
-    /// The largest sum of the terms of speaker and answer type.
-    pub(super) fn max_of_small_extras(&self) -> f64 {
-        self.max_of_extras(|_| true)
-    }
-
-    /// The same for a memory that is none of the few by the named speakers.
-    pub(super) fn max_of_extras_beside_few(&self) -> f64 {
-        self.max_of_extras(|term| term.few.is_none())
-    }
-
-    fn max_of_extras(&self, counts: impl Fn(&SpeakerTerm) -> bool) -> f64 {
+    /// The largest sum of the terms of speaker, if it counts, and answer type.
+    pub(super) fn max_of_extras(&self, counts: impl Fn(&SpeakerTerm) -> bool) -> f64 {
         let session = &self.scoring.session;
-        let speaker = self.query_features.speaker.as_ref().filter(|term| counts(term));
+        let speaker = self.features.speaker.as_ref().filter(|term| counts(term));
         let answer_type =
-            if self.query_features.answer_type.is_some() { session.answer_type } else { 0.0 };
+            if self.features.answer_type.is_some() { session.answer_type } else { 0.0 };
         speaker.map_or(0.0, |term| term.size) + answer_type
     }
 
@@ -180,23 +171,14 @@ impl<'a> Fused<'a> {
         share * self.scoring.chunk_penalty * f64::from(chunks).ln()
     }
 
-    /// The lift of a match by neighbours; `matched` computes the match of an ordinal.
-    pub(super) fn lift(&self, at: u32, matched: impl Fn(u32) -> f64) -> f64 {
-        if !self.has_lift {
-            return 0.0;
-        }
-        let positive = |at| f64::max(matched(at), 0.0);
-        self.candidates.lift(&self.scoring.session, &self.query_features, at, positive)
-    }
-
     /// The match with the terms of the session, from 0 to 1 unless similarities are negative.
     pub(super) fn relevance(&self, at: u32, matched: impl Fn(u32) -> f64) -> f64 {
         if !self.has_extras && !self.has_lift {
             return matched(at) / self.max_relevance;
         }
-        let extra = self.candidates.extra(&self.scoring.session, &self.query_features, at);
+        let extra = self.extra(at);
         let own = matched(at);
-        let of_newness = self.query_features.of_newness(at, own);
+        let of_newness = self.features.of_newness(at, own);
         (own + of_newness + self.lift(at, &matched) + extra) / self.max_relevance
     }
 
@@ -276,8 +258,8 @@ impl PartialOrd for Scored<'_> {
 /// Exact values of one query, each computed once.
 pub(crate) struct Exact<'a> {
     pub(super) fused: &'a Fused<'a>,
-    similarities: RefCell<OrdinalMap<f64>>,
-    uppers: RefCell<OrdinalMap<f64>>,
+    similarities: RefCell<FxHashMap<u32, f64>>,
+    uppers: RefCell<FxHashMap<u32, f64>>,
 }
 
 impl<'a> Exact<'a> {
@@ -311,7 +293,7 @@ impl<'a> Exact<'a> {
     fn add_needed(
         &self,
         some: &[u32],
-        known: &RefCell<OrdinalMap<f64>>,
+        known: &RefCell<FxHashMap<u32, f64>>,
         of: impl Fn(&Similarity<'a>, &[u32]) -> Vec<f64>,
     ) {
         let Some(query) = self.fused.query else { return };
@@ -323,7 +305,7 @@ impl<'a> Exact<'a> {
     }
 
     /// Those of some memories and the neighbours that lift them that are not known, ascending.
-    fn needed(&self, some: &[u32], known: &OrdinalMap<f64>) -> Vec<u32> {
+    fn needed(&self, some: &[u32], known: &FxHashMap<u32, f64>) -> Vec<u32> {
         let mut needed = some.to_vec();
         if self.fused.has_lift {
             needed.extend(some.iter().flat_map(|at| self.fused.candidates.around(*at)));
@@ -362,13 +344,10 @@ impl<'a> Exact<'a> {
     }
 
     pub(super) fn components(&self, at: u32) -> Components {
-        let Fused { candidates, scoring, query_features, .. } = self.fused;
-        let (session, weights) = (&scoring.session, &scoring.weights);
-        let static_score = self
-            .fused
-            .static_scores
-            .as_ref()
-            .map_or_else(StaticScore::default, |static_scores| static_scores.of(at));
+        let (fused, features) = (self.fused, &self.fused.features);
+        let (scoring, weights) = (fused.scoring, &fused.scoring.weights);
+        let static_score = fused.static_scores.as_ref();
+        let static_score = static_score.map(|scores| scores.of(at)).unwrap_or_default();
         let given = |is_given: bool, value: f64| is_given.then_some(value);
         let near = |similarity: f64| (similarity > f64::NEG_INFINITY).then_some(similarity);
         let components = Components {
@@ -379,35 +358,25 @@ impl<'a> Exact<'a> {
             context: near(self.context(at)),
             ..Components::default()
         };
-        if !self.fused.has_query {
+        if !fused.has_query {
             return components;
         }
-        let asks = query_features.has_text && session.question > 0.0;
-        let share = self.fused.share(at, self.similarity(at));
+        let asks = features.has_text && scoring.session.question > 0.0;
+        let share = fused.share(at, self.similarity(at));
         Components {
             similarity: near(self.similarity(at)),
-            keyword: given(scoring.similarity < 1.0, self.fused.keyword(at)),
+            keyword: given(scoring.similarity < 1.0, fused.keyword(at)),
             share: given(scoring.similarity < 1.0, share),
-            chunks: given(self.fused.penalises_chunks(), 0.0 - self.fused.of_chunks(at, share)),
-            neighbours: given(self.fused.has_lift, self.lift(at)),
-            question: given(asks, 0.0 - candidates.of_question(session, query_features, at)),
-            role: given(
-                query_features.role.is_some(),
-                0.0 - candidates.of_role(session, query_features, at),
-            ),
+            chunks: given(fused.penalises_chunks(), 0.0 - fused.of_chunks(at, share)),
+            neighbours: given(fused.has_lift, self.lift(at)),
+            question: given(asks, 0.0 - fused.of_question(at)),
+            role: given(features.role.is_some(), 0.0 - fused.of_role(at)),
             date: given(
-                query_features.has_time(),
-                query_features.of_date(session, at)
-                    + query_features.of_newness(at, self.matched(at)),
+                features.has_time(),
+                fused.of_date(at) + features.of_newness(at, self.matched(at)),
             ),
-            speaker: given(
-                query_features.speaker.is_some(),
-                candidates.of_speaker(query_features, at),
-            ),
-            answer_type: given(
-                query_features.answer_type.is_some(),
-                candidates.of_answer_type(session, query_features, at),
-            ),
+            speaker: given(features.speaker.is_some(), fused.of_speaker(at)),
+            answer_type: given(features.answer_type.is_some(), fused.of_answer_type(at)),
             relevance: Some(self.relevance(at)),
             ..components
         }

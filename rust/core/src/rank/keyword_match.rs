@@ -2,14 +2,15 @@
 
 use std::cell::{OnceCell, RefCell};
 
+use rustc_hash::FxHashMap;
+
 use crate::Error;
 use crate::deadline::{Deadline, MANY_ROWS};
 use crate::lexical::{
     Carried, Collection, Fields, Lexical, MatchedWord, NonEssential, Options, Query, QueryWords,
-    Scores, Turn,
+    Scores, Scoring, Turn,
 };
 use crate::rank::candidates::{CandidateSet, NONE};
-use crate::rank::ordinal_map::OrdinalMap;
 use crate::rank::scoring_config::KeywordFields;
 
 /// A first pass skips the terms of the smallest weights, up to this share of the weight of all: the
@@ -63,7 +64,7 @@ pub(crate) struct Keywords<'a> {
     uppers: Vec<f32>,
     /// The exact matches of all memories, once they are computed.
     all: OnceCell<Vec<f32>>,
-    some: RefCell<OrdinalMap<f32>>,
+    some: RefCell<FxHashMap<u32, f32>>,
     /// The words of the text, for reasons.
     words: OnceCell<QueryWords>,
 }
@@ -113,14 +114,10 @@ impl<'a> Keywords<'a> {
         self.all.get().unwrap_or(&self.uppers)
     }
 
-    /// Whether the upper bounds are not yet the matches themselves.
-    pub(crate) fn are_bounds(&self) -> bool {
-        self.all.get().is_none()
-    }
-
-    /// Whether so many matches are faster to compute with all others than one by one.
-    pub(crate) fn are_many(&self, looks: usize) -> bool {
-        looks > self.few
+    /// Whether the upper bounds are not yet the matches themselves, and so many of these are faster
+    /// to compute with all others than one by one.
+    pub(crate) fn are_many_bounds(&self, looks: impl FnOnce() -> usize) -> bool {
+        self.all.get().is_none() && looks() > self.few
     }
 
     /// Make the upper bounds the matches themselves, unless the deadline passes.
@@ -181,22 +178,17 @@ impl<'a> Keywords<'a> {
         }
     }
 
-    fn computed(
-        &self,
-        score: impl Fn(&Lexical, &Query, NonEssential, &[u32], Option<&Carried<'_>>, &mut Scores),
-    ) -> Vec<f32> {
+    fn computed(&self, score: impl Fn(&Lexical, &Scoring<'_>, &mut Scores)) -> Vec<f32> {
         let (first, second) = self.counts();
         let carried = Carried { next: &self.next, first, second };
-        let carried = self.carries().then_some(&carried);
+        let scoring = Scoring {
+            query: &self.query,
+            docids: &self.candidates.docids,
+            carried: self.carries().then_some(&carried),
+            non_essential: self.non_essential,
+        };
         let scores = &mut *self.scores.borrow_mut();
-        score(
-            self.lexical,
-            &self.query,
-            self.non_essential,
-            &self.candidates.docids,
-            carried,
-            scores,
-        );
+        score(self.lexical, &scoring, scores);
         self.matches([&scores.words, &scores.ngrams, &scores.bigrams], self.candidates.docids.len())
     }
 

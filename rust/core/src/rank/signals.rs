@@ -38,9 +38,9 @@ pub struct Salience {
     /// Of its importance.
     pub importance: f64,
     /// Days in which recency halves.
-    pub days: f64,
+    pub half_life_days: f64,
     /// How many accesses count as a frequency of 1.
-    pub max_count: f64,
+    pub frequency_max_count: f64,
 }
 
 /// A memory's salience and its parts, each from 0 to 1.
@@ -111,7 +111,7 @@ impl Salience {
         if total == 0.0 {
             return 0.0;
         }
-        let recency = halved(age_of_access(signals, now), self.days);
+        let recency = halved(age_of_access(signals, now), self.half_life_days);
         let sum = self.recency * recency
             + self.frequency * self.frequency_of(signals.access_count)
             + self.importance * signals.importance;
@@ -130,7 +130,7 @@ impl Salience {
     ) -> SalienceParts {
         let signals = Signals { created_at, last_accessed_at, access_count, importance };
         SalienceParts {
-            recency: halved(age_of_access(&signals, now), self.days),
+            recency: halved(age_of_access(&signals, now), self.half_life_days),
             frequency: self.frequency_of(access_count),
             mean: self.of(&signals, now),
         }
@@ -149,9 +149,9 @@ impl Salience {
         sum / total * ABOVE
     }
 
-    /// `ln(n + 1) / ln(max_count + 1)`, at most 1.
+    /// `ln(n + 1) / ln(frequency_max_count + 1)`, at most 1.
     pub(crate) fn frequency_of(&self, count: i64) -> f64 {
-        logarithmic(count, self.max_count + 1.0)
+        logarithmic(count, self.frequency_max_count + 1.0)
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
             importance in 0.0..=1.0_f64,
         ) {
             let salience = Salience {
-                recency: 0.25, frequency: 0.2, importance: 0.25, days, max_count: 100.0
+                recency: 0.25, frequency: 0.2, importance: 0.25, half_life_days: days, frequency_max_count: 100.0
             };
             let signals = Signals { access_count: count, importance, ..signals(age) };
             let (of, upper) = (salience.of(&signals, 0), salience.upper(&signals, 0, &Halving::new(days)));
@@ -354,8 +354,8 @@ mod tests {
             recency,
             frequency,
             importance,
-            days: 7.0,
-            max_count: 100.0,
+            half_life_days: 7.0,
+            frequency_max_count: 100.0,
         };
         let worn = Signals { access_count: 100, importance: 0.8, ..signals(7.0) };
         assert_eq!(only(1.0, 0.0, 0.0).of(&worn, 0), 0.5);
@@ -372,8 +372,8 @@ mod tests {
             recency: 0.25,
             frequency: 0.2,
             importance: 0.25,
-            days: 7.0,
-            max_count: 100.0,
+            half_life_days: 7.0,
+            frequency_max_count: 100.0,
         };
         let worn = Signals { access_count: 100, importance: 0.8, ..signals(7.0) };
         let parts = salience.parts(worn.created_at, worn.last_accessed_at, 100, 0.8, 0);

@@ -1,26 +1,22 @@
 //! The similarity of every candidate to a query: bounded at once, exact where it matters.
 
 use crate::bits::set_bits;
-use crate::deadline::{Deadline, SOME_ROWS};
+use crate::deadline::Deadline;
 use crate::ids::{docid_of, vector_id};
 use crate::quantization::coded_rows::LONG_COMPONENTS;
-use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS};
-use crate::quantization::scalar::{norm, power_of_two_for, rounded_down};
+use crate::quantization::kernel::{Kernel, Limit, Rows, TILE_ROWS, Uppers};
+use crate::quantization::scalar::rounded_down;
 use crate::search::cascade::{Cascade, Scorer};
 use crate::search::coarse_scan::Piece;
 use crate::search::docid_set::DocidSet;
 use crate::search::formula::Formula;
-use crate::search::prepared_query::{PreparedQuery, Stage};
+use crate::search::prepared_query::{PreparedQuery, Stage, common_power};
 use crate::search::selection::{FEW_SHARE, SPARSE_SHARE, SelectedRows};
 use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::{Place, VectorRows};
 
 /// Memories whose rows are fetched before one is looked at.
 const AHEAD: usize = 4;
-
-/// Queries of one answer are bounded in one unit; queries this much shorter than the longest would
-/// approach the smallest floats.
-const MIN_LENGTH: f64 = 1.0 / 16.0;
 
 /// Queries of one answer; a memory is as similar as the nearest of its chunks to the nearest query.
 pub(crate) struct Similarity<'a> {
@@ -47,20 +43,20 @@ impl<'a> Similarity<'a> {
         deadline: &'a Deadline,
     ) -> Self {
         let queries: Vec<&[f32]> = queries.chunks_exact(dim).collect();
-        let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
-        let power = power_of_two_for(lengths.iter().copied().fold(0.0, f64::max));
-        let is_near = |length: &f64| queries.len() == 1 || length * power >= MIN_LENGTH;
-        let is_boundable = lengths.iter().all(is_near);
+        let power = common_power(&queries);
         let is_sparse = candidates * SPARSE_SHARE < vectors.places.len();
         let is_long = !is_sparse && vectors.places.len() * dim >= LONG_COMPONENTS;
-        let prepare = |query: &&[f32]| match (is_boundable, is_long) {
-            (false, _) => PreparedQuery::for_scores(query),
-            (true, false) => PreparedQuery::new(kernel, query, power).with_codes(kernel, query),
-            (true, true) => {
+        let prepare = |query: &&[f32]| match (power, is_long) {
+            (None, _) => PreparedQuery::for_scores(query),
+            (Some(power), false) => {
+                PreparedQuery::new(kernel, query, power).with_codes(kernel, query)
+            }
+            (Some(power), true) => {
                 PreparedQuery::for_long_scan(kernel, query, power, None).with_codes(kernel, query)
             }
         };
         let prepared_queries = queries.iter().map(prepare).collect();
+        let is_boundable = power.is_some();
         Self { kernel, vectors, chunks, prepared_queries, is_long, is_boundable, deadline }
     }
 
@@ -109,9 +105,10 @@ impl<'a> Similarity<'a> {
         }
         // By sketches so many rows may reach the floor of a fused score that a hybrid search of 100,000
         // took 1.5 times as long.
-        let stage = piece.stage.max(Stage::Nibbles);
+        let scanned = piece.scanned.at(piece.scanned.stage.max(Stage::Nibbles));
         let reaching = &mut vec![0; bounds.len().div_ceil(TILE_ROWS)];
-        cascade.bound(&piece.scanned, stage, rows, f32::NEG_INFINITY, bounds, reaching);
+        let uppers = Uppers { values: bounds, reaching };
+        cascade.bound(&scanned, rows, f32::NEG_INFINITY, uppers);
         // A power of two: dividing by it loses nothing.
         let power = self.prepared_queries[0].power as f32;
         for bound in bounds {
@@ -124,13 +121,15 @@ impl<'a> Similarity<'a> {
         if !self.is_boundable {
             return f64::INFINITY;
         }
-        self.best(docid, |view, row, prepared| self.row_upper(view, row, prepared))
+        self.best(docid, |view, row, prepared| self.range(view, row, prepared).1)
     }
 
-    fn row_upper(&self, view: &SegmentView, row: usize, prepared: &PreparedQuery) -> f64 {
-        let rows = &view.segment.bytes;
-        let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
-        prepared.codes().range(rows.bounds()[row], sum).1 / prepared.power
+    /// Bounds of the similarity of one row to one query from below and above.
+    fn range(&self, view: &SegmentView, row: usize, prepared: &PreparedQuery) -> (f64, f64) {
+        let (rows, codes) = (&view.segment.bytes, prepared.codes());
+        let sum = self.kernel.code_sum(rows.row(row), codes);
+        let (lower, upper) = codes.range(rows.bounds()[row], sum);
+        (lower / prepared.power, upper / prepared.power)
     }
 
     /// [`exact`](Self::exact) of each of several memories.
@@ -150,7 +149,7 @@ impl<'a> Similarity<'a> {
         self.best_of(
             docids,
             |view, row| self.kernel.prefetch(view.segment.bytes.row(row)),
-            |view, row, prepared| self.row_upper(view, row, prepared),
+            |view, row, prepared| self.range(view, row, prepared).1,
         )
     }
 
@@ -182,15 +181,9 @@ impl<'a> Similarity<'a> {
         if !self.is_boundable {
             return (f64::NEG_INFINITY, f64::INFINITY);
         }
-        let (mut lower, mut upper) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        self.each(docid, |view, row, prepared| {
-            let rows = &view.segment.bytes;
-            let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
-            let range = prepared.codes().range(rows.bounds()[row], sum);
-            lower = lower.max(range.0 / prepared.power);
-            upper = upper.max(range.1 / prepared.power);
-        });
-        (lower, upper)
+        let mut bounds = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        self.each_place(docid, |view, row| bounds = larger(bounds, self.row_bounds(view, row)));
+        bounds
     }
 
     /// Bounds of the similarity of all memories that `is_wanted` by their ordinals; each is visited
@@ -206,7 +199,7 @@ impl<'a> Similarity<'a> {
         let are_few = candidates.len() * FEW_SHARE < self.vectors.places.len();
         if !self.is_boundable || are_few {
             for (at, docid) in (0..).zip(candidates.iter()).filter(|(at, _)| is_wanted(*at)) {
-                if self.is_past_at(at as usize) {
+                if self.deadline.is_past_at(at as usize) {
                     return;
                 }
                 visit(at, self.bounds(docid), &|| self.exact(docid));
@@ -217,12 +210,11 @@ impl<'a> Similarity<'a> {
             });
         } else {
             let mut found = vec![(f64::NEG_INFINITY, f64::NEG_INFINITY); candidates.len()];
-            self.each_row(candidates, floor, is_wanted, |at, (lower, upper), _| {
-                let known = &mut found[at as usize];
-                *known = (known.0.max(lower), known.1.max(upper));
+            self.each_row(candidates, floor, is_wanted, |at, bounds, _| {
+                found[at as usize] = larger(found[at as usize], bounds);
             });
             for ((at, docid), bounds) in (0..).zip(candidates.iter()).zip(found) {
-                if self.is_past_at(at as usize) {
+                if self.deadline.is_past_at(at as usize) {
                     return;
                 }
                 if bounds.1 > f64::NEG_INFINITY {
@@ -282,24 +274,17 @@ impl<'a> Similarity<'a> {
         for prepared in &self.prepared_queries {
             let min = rounded_down(floor * prepared.power);
             let limit = Limit::new(bytes.packing, prepared.plane(Stage::Bytes), min, None);
-            let (uppers, words) = (&mut [0.0; TILE_ROWS], &mut [0]);
-            self.kernel.bound_listed(bytes, listed, &limit, uppers, words);
-            reaching |= words[0];
+            let mut uppers = Uppers { values: &mut [0.0; TILE_ROWS], reaching: &mut [0] };
+            self.kernel.bound(bytes, Rows::Listed(listed), &limit, &mut uppers);
+            reaching |= uppers.reaching[0];
         }
         set_bits(reaching)
     }
 
     /// Bounds of one row's similarity from below and above.
     fn row_bounds(&self, view: &SegmentView, row: usize) -> (f64, f64) {
-        let bytes = &view.segment.bytes;
-        let of_prepared = |prepared: &PreparedQuery| {
-            let sum = self.kernel.code_sum(bytes.row(row), prepared.codes());
-            let (lower, upper) = prepared.codes().range(bytes.bounds()[row], sum);
-            (lower / prepared.power, upper / prepared.power)
-        };
+        let of_prepared = |prepared: &PreparedQuery| self.range(view, row, prepared);
         let nothing = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        let larger =
-            |(lower, upper): (f64, f64), next: (f64, f64)| (lower.max(next.0), upper.max(next.1));
         self.prepared_queries.iter().map(of_prepared).fold(nothing, larger)
     }
 
@@ -315,16 +300,12 @@ impl<'a> Similarity<'a> {
 
     fn best(&self, docid: u32, of: impl Fn(&SegmentView, usize, &PreparedQuery) -> f64) -> f64 {
         let mut best = f64::NEG_INFINITY;
-        self.each(docid, |view, row, prepared| best = best.max(of(view, row, prepared)));
-        best
-    }
-
-    fn each(&self, docid: u32, mut visit: impl FnMut(&SegmentView, usize, &PreparedQuery)) {
         self.each_place(docid, |view, row| {
             for prepared in &self.prepared_queries {
-                visit(view, row, prepared);
+                best = best.max(of(view, row, prepared));
             }
         });
+        best
     }
 
     fn each_place<'s>(&'s self, docid: u32, mut visit: impl FnMut(&'s SegmentView, usize)) {
@@ -359,15 +340,11 @@ impl<'a> Similarity<'a> {
     fn places(&self, docid: u32) -> impl Iterator<Item = Place> {
         (0..self.chunks).filter_map(move |chunk| self.vectors.places.get(vector_id(docid, chunk)))
     }
+}
 
-    /// Whether the deadline has passed, which every so many rows is looked at.
-    fn is_past_at(&self, row: usize) -> bool {
-        if row.is_multiple_of(SOME_ROWS) {
-            self.deadline.is_past()
-        } else {
-            self.deadline.has_passed()
-        }
-    }
+/// The larger of two lower bounds, and of two upper ones.
+fn larger(one: (f64, f64), other: (f64, f64)) -> (f64, f64) {
+    (one.0.max(other.0), one.1.max(other.1))
 }
 
 /// A row with bounds of its similarity.
@@ -386,13 +363,10 @@ fn listed(
 ) -> (Vec<u32>, Vec<u32>) {
     let (mut rows, mut ordinals) = (Vec::new(), Vec::new());
     let ids = view.segment.ids();
-    for (number, (_, live)) in view.live_words().enumerate() {
-        for bit in set_bits(live) {
-            let row = number * TILE_ROWS + bit;
-            if let Some(at) = candidates.find(docid_of(ids[row])).filter(|at| is_wanted(*at)) {
-                rows.push(row as u32);
-                ordinals.push(at);
-            }
+    for row in view.live_rows() {
+        if let Some(at) = candidates.find(docid_of(ids[row])).filter(|at| is_wanted(*at)) {
+            rows.push(row as u32);
+            ordinals.push(at);
         }
     }
     (rows, ordinals)

@@ -89,7 +89,7 @@ const MIN_SORTED: usize = 4096;
 
 /// Recency and frequency of accesses, from 0 to 1.
 pub(crate) fn scaled(salience: &Salience, signals: &Signals, now: i64) -> (f64, f64) {
-    let recency = halved(age_of_access(signals, now), salience.days);
+    let recency = halved(age_of_access(signals, now), salience.half_life_days);
     (recency, salience.frequency_of(signals.access_count))
 }
 

@@ -39,7 +39,7 @@ impl<'a> StaticScores<'a> {
             static_scores.uppers =
                 (0..candidates.docids.len() as u32).map(|at| static_scores.sum(at)).collect();
         } else if weights.salience > 0.0 {
-            let halving = Halving::new(scoring.salience.days);
+            let halving = Halving::new(scoring.salience.half_life_days);
             let upper = |signals: &Signals| {
                 let salience = scoring.salience.upper(signals, now, &halving);
                 let others =
@@ -98,7 +98,7 @@ impl<'a> StaticScores<'a> {
 ///
 /// When the deadline passes.
 pub(crate) fn newest_ranks(candidates: &CandidateSet<'_>) -> Result<Vec<f64>, Error> {
-    let created_at = candidates.of_each(|block, at| block.created_at[at])?;
+    let created_at = candidates.of_each(|block, at| block.attributes.created_at[at])?;
     let ranks = signals::newest_ranks(&created_at);
     candidates.deadline.check()?;
     Ok(ranks)
@@ -106,10 +106,11 @@ pub(crate) fn newest_ranks(candidates: &CandidateSet<'_>) -> Result<Vec<f64>, Er
 
 /// The attributes behind a memory's static score.
 pub(crate) fn signals(block: &BlockAttributes<'_>, at: usize) -> Signals {
+    let BlockAttributes { attributes, accesses, .. } = block;
     Signals {
-        created_at: block.created_at[at],
-        last_accessed_at: Some(block.last_accessed_at[at]).filter(|time| *time != MISSING),
-        access_count: block.access_count[at],
-        importance: block.importance[at],
+        created_at: attributes.created_at[at],
+        last_accessed_at: Some(accesses.last_accessed_at[at]).filter(|time| *time != MISSING),
+        access_count: accesses.access_count[at],
+        importance: attributes.importance[at],
     }
 }

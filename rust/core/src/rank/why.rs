@@ -42,19 +42,18 @@ impl Why {
 impl Exact<'_> {
     /// The reasons for the score of a memory.
     pub(crate) fn why(&self, at: u32) -> Why {
-        let (fused, features) = (self.fused, &self.fused.query_features);
+        let (fused, features) = (self.fused, &self.fused.features);
         let candidates = fused.candidates;
         let (shares, clamped) = self.shares(at);
-        let named = candidates.of_speaker(features, at) > 0.0;
+        let named = fused.of_speaker(at) > 0.0;
+        let lifting = fused.lifting(at, |at| self.matched(at));
         Why {
             shares,
             clamped,
             words: fused.keywords.as_ref().map_or_else(Vec::new, |keywords| keywords.words_of(at)),
-            neighbour: self.neighbour(at).map(|neighbour| id_of(candidates, neighbour)),
+            neighbour: lifting.map(|neighbour| id_of(candidates, neighbour)),
             date: near_date(candidates, &features.date_ranges, at),
-            role: (candidates.of_role(&fused.scoring.session, features, at) > 0.0)
-                .then(|| features.role.map(Role::other))
-                .flatten(),
+            role: (fused.of_role(at) > 0.0).then(|| features.role.map(Role::other)).flatten(),
             speaker: named.then(|| candidates.speaker_name(at)).flatten(),
         }
     }
@@ -99,16 +98,6 @@ impl Exact<'_> {
         let counts = fused.is_relevance_alone() || relevance >= 0.0;
         (shares, if counts { 0.0 } else { -relevance })
     }
-
-    /// The neighbour that lifted the match of a memory most.
-    fn neighbour(&self, at: u32) -> Option<u32> {
-        if !self.fused.has_lift {
-            return None;
-        }
-        let positive = |at| self.matched(at).max(0.0);
-        let (session, features) = (&self.fused.scoring.session, &self.fused.query_features);
-        self.fused.candidates.lifting(session, features, at, positive)
-    }
 }
 
 fn id_of(candidates: &CandidateSet<'_>, at: u32) -> [u8; 16] {
@@ -118,7 +107,7 @@ fn id_of(candidates: &CandidateSet<'_>, at: u32) -> [u8; 16] {
 /// The nearest of the ranges, if it is near.
 fn near_date(candidates: &CandidateSet<'_>, ranges: &[DateRange], at: u32) -> Option<DateRange> {
     let docid = candidates.docids[at as usize];
-    let created_at = candidates.attribute(docid, |block, at| block.created_at[at])?;
+    let created_at = candidates.attribute(docid, |block, at| block.attributes.created_at[at])?;
     let near = |range: &DateRange| nearness((range.start, range.end), created_at);
     let nearest = ranges.iter().max_by(|one, other| near(one).total_cmp(&near(other)))?;
     (near(nearest) >= NEAR_DATE).then_some(*nearest)

@@ -1,12 +1,10 @@
 //! The cascade of bounds of one answer: rows pass from stage to stage until few are left to score.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::bits::{rows_of, set_bits};
+use crate::bits::rows_of;
 use crate::deadline::{Deadline, SOME_ROWS};
-use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows};
-use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS};
+use crate::quantization::kernel::{Kernel, Limit, Rows, TILE_ROWS, Uppers};
 use crate::search::formula::{Formula, ScannedSegment, Side};
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::top_k::{Hit, TopK};
@@ -71,68 +69,7 @@ pub(crate) struct ScanResult {
     hits: Vec<Hit>,
 }
 
-/// Rows of a segment, in the order of their bounds.
-#[derive(Clone, Copy)]
-pub(crate) enum Rows<'a> {
-    /// One mask for every 64 rows from the first on, which is a multiple of so many.
-    InOrder {
-        first: usize,
-        wanted: &'a [u64],
-    },
-    Listed(&'a [u32]),
-}
-
-impl Rows<'_> {
-    /// Number of bounds, those between the wanted rows included.
-    pub(crate) fn bounds(self) -> usize {
-        match self {
-            Self::InOrder { wanted, .. } => wanted.len() * TILE_ROWS,
-            Self::Listed(rows) => rows.len().next_multiple_of(BLOCK_ROWS),
-        }
-    }
-
-    /// The row of a bound.
-    pub(crate) fn row(self, position: usize) -> u32 {
-        match self {
-            Self::InOrder { first, .. } => (first + position) as u32,
-            Self::Listed(rows) => rows[position],
-        }
-    }
-
-    /// Which of 64 bounds from `64·tile` on are of wanted rows.
-    pub(crate) fn wanted(self, tile: usize) -> u64 {
-        match self {
-            Self::InOrder { wanted, .. } => wanted[tile],
-            Self::Listed(rows) => match rows.len() - tile * TILE_ROWS {
-                left @ ..TILE_ROWS => (1 << left) - 1,
-                _ => u64::MAX,
-            },
-        }
-    }
-
-    /// The positions of the wanted rows' bounds.
-    pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
-        let tiles = 0..self.bounds().div_ceil(TILE_ROWS);
-        tiles.flat_map(move |tile| {
-            set_bits(self.wanted(tile)).map(move |bit| tile * TILE_ROWS + bit)
-        })
-    }
-
-    /// Those of some tiles.
-    pub(crate) fn tiles(self, tiles: Range<usize>) -> Self {
-        match self {
-            Self::InOrder { first, wanted } => {
-                Self::InOrder { first: first + tiles.start * TILE_ROWS, wanted: &wanted[tiles] }
-            }
-            Self::Listed(rows) => {
-                let end = rows.len().min(tiles.end * TILE_ROWS);
-                Self::Listed(&rows[tiles.start * TILE_ROWS..end])
-            }
-        }
-    }
-}
-
-/// Bounds, and as bits, which of them reach a limit.
+/// Buffers of [`Uppers`].
 type Bounds = (Vec<f32>, Vec<u64>);
 
 /// The rows that may be an answer to some queries, of which the best counts.
@@ -172,16 +109,11 @@ impl<'a> Cascade<'a> {
         Self { side: Side::Below, ..Self::new(scorer, None) }
     }
 
-    fn limit<'b>(
-        &self,
-        prepared: &'b PreparedQuery,
-        stage: Stage,
-        scanned: &ScannedSegment<'b>,
-    ) -> Limit<'b>
+    fn limit<'b>(&self, prepared: &'b PreparedQuery, scanned: &ScannedSegment<'b>) -> Limit<'b>
     where
         'a: 'b,
     {
-        self.formula.limit(prepared, stage, scanned, self.side, self.threshold)
+        self.formula.limit(prepared, scanned, self.side, self.threshold)
     }
 
     /// The smallest upper bound of a row that may be among the best.
@@ -189,63 +121,45 @@ impl<'a> Cascade<'a> {
         self.formula.min_upper(&self.prepared_queries[0], self.side, self.threshold)
     }
 
-    /// Bound some rows for each query; the largest bound counts. Bits are set in `reaching` as by
-    /// [`Kernel::bound`], of rows that reach the threshold and `floor`.
+    /// Bound some rows for each query as [`Kernel::bound`] does; the largest bound counts. A row
+    /// reaches the threshold and `floor`.
     pub(crate) fn bound(
         &mut self,
         scanned: &ScannedSegment<'_>,
-        stage: Stage,
         rows: Rows<'_>,
         floor: f32,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
+        mut uppers: Uppers<'_>,
     ) {
         let [first, others @ ..] = self.prepared_queries else { return };
-        let limit = self.limit(first, stage, scanned).raised_to(floor);
-        self.bound_one(stage.rows(scanned.view), rows, &limit, uppers, reaching);
+        let codes = scanned.codes();
+        let limit = self.limit(first, scanned).raised_to(floor);
+        self.kernel.bound(codes, rows, &limit, &mut uppers);
         let (mut of_one, mut reaching_one) = std::mem::take(&mut self.of_one);
+        let Uppers { values, reaching } = uppers;
         for other in others {
-            of_one.resize(uppers.len(), 0.0);
+            of_one.resize(values.len(), 0.0);
             reaching_one.resize(reaching.len(), 0);
-            let limit = self.limit(other, stage, scanned).raised_to(floor);
-            self.bound_one(stage.rows(scanned.view), rows, &limit, &mut of_one, &mut reaching_one);
-            uppers.iter_mut().zip(&of_one).for_each(|(upper, other)| *upper = upper.max(*other));
+            let limit = self.limit(other, scanned).raised_to(floor);
+            let mut uppers = Uppers { values: &mut of_one, reaching: &mut reaching_one };
+            self.kernel.bound(codes, rows, &limit, &mut uppers);
+            values.iter_mut().zip(&of_one).for_each(|(upper, other)| *upper = upper.max(*other));
             reaching.iter_mut().zip(&reaching_one).for_each(|(word, other)| *word |= other);
         }
         self.of_one = (of_one, reaching_one);
     }
 
-    fn bound_one(
-        &self,
-        codes: &CodedRows,
-        rows: Rows<'_>,
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
-        match rows {
-            Rows::InOrder { first, wanted } => {
-                self.kernel.bound(codes, first, wanted, limit, uppers, reaching);
-            }
-            Rows::Listed(listed) => {
-                self.kernel.bound_listed(codes, listed, limit, uppers, reaching);
-            }
-        }
-    }
-
-    /// Which rows that reach the threshold at `stage` do so to the last one.
+    /// Which rows that reach the threshold at the stage at hand do so to the last one.
     pub(crate) fn passed(
         &mut self,
         scanned: &ScannedSegment<'_>,
-        stage: Stage,
         mut rows: Vec<BoundedRow>,
     ) -> Vec<BoundedRow> {
-        let mut at = stage;
-        while let Some(next) = at.next() {
+        let mut stage = scanned.stage;
+        while let Some(next) = stage.next() {
             self.adopt_threshold();
-            let is_dense = rows.len().saturating_mul(max_going_on(at)) > scanned.view.len;
-            rows = self.reaching(scanned, next, &rows, is_dense);
-            at = next;
+            let is_dense = rows.len().saturating_mul(max_going_on(stage)) > scanned.view.len;
+            rows = self.reaching(&scanned.at(next), &rows, is_dense);
+            stage = next;
         }
         rows
     }
@@ -254,54 +168,46 @@ impl<'a> Cascade<'a> {
     pub(crate) fn reaching(
         &mut self,
         scanned: &ScannedSegment<'_>,
-        stage: Stage,
         rows: &[BoundedRow],
         is_dense: bool,
     ) -> Vec<BoundedRow> {
         let rows = rows.iter().map(|bounded| bounded.row);
         if !is_dense {
             let listed: Vec<u32> = rows.collect();
-            return self.all_reaching(scanned, stage, Rows::Listed(&listed));
+            return self.all_reaching(scanned, Rows::Listed(&listed));
         }
         let mut wanted = vec![0_u64; scanned.view.len.div_ceil(TILE_ROWS)];
         for row in rows {
             wanted[row as usize / TILE_ROWS] |= 1 << (row as usize % TILE_ROWS);
         }
-        self.all_reaching(scanned, stage, Rows::InOrder { first: 0, wanted: &wanted })
+        self.all_reaching(scanned, Rows::InOrder { first: 0, wanted: &wanted })
     }
 
     /// Which rows reach the threshold at a stage, in the order they have here.
     pub(crate) fn all_reaching(
         &mut self,
         scanned: &ScannedSegment<'_>,
-        stage: Stage,
         rows: Rows<'_>,
     ) -> Vec<BoundedRow> {
-        let (mut uppers, mut reaching) = std::mem::take(&mut self.bounds);
-        uppers.resize(rows.bounds(), 0.0);
-        reaching.resize(uppers.len().div_ceil(TILE_ROWS), 0);
-        self.bound(scanned, stage, rows, f32::NEG_INFINITY, &mut uppers, &mut reaching);
+        let (mut values, mut reaching) = std::mem::take(&mut self.bounds);
+        values.resize(rows.bounds(), 0.0);
+        reaching.resize(values.len().div_ceil(TILE_ROWS), 0);
+        let uppers = Uppers { values: &mut values, reaching: &mut reaching };
+        self.bound(scanned, rows, f32::NEG_INFINITY, uppers);
         let bounded =
-            |at: u32| BoundedRow { upper: uppers[at as usize], row: rows.row(at as usize) };
+            |at: u32| BoundedRow { upper: values[at as usize], row: rows.row(at as usize) };
         let found = rows_of(&reaching).map(bounded).collect();
-        self.bounds = (uppers, reaching);
+        self.bounds = (values, reaching);
         found
     }
 
-    /// Take rows that reach the threshold at `stage` on, and keep those that reach it to the end.
-    pub(crate) fn take(
-        &mut self,
-        scanned: &ScannedSegment<'_>,
-        stage: Stage,
-        rows: Vec<BoundedRow>,
-    ) {
+    /// Take rows that reach the threshold at the stage at hand on, and keep those that reach it to the
+    /// end.
+    pub(crate) fn take(&mut self, scanned: &ScannedSegment<'_>, rows: Vec<BoundedRow>) {
         let segment = scanned.position as u32;
-        let passed = self.passed(scanned, stage, rows).into_iter();
-        self.candidates.extend(passed.map(|BoundedRow { upper, row }| Candidate {
-            upper,
-            segment,
-            row,
-        }));
+        let candidate = |BoundedRow { upper, row }| Candidate { upper, segment, row };
+        let passed = self.passed(scanned, rows);
+        self.candidates.extend(passed.into_iter().map(candidate));
     }
 
     /// Score some rows at once, which raises the threshold.

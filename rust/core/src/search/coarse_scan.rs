@@ -9,10 +9,10 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::ops::{Range, RangeInclusive};
 
-use crate::bits::{rows_of, set_bits};
+use crate::bits::{positions, rows_of};
 use crate::deadline::Deadline;
-use crate::quantization::kernel::{Kernel, TILE_ROWS};
-use crate::search::cascade::{BoundedRow, Cascade, Place, Rows};
+use crate::quantization::kernel::{Kernel, Rows, TILE_ROWS, Uppers};
+use crate::search::cascade::{BoundedRow, Cascade, Place};
 use crate::search::formula::ScannedSegment;
 use crate::search::prepared_query::Stage;
 use crate::search::selection::SegmentRows;
@@ -65,9 +65,8 @@ struct Answer<'a> {
 
 /// The candidate rows of a segment.
 pub(crate) struct Piece<'a> {
+    /// At the first stage of its rows.
     pub(crate) scanned: ScannedSegment<'a>,
-    /// The first stage of its rows.
-    pub(crate) stage: Stage,
     listed: Option<&'a [u32]>,
     /// One mask for every 64 rows, where they are not listed.
     words: Vec<u64>,
@@ -97,7 +96,7 @@ impl<'a> Piece<'a> {
             Some(_) => Vec::new(),
             None => candidate_words(view, allowed).collect(),
         };
-        Some(Self { scanned, stage, listed, words, first: 0, at: 0 })
+        Some(Self { scanned: scanned.at(stage), listed, words, first: 0, at: 0 })
     }
 
     pub(crate) fn rows(&self) -> Rows<'_> {
@@ -162,10 +161,6 @@ thread_local! {
     /// Buffers of bounds that the last search of this thread left: fresh memory costs more to touch
     /// than the bounds cost to write.
     static BUFFERS: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
-}
-
-fn take_buffer() -> Vec<f32> {
-    BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
 fn return_buffer(buffer: Vec<f32>) {
@@ -251,7 +246,7 @@ impl<'a> Answer<'a> {
         Self {
             cascade,
             frontier,
-            uppers: take_buffer(),
+            uppers: BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default(),
             reaching: Vec::new(),
             positions: Vec::new(),
             kept: Vec::new(),
@@ -270,12 +265,13 @@ impl<'a> Answer<'a> {
     fn scan(&mut self, piece: &Piece<'a>, tiles: Range<usize>) {
         let first = tiles.start * TILE_ROWS;
         let rows = piece.rows().tiles(tiles);
-        let uppers = &mut self.uppers[piece.at + first..][..rows.bounds()];
-        self.reaching.resize(uppers.len().div_ceil(TILE_ROWS), 0);
+        let values = &mut self.uppers[piece.at + first..][..rows.bounds()];
+        self.reaching.resize(values.len().div_ceil(TILE_ROWS), 0);
         let floor = self.frontier.floor;
-        self.cascade.bound(&piece.scanned, piece.stage, rows, floor, uppers, &mut self.reaching);
+        let uppers = Uppers { values: &mut *values, reaching: &mut self.reaching };
+        self.cascade.bound(&piece.scanned, rows, floor, uppers);
         for at in rows_of(&self.reaching) {
-            self.frontier.offer(uppers[at as usize], piece.first + first + at as usize);
+            self.frontier.offer(values[at as usize], piece.first + first + at as usize);
         }
     }
 
@@ -321,7 +317,7 @@ impl<'a> Answer<'a> {
         let min = self.cascade.min_upper();
         let mut rows = std::mem::take(&mut self.kept[at]);
         rows.retain(|bounded| bounded.upper >= min);
-        self.cascade.take(&piece.scanned, piece.stage, rows);
+        self.cascade.take(&piece.scanned, rows);
     }
 }
 
@@ -330,16 +326,14 @@ pub(crate) fn candidate_words(
     view: &SegmentView,
     allowed: Option<&SegmentRows>,
 ) -> impl Iterator<Item = u64> {
-    view.live_words()
-        .enumerate()
-        .map(move |(at, (_, live))| allowed.map_or(live, |rows| live & rows.words[at]))
+    let of_tile = move |(at, live)| allowed.map_or(live, |rows| live & rows.words[at]);
+    view.live_words().enumerate().map(of_tile)
 }
 
 pub(crate) fn candidate_places<'a>(
     scanned: ScannedSegment<'a>,
     allowed: Option<&SegmentRows>,
 ) -> Vec<Place<'a>> {
-    let words = candidate_words(scanned.view, allowed).enumerate();
-    let rows = words.flat_map(|(tile, word)| set_bits(word).map(move |bit| tile * TILE_ROWS + bit));
+    let rows = positions(candidate_words(scanned.view, allowed));
     rows.map(|row| (scanned, row as u32)).collect()
 }

@@ -6,7 +6,7 @@ use crate::quantization::scalar::{norm, power_of_two_for};
 use crate::search::cascade::{Cascade, Place, Scorer};
 use crate::search::coarse_scan::{Piece, candidate_places};
 use crate::search::formula::{Formula, ScannedSegment};
-use crate::search::prepared_query::{PreparedQuery, Stage};
+use crate::search::prepared_query::PreparedQuery;
 use crate::search::scan::Scope;
 use crate::search::selection::SegmentRows;
 
@@ -74,10 +74,10 @@ impl<'a> Counting<'a> {
         if !self.is_boundable {
             return reaching(&candidate_places(scanned, allowed));
         }
-        let may_reach = self.above.all_reaching(&scanned, piece.stage, piece.rows());
-        let may_reach = self.above.passed(&scanned, piece.stage, may_reach);
+        let may_reach = self.above.all_reaching(&piece.scanned, piece.rows());
+        let may_reach = self.above.passed(&piece.scanned, may_reach);
         let is_dense = may_reach.len() * DENSE_SHARE > scanned.view.len;
-        let may_miss = self.below.reaching(&scanned, Stage::Bytes, &may_reach, is_dense);
+        let may_miss = self.below.reaching(&scanned, &may_reach, is_dense);
         let certain = may_reach.len() - may_miss.len();
         let places: Vec<_> = may_miss.iter().map(|bounded| (scanned, bounded.row)).collect();
         certain + reaching(&places)

@@ -11,9 +11,10 @@ pub(crate) struct DocidSet {
     /// Number of docids before each word.
     before: Vec<u32>,
     len: usize,
-    /// Whether ordinals are the docids themselves.
-    is_dense: bool,
-    is_everything: bool,
+    /// Whether it holds every docid, deleted ones too: ordinals are the docids themselves.
+    pub(crate) is_dense: bool,
+    /// Whether it holds every docid that is not deleted.
+    pub(crate) is_everything: bool,
 }
 
 impl DocidSet {
@@ -31,16 +32,6 @@ impl DocidSet {
 
     pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether it holds every docid, deleted ones too.
-    pub(crate) fn is_dense(&self) -> bool {
-        self.is_dense
-    }
-
-    /// Whether it holds every docid that is not deleted.
-    pub(crate) fn is_everything(&self) -> bool {
-        self.is_everything
     }
 
     pub(crate) fn contains(&self, docid: u32) -> bool {
@@ -91,8 +82,8 @@ mod tests {
                 (0..).zip(&chosen).filter(|(_, chosen)| **chosen).map(|(docid, _)| docid).collect();
             prop_assert_eq!(set.iter().collect::<Vec<_>>(), docids.clone());
             prop_assert_eq!(set.len(), docids.len());
-            prop_assert_eq!(set.is_dense(), docids.len() == chosen.len());
-            prop_assert_eq!(set.is_everything(), others == 0);
+            prop_assert_eq!(set.is_dense, docids.len() == chosen.len());
+            prop_assert_eq!(set.is_everything, others == 0);
             for (docid, is_chosen) in (0..).zip(&chosen) {
                 prop_assert_eq!(set.contains(docid), *is_chosen);
                 let place = docids.iter().position(|one| *one == docid).map(|at| at as u32);

@@ -1,5 +1,6 @@
 //! How inner products become scores, and the limits that scores set to bounds.
 
+use crate::quantization::coded_rows::CodedRows;
 use crate::quantization::kernel::{Limit, Prior};
 use crate::quantization::scalar::rounded_down;
 use crate::search::prepared_query::{PreparedQuery, Stage};
@@ -31,6 +32,18 @@ pub(crate) struct ScannedSegment<'a> {
     pub(crate) position: usize,
     pub(crate) view: &'a SegmentView,
     pub(crate) priors: Option<&'a [f32]>,
+    /// What is read of its rows.
+    pub(crate) stage: Stage,
+}
+
+impl<'a> ScannedSegment<'a> {
+    pub(crate) fn at(self, stage: Stage) -> Self {
+        Self { stage, ..self }
+    }
+
+    pub(crate) fn codes(&self) -> &'a CodedRows {
+        self.stage.rows(self.view)
+    }
 }
 
 /// Whether upper bounds are of scores, or of scores turned around, by the negated query.
@@ -48,13 +61,13 @@ impl<'a> Formula<'a> {
         prior.map_or(weighted, |values| weighted + f64::from(values[row])) + 0.0
     }
 
-    /// A segment of a search with these priors.
+    /// A segment of a search with these priors, of which bytes are read.
     pub(crate) fn scanned<'b>(&self, position: usize, view: &'b SegmentView) -> ScannedSegment<'b>
     where
         'a: 'b,
     {
         let priors = self.prior.map(|prior| prior.segment(position));
-        ScannedSegment { position, view, priors }
+        ScannedSegment { position, view, priors, stage: Stage::Bytes }
     }
 
     /// Whether bounds in float32 can carry this formula for a query.
@@ -66,11 +79,10 @@ impl<'a> Formula<'a> {
         self.weight >= MIN_WEIGHT && self.prior.is_none_or(carries)
     }
 
-    /// The limit at `stage` of scores of at least `threshold`, or below, of at most so much.
+    /// The limit of scores of at least `threshold`, or below, of at most so much.
     pub(crate) fn limit<'b>(
         &self,
         prepared: &'b PreparedQuery,
-        stage: Stage,
         scanned: &ScannedSegment<'b>,
         side: Side,
         threshold: f64,
@@ -79,8 +91,8 @@ impl<'a> Formula<'a> {
         let sign = if side == Side::Above { 1.0 } else { -1.0 };
         let prior = |values| Prior { values, factor: (sign * units) as f32 };
         Limit::new(
-            stage.rows(scanned.view).packing,
-            prepared.plane(stage),
+            scanned.codes().packing,
+            prepared.plane(scanned.stage),
             self.min_upper(prepared, side, threshold),
             scanned.priors.map(prior),
         )

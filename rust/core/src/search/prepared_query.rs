@@ -3,10 +3,14 @@
 use crate::quantization::coded_rows::CodedRows;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{
-    BYTE_PLANE_MAX, NIBBLE_PLANE_MAX, Plane, QueryCodes, row_stride,
+    BYTE_PLANE_MAX, NIBBLE_PLANE_MAX, Plane, QueryCodes, norm, power_of_two_for, row_stride,
 };
 use crate::quantization::sketch::Basis;
 use crate::storage::segment::SegmentView;
+
+/// Queries of one answer are bounded in one unit; queries this much shorter than the longest would
+/// approach the smallest floats.
+const MIN_LENGTH: f64 = 1.0 / 16.0;
 
 /// The approximations of a row, from the shortest to the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,4 +105,13 @@ fn padded(query: &[f32]) -> Box<[f64]> {
     let mut wide = vec![0.0; row_stride(query.len())];
     wide.iter_mut().zip(query).for_each(|(wide, value)| *wide = f64::from(*value));
     wide.into()
+}
+
+/// The power of two by which the queries of one answer are scaled; none where their lengths are
+/// too far apart.
+pub(crate) fn common_power(queries: &[&[f32]]) -> Option<f64> {
+    let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
+    let power = power_of_two_for(lengths.iter().fold(0.0, |max, length| max.max(*length)));
+    let is_near = |length: &f64| queries.len() == 1 || length * power >= MIN_LENGTH;
+    lengths.iter().all(is_near).then_some(power)
 }

@@ -12,11 +12,10 @@ use std::sync::mpsc;
 use crate::deadline::{Deadline, SOME_ROWS};
 use crate::quantization::coded_rows::LONG_COMPONENTS;
 use crate::quantization::kernel::Kernel;
-use crate::quantization::scalar::{norm, power_of_two_for};
 use crate::search::cascade::{Cascade, ScanResult, Scorer, SharedThreshold};
 use crate::search::coarse_scan::{CoarseScan, candidate_places};
 use crate::search::formula::{Formula, ScannedSegment};
-use crate::search::prepared_query::PreparedQuery;
+use crate::search::prepared_query::{PreparedQuery, common_power};
 use crate::search::prior::PriorRows;
 use crate::search::selection::{SegmentRows, SelectedRows};
 use crate::search::top_k::Hit;
@@ -34,10 +33,6 @@ const SCORE_ALL_SHARE: usize = 4;
 
 /// Queries in one pass over the rows.
 const PASS_QUERIES: usize = 8;
-
-/// Queries of one answer are bounded in one unit; queries this much shorter than the longest would
-/// approach the smallest floats.
-const MIN_LENGTH: f64 = 1.0 / 16.0;
 
 /// Queries and limits of a scan.
 pub(crate) struct ScanRequest<'a> {
@@ -124,15 +119,6 @@ fn answers(
             .collect();
     }
     search.bound(request.threads.min(vectors.segments.len()))
-}
-
-/// The power of two by which the queries of one answer are scaled; none where their lengths are
-/// too far apart.
-fn common_power(queries: &[&[f32]]) -> Option<f64> {
-    let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
-    let power = power_of_two_for(lengths.iter().fold(0.0, |max, length| max.max(*length)));
-    let is_near = |length: &f64| queries.len() == 1 || length * power >= MIN_LENGTH;
-    lengths.iter().all(is_near).then_some(power)
 }
 
 /// A prepared search.
@@ -290,7 +276,6 @@ impl ScanWorker {
 mod tests {
     use super::*;
     use crate::search::cascade::BoundedRow;
-    use crate::search::prepared_query::Stage;
     use crate::storage::snapshot_store::SnapshotStore;
 
     /// A map of three segments and a search with its best rows in the last one.
@@ -345,7 +330,7 @@ mod tests {
         let mut rows = [9, 1, 2, 3, 8, 7, 6].map(|row| BoundedRow { upper: f32::INFINITY, row });
         // The last of four need not reach what the first does.
         rows[6].upper = f32::NEG_INFINITY;
-        other.take(&search.scanned(0), Stage::Bytes, rows.to_vec());
+        other.take(&search.scanned(0), rows.to_vec());
         other.score(&[(search.scanned(0), 10)]);
         one.absorb(other.scan_result());
         assert_eq!(ids_of(&shared, vec![one]), [10, 9, 8, 7, 6]);

@@ -80,7 +80,7 @@ impl SelectedRows {
         candidates: &DocidSet,
         deadline: &Deadline,
     ) -> Result<Option<Self>, Error> {
-        if candidates.is_everything() {
+        if candidates.is_everything {
             return Ok(None);
         }
         if candidates.len() * FEW_SHARE < vectors.places.len() {
@@ -89,7 +89,7 @@ impl SelectedRows {
         let of_view = |view: &SegmentView| {
             deadline.check()?;
             let ids = view.segment.ids();
-            let selected = |(word, (_, live)): (usize, (usize, u64))| {
+            let selected = |(word, live): (usize, u64)| {
                 let is_candidate =
                     |bit: &usize| candidates.contains(docid_of(ids[word * TILE_ROWS + bit]));
                 set_bits(live).filter(is_candidate).fold(0, |word, bit| word | 1 << bit)

@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::blocked::{self, Ahead, Instructions, OfBlock};
-use super::{Kernel, Limit};
+use super::{Kernel, Limit, Rows, Uppers};
 use crate::collections::append_buffer::Line;
 use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, SideBySide, SketchBlock};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
@@ -55,29 +55,9 @@ impl Kernel for Avx2 {
         unsafe { code_sum(bytes, query) }
     }
 
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        first: usize,
-        wanted: &[u64],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
+    fn bound(&self, codes: &CodedRows, rows: Rows<'_>, limit: &Limit<'_>, uppers: &mut Uppers<'_>) {
         // SAFETY: as in `dot`.
-        unsafe { bound(rows, first, wanted, limit, uppers, reaching) }
-    }
-
-    fn bound_listed(
-        &self,
-        rows: &CodedRows,
-        listed: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
-        // SAFETY: as in `dot`.
-        unsafe { bound_listed(rows, listed, limit, uppers, reaching) }
+        unsafe { bound(codes, rows, limit, uppers) }
     }
 
     fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
@@ -93,26 +73,8 @@ impl Kernel for Avx2 {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn bound(
-    rows: &CodedRows,
-    first: usize,
-    wanted: &[u64],
-    limit: &Limit<'_>,
-    uppers: &mut [f32],
-    reaching: &mut [u64],
-) {
-    blocked::bound(Avx2(()), rows, first, wanted, limit, uppers, reaching);
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn bound_listed(
-    rows: &CodedRows,
-    listed: &[u32],
-    limit: &Limit<'_>,
-    uppers: &mut [f32],
-    reaching: &mut [u64],
-) {
-    blocked::bound_listed(Avx2(()), rows, listed, limit, uppers, reaching);
+fn bound(codes: &CodedRows, rows: Rows<'_>, limit: &Limit<'_>, uppers: &mut Uppers<'_>) {
+    blocked::bound(Avx2(()), codes, rows, limit, uppers);
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -414,15 +376,15 @@ fn halves_u8(line: &Line) -> [__m256i; 2] {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn byte_parts(parts: &[i8; 64]) -> [__m256i; 2] {
-    let [first, second] = parts.as_chunks::<32>().0 else { unreachable!("twice 32 are 64") };
-    [load_i8x32(first), load_i8x32(second)]
+    let [first, second] = bytemuck::cast_ref::<_, [[u8; 32]; 2]>(parts);
+    [load_u8x32(first), load_u8x32(second)]
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn nibble_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m256i; 4] {
-    let [a, b, c, d] = parts.as_chunks::<32>().0 else { unreachable!("four times 32 are 128") };
-    [load_i8x32(a), load_i8x32(b), load_i8x32(c), load_i8x32(d)]
+    let [a, b, c, d] = bytemuck::cast_ref::<_, [[u8; 32]; 4]>(parts);
+    [load_u8x32(a), load_u8x32(b), load_u8x32(c), load_u8x32(d)]
 }
 
 /// Lane `i` of the result is the total of `sums[i]`.
@@ -510,14 +472,7 @@ fn load_u8x32(bytes: &[u8; 32]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn load_i8x32(bytes: &[i8; 32]) -> __m256i {
-    // SAFETY: the reference covers the 32 bytes, and the load needs no alignment.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn load_f32x8(values: &[f32; 8]) -> __m256 {
+pub(super) fn load_f32x8(values: &[f32; 8]) -> __m256 {
     // SAFETY: the reference covers the eight floats, and the load needs no alignment.
     unsafe { _mm256_loadu_ps(values.as_ptr()) }
 }

@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::blocked::{self, Ahead, Instructions, OfBlock};
-use super::{Kernel, Limit, avx2};
+use super::{Kernel, Limit, Rows, Uppers, avx2};
 use crate::collections::append_buffer::Line;
 use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, SideBySide, SketchBlock};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
@@ -63,29 +63,9 @@ impl Kernel for Avx512Vnni {
         unsafe { code_sum(bytes, query) }
     }
 
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        first: usize,
-        wanted: &[u64],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
+    fn bound(&self, codes: &CodedRows, rows: Rows<'_>, limit: &Limit<'_>, uppers: &mut Uppers<'_>) {
         // SAFETY: as in `dot`.
-        unsafe { bound(rows, first, wanted, limit, uppers, reaching) }
-    }
-
-    fn bound_listed(
-        &self,
-        rows: &CodedRows,
-        listed: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
-        // SAFETY: as in `dot`.
-        unsafe { bound_listed(rows, listed, limit, uppers, reaching) }
+        unsafe { bound(codes, rows, limit, uppers) }
     }
 
     fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {
@@ -101,26 +81,8 @@ impl Kernel for Avx512Vnni {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound(
-    rows: &CodedRows,
-    first: usize,
-    wanted: &[u64],
-    limit: &Limit<'_>,
-    uppers: &mut [f32],
-    reaching: &mut [u64],
-) {
-    blocked::bound(Avx512Vnni(()), rows, first, wanted, limit, uppers, reaching);
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound_listed(
-    rows: &CodedRows,
-    listed: &[u32],
-    limit: &Limit<'_>,
-    uppers: &mut [f32],
-    reaching: &mut [u64],
-) {
-    blocked::bound_listed(Avx512Vnni(()), rows, listed, limit, uppers, reaching);
+fn bound(codes: &CodedRows, rows: Rows<'_>, limit: &Limit<'_>, uppers: &mut Uppers<'_>) {
+    blocked::bound(Avx512Vnni(()), codes, rows, limit, uppers);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -195,8 +157,8 @@ fn nibbles<const AHEAD: bool>(
 ) -> __m512i {
     let mut sums = [_mm512_setzero_si512(); BLOCK_ROWS];
     for (lines, parts) in rows.zip(plane.as_chunks::<LINE_COMPONENTS>().0) {
-        let [first, second] = parts.as_chunks::<64>().0 else { unreachable!("twice 64 are 128") };
-        let (first, second) = (load_i8x64(first), load_i8x64(second));
+        let [first, second] = bytemuck::cast_ref::<_, [[u8; 64]; 2]>(parts);
+        let (first, second) = (load_u8x64(first), load_u8x64(second));
         for (sum, line) in sums.iter_mut().zip(lines) {
             if AHEAD {
                 avx2::prefetch(ahead);
@@ -218,7 +180,7 @@ fn bytes<const AHEAD: bool>(
 ) -> __m512i {
     let mut sums = [_mm512_setzero_si512(); BLOCK_ROWS];
     for (lines, parts) in rows.zip(plane.as_chunks::<64>().0) {
-        let parts = load_i8x64(parts);
+        let parts = load_u8x64(bytemuck::cast_ref(parts));
         for (sum, line) in sums.iter_mut().zip(lines) {
             if AHEAD {
                 avx2::prefetch(ahead);
@@ -369,8 +331,10 @@ fn code_sum(bytes: &[Line], query: &QueryCodes) -> i64 {
     let mut sums = [_mm512_setzero_si512(); 2];
     for (line, (high, low)) in bytes.iter().zip(high.iter().zip(low)) {
         let line = load_u8x64(&line.0);
-        sums[0] = _mm512_dpbusd_epi32(sums[0], line, load_i8x64(high));
-        sums[1] = _mm512_dpbusd_epi32(sums[1], line, load_i8x64(low));
+        sums[0] =
+            _mm512_dpbusd_epi32(sums[0], line, load_u8x64(bytemuck::cast_ref::<[i8; 64], _>(high)));
+        sums[1] =
+            _mm512_dpbusd_epi32(sums[1], line, load_u8x64(bytemuck::cast_ref::<[i8; 64], _>(low)));
     }
     let [high, low] = sums;
     query.code_sum(_mm512_reduce_add_epi32(high), _mm512_reduce_add_epi32(low))
@@ -397,7 +361,7 @@ fn dots<const ROWS: usize>(rows: [&[f32]; ROWS], query: &[f64]) -> [f64; ROWS] {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn add_products(lanes: __m512d, values: &[f32; 8], parts: __m512d) -> __m512d {
     // Products of two float32 are exact in float64, so fusing changes nothing.
-    _mm512_fmadd_pd(_mm512_cvtps_pd(load_f32x8(values)), parts, lanes)
+    _mm512_fmadd_pd(_mm512_cvtps_pd(avx2::load_f32x8(values)), parts, lanes)
 }
 
 /// The sum of eight lanes in their fixed order.
@@ -414,20 +378,6 @@ fn added(lanes: __m512d) -> f64 {
 fn load_u8x64(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: the reference covers the 64 bytes, and the load needs no alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_i8x64(bytes: &[i8; 64]) -> __m512i {
-    // SAFETY: the reference covers the 64 bytes, and the load needs no alignment.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn load_f32x8(values: &[f32; 8]) -> __m256 {
-    // SAFETY: the reference covers the eight floats, and the load needs no alignment.
-    unsafe { _mm256_loadu_ps(values.as_ptr()) }
 }
 
 #[inline]

@@ -6,7 +6,7 @@
 
 use crate::collections::append_buffer::Line;
 use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, Packing, SideBySide, SketchBlock};
-use crate::quantization::kernel::{Limit, TILE_ROWS};
+use crate::quantization::kernel::{Limit, Rows, TILE_ROWS, Uppers};
 use crate::quantization::scalar::RowBound;
 
 /// Blocks of a word of wanted rows.
@@ -54,98 +54,24 @@ pub(super) trait Instructions: Copy {
 #[inline(always)]
 pub(super) fn bound<I: Instructions>(
     cpu: I,
-    rows: &CodedRows,
-    first: usize,
-    wanted: &[u64],
+    codes: &CodedRows,
+    rows: Rows<'_>,
     limit: &Limit<'_>,
-    uppers: &mut [f32],
-    reaching: &mut [u64],
+    uppers: &mut Uppers<'_>,
 ) {
-    let scan = Scan::new(cpu, rows, limit);
-    match rows.packing {
-        Packing::Sketches => scan.bound(Sketches, first, wanted, uppers, reaching),
-        Packing::Nibbles => scan.bound(Nibbles, first, wanted, uppers, reaching),
-        Packing::Bytes => scan.bound(Bytes, first, wanted, uppers, reaching),
+    let scan = Scan::new(cpu, codes, limit);
+    match (codes.packing, rows) {
+        (Packing::Sketches, Rows::Listed(_)) => unreachable!("sketches are read in blocks"),
+        (Packing::Sketches, _) => scan.bound::<SKETCHES>(rows, uppers),
+        (Packing::Nibbles, _) => scan.bound::<NIBBLES>(rows, uppers),
+        (Packing::Bytes, _) => scan.bound::<BYTES>(rows, uppers),
     }
 }
 
-/// [`super::Kernel::bound_listed`].
-#[inline(always)]
-pub(super) fn bound_listed<I: Instructions>(
-    cpu: I,
-    rows: &CodedRows,
-    listed: &[u32],
-    limit: &Limit<'_>,
-    uppers: &mut [f32],
-    reaching: &mut [u64],
-) {
-    let scan = Scan::new(cpu, rows, limit);
-    match rows.packing {
-        Packing::Nibbles => scan.bound_listed(Nibbles, listed, uppers, reaching),
-        Packing::Bytes => scan.bound_listed(Bytes, listed, uppers, reaching),
-        Packing::Sketches => unreachable!("sketches are read in blocks"),
-    }
-}
-
-/// A way to add up the products of 16 rows, so that a loop is compiled for each.
-trait Codes: Copy {
-    /// Of a block; `picked` names its rows, the last filled one in place of those that follow.
-    fn of_block<I: Instructions>(
-        self,
-        scan: Scan<'_, I>,
-        start: usize,
-        picked: Option<&OfBlock<usize>>,
-    ) -> I::Totals;
-}
-
-#[derive(Clone, Copy)]
-struct Sketches;
-#[derive(Clone, Copy)]
-struct Nibbles;
-#[derive(Clone, Copy)]
-struct Bytes;
-
-impl Codes for Sketches {
-    #[inline(always)]
-    fn of_block<I: Instructions>(
-        self,
-        scan: Scan<'_, I>,
-        start: usize,
-        _picked: Option<&OfBlock<usize>>,
-    ) -> I::Totals {
-        let block = scan.rows.sketches(start / BLOCK_ROWS);
-        for line in block {
-            scan.cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
-        }
-        scan.cpu.sketches(block, scan.plane())
-    }
-}
-
-impl Codes for Nibbles {
-    #[inline(always)]
-    fn of_block<I: Instructions>(
-        self,
-        scan: Scan<'_, I>,
-        start: usize,
-        picked: Option<&OfBlock<usize>>,
-    ) -> I::Totals {
-        let (rows, ahead) = scan.side_by_side(start, picked);
-        scan.cpu.nibbles(rows, scan.plane(), ahead)
-    }
-}
-
-impl Codes for Bytes {
-    #[inline(always)]
-    fn of_block<I: Instructions>(
-        self,
-        scan: Scan<'_, I>,
-        start: usize,
-        picked: Option<&OfBlock<usize>>,
-    ) -> I::Totals {
-        let (rows, ahead) = scan.side_by_side(start, picked);
-        scan.cpu.bytes(rows, scan.plane(), ahead)
-    }
-}
+/// Packings as constants, so that a loop is compiled for each.
+const SKETCHES: u8 = Packing::Sketches as u8;
+const NIBBLES: u8 = Packing::Nibbles as u8;
+const BYTES: u8 = Packing::Bytes as u8;
 
 /// The rows and the limit at hand.
 #[derive(Clone, Copy)]
@@ -185,15 +111,47 @@ impl<'a, I: Instructions> Scan<'a, I> {
         (rows, Some(first.wrapping_add(self.ahead)))
     }
 
+    /// The products of the rows of a block, added up; `picked` names its rows, the last filled one in
+    /// place of those that follow.
     #[inline(always)]
-    fn bound(
+    fn of_block<const PACKING: u8>(
         self,
-        codes: impl Codes,
+        start: usize,
+        picked: Option<&OfBlock<usize>>,
+    ) -> I::Totals {
+        if PACKING == SKETCHES {
+            let block = self.rows.sketches(start / BLOCK_ROWS);
+            for line in block {
+                self.cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
+            }
+            return self.cpu.sketches(block, self.plane());
+        }
+        let (rows, ahead) = self.side_by_side(start, picked);
+        if PACKING == NIBBLES {
+            self.cpu.nibbles(rows, self.plane(), ahead)
+        } else {
+            self.cpu.bytes(rows, self.plane(), ahead)
+        }
+    }
+
+    #[inline(always)]
+    fn bound<const PACKING: u8>(self, rows: Rows<'_>, uppers: &mut Uppers<'_>) {
+        match rows {
+            Rows::InOrder { first, wanted } => {
+                self.bound_in_order::<PACKING>(first, wanted, uppers);
+            }
+            Rows::Listed(listed) => self.bound_listed::<PACKING>(listed, uppers),
+        }
+    }
+
+    #[inline(always)]
+    fn bound_in_order<const PACKING: u8>(
+        self,
         first: usize,
         wanted: &[u64],
-        uppers: &mut [f32],
-        reaching: &mut [u64],
+        uppers: &mut Uppers<'_>,
     ) {
+        let (uppers, reaching) = (&mut *uppers.values, &mut *uppers.reaching);
         let (whole, rest) = self.bounds[first..].as_chunks();
         for (tile, (wanted, reaching)) in wanted.iter().zip(&mut *reaching).enumerate() {
             *reaching = 0;
@@ -204,7 +162,7 @@ impl<'a, I: Instructions> Scan<'a, I> {
                 if (wanted >> shift) as u16 != 0 {
                     let position = tile * TILE_ROWS + shift;
                     self.prefetch_bounds(first + position);
-                    let totals = codes.of_block(self, first + position, None);
+                    let totals = self.of_block::<PACKING>(first + position, None);
                     let found = self.reaching(totals, first, position, bounds, uppers);
                     *reaching |= u64::from(found) << shift & wanted;
                 }
@@ -217,7 +175,7 @@ impl<'a, I: Instructions> Scan<'a, I> {
             // The last row stands in place of those that follow.
             let last = rest.len() - 1;
             let picked = sixteen(|at| first + position + at.min(last));
-            let totals = codes.of_block(self, first + position, Some(&picked));
+            let totals = self.of_block::<PACKING>(first + position, Some(&picked));
             let bounds = &sixteen(|at| rest[at.min(last)]);
             let found = u64::from(self.reaching(totals, first, position, bounds, uppers));
             reaching[position / TILE_ROWS] |= (found & wanted) << (position % TILE_ROWS);
@@ -249,13 +207,8 @@ impl<'a, I: Instructions> Scan<'a, I> {
     }
 
     #[inline(always)]
-    fn bound_listed(
-        self,
-        codes: impl Codes,
-        listed: &[u32],
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
+    fn bound_listed<const PACKING: u8>(self, listed: &[u32], uppers: &mut Uppers<'_>) {
+        let (uppers, reaching) = (&mut *uppers.values, &mut *uppers.reaching);
         reaching.fill(0);
         self.prefetch_rows(listed);
         let blocks = listed.chunks(BLOCK_ROWS).zip(uppers.as_chunks_mut().0);
@@ -265,7 +218,7 @@ impl<'a, I: Instructions> Scan<'a, I> {
             let picked = sixteen(|at| part[at.min(part.len() - 1)] as usize);
             let bounds = sixteen(|at| self.bounds[picked[at]]);
             let priors = self.limit.prior.map(|prior| sixteen(|at| prior.values[picked[at]]));
-            let totals = codes.of_block(self, 0, Some(&picked));
+            let totals = self.of_block::<PACKING>(0, Some(&picked));
             let found = self.cpu.reaching(totals, &bounds, self.limit, priors.as_ref(), uppers);
             let found = u64::from(found & u16::MAX >> (BLOCK_ROWS - part.len()));
             reaching[position / TILE_ROWS] |= found << (position % TILE_ROWS);

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use crate::Error;
 use crate::quantization::coded_rows::CodedRows;
-use crate::quantization::kernel::{Kernel, Limit};
+use crate::quantization::kernel::{Kernel, Limit, Rows, Uppers};
 use crate::quantization::scalar::LANES;
 
 /// Add eight lanes in the one fixed order.

@@ -10,10 +10,10 @@ use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
 use super::blocked::{self, Ahead, Instructions, OfBlock};
-use super::{Kernel, Limit};
+use super::{Kernel, Limit, Rows, Uppers};
 use crate::collections::append_buffer::Line;
 use crate::quantization::coded_rows::{BLOCK_ROWS, CodedRows, SideBySide, SketchBlock};
-use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
+use crate::quantization::scalar::{LINE_COMPONENTS, QueryCodes, RowBound};
 
 /// Exists only where NEON does, and with `DOT` only where dotprod does: `detect` and `detect_dot`
 /// alone make one.
@@ -41,44 +41,13 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         unsafe { dot(row, query) }
     }
 
-    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
-        scalar::encode(row, bytes, nibbles)
-    }
-
-    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
-        QueryCodes::new(query, power)
-    }
-
-    fn signed_bytes(&self, values: &[f32], power: f64, most: f64) -> Plane {
-        Plane::signed_bytes(values, power, most)
-    }
-
     fn code_sum(&self, bytes: &[Line], query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
         unsafe { code_sum(*self, bytes, query) }
     }
 
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        first: usize,
-        wanted: &[u64],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
-        blocked::bound(*self, rows, first, wanted, limit, uppers, reaching);
-    }
-
-    fn bound_listed(
-        &self,
-        rows: &CodedRows,
-        listed: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
-        blocked::bound_listed(*self, rows, listed, limit, uppers, reaching);
+    fn bound(&self, codes: &CodedRows, rows: Rows<'_>, limit: &Limit<'_>, uppers: &mut Uppers<'_>) {
+        blocked::bound(*self, codes, rows, limit, uppers);
     }
 
     fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {

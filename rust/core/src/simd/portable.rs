@@ -1,11 +1,10 @@
 //! Plain Rust: the reference for the other kernels, and the kernel of CPUs without any of them.
 
-use super::{CodedRows, Kernel, LANES, Limit, add_lanes};
-use crate::bits::rows_of;
+use super::{CodedRows, Kernel, LANES, Limit, Rows, Uppers, add_lanes};
 use crate::collections::append_buffer::Line;
 use crate::quantization::coded_rows::Packing;
 use crate::quantization::kernel::TILE_ROWS;
-use crate::quantization::scalar::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
+use crate::quantization::scalar::{LINE_COMPONENTS, Plane, QueryCodes};
 
 pub(crate) struct Portable;
 
@@ -24,52 +23,18 @@ impl Kernel for Portable {
         add_lanes(lanes)
     }
 
-    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
-        encode(row, bytes, nibbles)
-    }
-
-    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
-        QueryCodes::new(query, power)
-    }
-
-    fn signed_bytes(&self, values: &[f32], power: f64, most: f64) -> Plane {
-        Plane::signed_bytes(values, power, most)
-    }
-
     fn code_sum(&self, bytes: &[Line], query: &QueryCodes) -> i64 {
         query.code_sum(byte_sum(bytes, &query.high.values), byte_sum(bytes, &query.low.values))
     }
 
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        first: usize,
-        wanted: &[u64],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
-        reaching.fill(0);
-        for position in rows_of(wanted).map(|position| position as usize) {
-            let upper = upper_of(rows, first + position, limit);
-            uppers[position] = upper;
+    fn bound(&self, codes: &CodedRows, rows: Rows<'_>, limit: &Limit<'_>, uppers: &mut Uppers<'_>) {
+        uppers.reaching.fill(0);
+        for position in rows.positions() {
+            let upper = upper_of(codes, rows.row(position) as usize, limit);
+            uppers.values[position] = upper;
             let reaches = u64::from(upper >= limit.threshold);
-            reaching[position / TILE_ROWS] |= reaches << (position % TILE_ROWS);
+            uppers.reaching[position / TILE_ROWS] |= reaches << (position % TILE_ROWS);
         }
-    }
-
-    fn bound_listed(
-        &self,
-        rows: &CodedRows,
-        listed: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut [f32],
-        reaching: &mut [u64],
-    ) {
-        for (upper, row) in uppers.iter_mut().zip(listed) {
-            *upper = upper_of(rows, *row as usize, limit);
-        }
-        self.at_least(&uppers[..listed.len()], limit.threshold, reaching);
     }
 
     fn at_least(&self, uppers: &[f32], threshold: f32, reaching: &mut [u64]) {

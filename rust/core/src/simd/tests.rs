@@ -65,7 +65,8 @@ fn reaching(kernel: &dyn Kernel, rows: &CodedRows, tile: Tile, limit: &Limit<'_>
     let mut uppers = [f32::NEG_INFINITY; TILE_ROWS];
     let mut found = [u64::MAX];
     let first = tile.number * TILE_ROWS;
-    kernel.bound(rows, first, &[tile.wanted], limit, &mut uppers, &mut found);
+    let tiles = Rows::InOrder { first, wanted: &[tile.wanted] };
+    kernel.bound(rows, tiles, limit, &mut Uppers { values: &mut uppers, reaching: &mut found });
     let [mask] = found;
     let reaches = uppers.iter().map(|upper| *upper >= limit.threshold);
     let all = reaches.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at);
@@ -83,7 +84,8 @@ fn reaching_listed(
 ) -> u64 {
     let mut uppers = [0.0; TILE_ROWS];
     let mut found = [u64::MAX];
-    kernel.bound_listed(rows, listed, limit, &mut uppers, &mut found);
+    let bounds = &mut Uppers { values: &mut uppers, reaching: &mut found };
+    kernel.bound(rows, Rows::Listed(listed), limit, bounds);
     let [mask] = found;
     assert_eq!(mask >> (listed.len() - 1) >> 1, 0);
     for (at, upper) in uppers.iter().enumerate().take(listed.len()) {
@@ -194,7 +196,7 @@ fn encoding_gives_the_same_codes_in_every_kernel() {
     }
 }
 
-struct Rows {
+struct SampleRows {
     vectors: Vec<Vec<f32>>,
     nibbles: CodedRows,
     bytes: CodedRows,
@@ -205,7 +207,7 @@ struct Rows {
 /// A stage: the codes, and the plane of a query for them.
 type Stage<'a> = (&'a CodedRows, Plane);
 
-impl Rows {
+impl SampleRows {
     fn new(dim: usize, vectors: Vec<Vec<f32>>) -> Self {
         let stride = nibble_stride(dim);
         let coded = |packing, lines| coded_of(packing, vectors.len(), lines);
@@ -249,7 +251,7 @@ impl Rows {
 fn no_kernel_rules_out_a_row_that_reaches_the_threshold() {
     let mut numbers = Numbers(3);
     for dim in DIMS {
-        let rows = Rows::new(dim, (0..70).map(|_| numbers.padded(dim)).collect());
+        let rows = SampleRows::new(dim, (0..70).map(|_| numbers.padded(dim)).collect());
         let query = numbers.vector(dim);
         let scores = rows.scores(&query, power_of(&query));
         for (coded, plane) in rows.stages(&query) {
@@ -317,7 +319,8 @@ fn sums(kernel: &dyn Kernel, rows: &CodedRows, plane: &Plane, count: usize) -> V
     let wanted: Vec<u64> = wanted.collect();
     let mut uppers = vec![0.0; wanted.len() * TILE_ROWS];
     let mut found = vec![u64::MAX; wanted.len()];
-    kernel.bound(rows, 0, &wanted, &limit, &mut uppers, &mut found);
+    let all = Rows::InOrder { first: 0, wanted: &wanted };
+    kernel.bound(rows, all, &limit, &mut Uppers { values: &mut uppers, reaching: &mut found });
     uppers.truncate(count);
     let reaching = (0_u32..).zip(&uppers).filter(|(_, upper)| **upper >= 0.0).map(|(row, _)| row);
     assert!(rows_of(&found).eq(reaching), "{}", kernel.name());
@@ -325,7 +328,8 @@ fn sums(kernel: &dyn Kernel, rows: &CodedRows, plane: &Plane, count: usize) -> V
         let listed: Vec<u32> = (0..count as u32).collect();
         let mut again = vec![0.0; count.next_multiple_of(BLOCK_ROWS)];
         let mut found_again = vec![u64::MAX; wanted.len()];
-        kernel.bound_listed(rows, &listed, &limit, &mut again, &mut found_again);
+        let bounds = &mut Uppers { values: &mut again, reaching: &mut found_again };
+        kernel.bound(rows, Rows::Listed(&listed), &limit, bounds);
         assert_eq!((&again[..count], found_again), (&uppers[..], found), "{}", kernel.name());
     }
     uppers
@@ -388,7 +392,7 @@ fn what_a_row_has_outside_its_sketch_counts_in_every_kernel() {
 #[test]
 fn priors_count_row_by_row() {
     let mut numbers = Numbers(7);
-    let rows = Rows::new(200, (0..70).map(|_| numbers.padded(200)).collect());
+    let rows = SampleRows::new(200, (0..70).map(|_| numbers.padded(200)).collect());
     let query = numbers.vector(200);
     let mut values = vec![-1e6; 70_usize.next_multiple_of(BLOCK_ROWS)];
     for row in [0, 13, 69] {
@@ -429,7 +433,7 @@ fn check_mask(
 #[test]
 fn bounds_rule_out_nearly_everything_that_is_far_below() {
     let mut numbers = Numbers(4);
-    let rows = Rows::new(384, (0..64).map(|_| numbers.padded(384)).collect());
+    let rows = SampleRows::new(384, (0..64).map(|_| numbers.padded(384)).collect());
     let query = rows.vectors[7][..384].to_vec();
     let own = rows.scores(&query, power_of(&query))[7];
     for (coded, plane) in rows.stages(&query) {
@@ -446,7 +450,7 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
 #[test]
 fn a_bound_that_overflows_keeps_its_row() {
     let dim = 4096;
-    let rows = Rows::new(dim, vec![vec![f32::MAX; dim]; 9]);
+    let rows = SampleRows::new(dim, vec![vec![f32::MAX; dim]; 9]);
     let nine = tile(0, 0x1ff);
     // Infinity for the first query; minus infinity plus infinity for the second, which is NaN unless
     // it is fused; infinity times zero, so NaN everywhere, for the third.

@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::bits::set_bits;
 use crate::collections::append_buffer::Filling;
-use crate::quantization::kernel::TILE_ROWS;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter, are_damaged};
 use crate::storage::snapshot_store::{Place, StoreState, VectorRows, Writer};
 use crate::system::memory_budget::{CALL, headroom};
@@ -87,10 +85,10 @@ impl StoreState {
         if !victims.iter().all(|victim| still_there(&draft, victim)) {
             return;
         }
-        let number = draft.add(copy.segment(), copy.len());
+        let number = draft.add(&copy.segment, copy.len);
         let mut died = Vec::new();
         let old_places = victims.iter().flat_map(live_places);
-        for (row, (old, id)) in old_places.zip(copy.segment().ids()).enumerate() {
+        for (row, (old, id)) in old_places.zip(copy.segment.ids()).enumerate() {
             if draft.places.get(*id) == Some(old) {
                 draft.places.insert(*id, Place::new(number, row));
             } else {
@@ -134,8 +132,5 @@ fn due(vectors: &VectorRows, tail: Option<u32>) -> Vec<SegmentView> {
 
 /// Places and nothing else of the rows that a view calls live.
 fn live_places(view: &SegmentView) -> impl Iterator<Item = Place> {
-    let number = view.number;
-    view.live_words().enumerate().flat_map(move |(word, (_, live))| {
-        set_bits(live).map(move |bit| Place::new(number, word * TILE_ROWS + bit))
-    })
+    view.live_rows().map(|row| Place::new(view.number, row))
 }

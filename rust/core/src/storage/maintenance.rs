@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
     use crate::columns::Record;
-    use crate::memory_index::MemoryIndex;
+    use crate::memory_index::{Batch, MemoryIndex};
     use crate::text::Analysis;
 
     const DIM: usize = 256;
@@ -200,13 +200,14 @@ mod tests {
         let rows: Vec<i64> = (0..ROWS as i64).collect();
         let record = |row: &i64| Record { row: *row, ..Record::default() };
         let records: Vec<Record> = rows.iter().map(record).collect();
-        index.load(&records, &[], &[]).expect("valid");
-        index.load(&[], &rows, &alike()).expect("valid");
+        index.load(&Batch { records: &records, ..Batch::default() }).expect("valid");
+        let (embedded, vectors) = (&rows, &alike());
+        index.load(&Batch { embedded, vectors, ..Batch::default() }).expect("valid");
         let shared = index.shared();
         let has_basis = || shared.snapshot().vectors.basis.is_some();
         assert!(shared.is_sketch_due(None) && !has_basis());
         assert_eq!(shared.maintained_by.load(Ordering::Acquire), 0, "nobody is at work");
-        index.apply(&[], &[], &[], &[]).expect("valid");
+        index.apply(&Batch::default()).expect("valid");
         let begun = Instant::now();
         while shared.is_sketch_due(None) && begun.elapsed() < Duration::from_secs(60) {
             std::thread::sleep(Duration::from_millis(5));

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::bits::positions;
 use crate::collections::append_buffer::{AppendBuffer, Appender, Filling, Line, RegionParts};
 use crate::quantization::coded_rows::{CodedRows, CodedRowsAppender, Packing};
 use crate::quantization::kernel::{Kernel, TILE_ROWS};
@@ -124,7 +125,7 @@ impl Segment {
 /// The one writer of a segment.
 pub(crate) struct SegmentWriter {
     kernel: &'static dyn Kernel,
-    segment: Arc<Segment>,
+    pub(crate) segment: Arc<Segment>,
     vectors: Appender<Line>,
     nibbles: CodedRowsAppender,
     bytes: CodedRowsAppender,
@@ -134,7 +135,7 @@ pub(crate) struct SegmentWriter {
     nibble_row: Box<[Line]>,
     byte_row: Box<[Line]>,
     byte_lines: usize,
-    len: usize,
+    pub(crate) len: usize,
 }
 
 impl SegmentWriter {
@@ -184,14 +185,6 @@ impl SegmentWriter {
             byte_lines,
             len: 0,
         }
-    }
-
-    pub(crate) fn segment(&self) -> &Arc<Segment> {
-        &self.segment
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     pub(crate) fn vacant(&self) -> usize {
@@ -275,13 +268,18 @@ impl SegmentView {
         (0..self.len).map(|row| self.segment.vector(row))
     }
 
-    /// The tiles of this view: number of rows, and a mask of the live ones.
-    pub(crate) fn live_words(&self) -> impl Iterator<Item = (usize, u64)> {
+    /// A mask of the live rows of each tile of this view.
+    pub(crate) fn live_words(&self) -> impl Iterator<Item = u64> {
         (0..self.len.div_ceil(TILE_ROWS)).map(|word| {
             let count = TILE_ROWS.min(self.len - word * TILE_ROWS);
             let deleted = self.deleted.as_ref().map_or(0, |deleted| deleted.words[word]);
-            (count, (u64::MAX >> (TILE_ROWS - count)) & !deleted)
+            (u64::MAX >> (TILE_ROWS - count)) & !deleted
         })
+    }
+
+    /// The live rows, in order.
+    pub(crate) fn live_rows(&self) -> impl Iterator<Item = usize> {
+        positions(self.live_words())
     }
 
     /// Mark rows deleted in a copy of the bitmap; other views keep theirs.

@@ -127,10 +127,8 @@ impl VectorRows {
     ///
     /// When a part of the file is damaged.
     pub(crate) fn check_codes(&self) -> Result<(), Error> {
-        if self.segments.iter().all(|view| view.segment.has_sound_codes()) {
-            return Ok(());
-        }
-        Err(Error::SnapshotInvalid { problem: "codes of vectors in it are damaged" })
+        let are_sound = self.segments.iter().all(|view| view.segment.has_sound_codes());
+        Error::unless(are_sound, "codes of vectors in it are damaged")
     }
 
     /// Check that all that was read of the rows so far was as it had been written.
@@ -139,10 +137,7 @@ impl VectorRows {
     ///
     /// When it was not: no answer of these rows can be trusted.
     pub(crate) fn check_read(&self) -> Result<(), Error> {
-        if are_damaged(&self.segments) {
-            return Err(Error::SnapshotInvalid { problem: "vectors in it are damaged" });
-        }
-        Ok(())
+        Error::unless(!are_damaged(&self.segments), "vectors in it are damaged")
     }
 
     pub(crate) fn deleted_count(&self) -> usize {
@@ -337,12 +332,12 @@ impl StoreState {
         let mut done = 0;
         while done < ids.len() {
             let (number, tail) = self.tail_with_capacity(writer, draft, ids.len() - done);
-            let first = tail.len();
+            let first = tail.len;
             let here = &ids[done..][..tail.vacant().min(ids.len() - done)];
             for (at, id) in here.iter().enumerate() {
                 tail.append(*id, |row| write(done + at, row));
             }
-            let len = tail.len();
+            let len = tail.len;
             if let Some(position) = draft.position(number) {
                 draft.segments[position].len = len;
             }
@@ -369,7 +364,7 @@ impl StoreState {
             };
             let capacity = capacity.min(SEGMENT_ROWS);
             let tail = SegmentWriter::new(self.kernel, self.dim, capacity, filling);
-            let number = draft.add(tail.segment(), 0);
+            let number = draft.add(&tail.segment, 0);
             writer.tail = Some((number, tail));
         }
         let (number, tail) = writer.tail.as_mut().expect("a tail was just made sure of");

@@ -1,17 +1,15 @@
 //! Rows of a snapshot in a file, and back: segments are written as they lie in memory, without
 //! deleted rows, and mapped where they lie in the file.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Error;
-use crate::bits::set_bits;
 use crate::collections::append_buffer::{Filling, Line, Region, RegionParts};
 use crate::collections::id_map::IdMap;
-use crate::quantization::kernel::{Kernel, TILE_ROWS};
+use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::row_stride;
 use crate::quantization::sketch::{Basis, Sketch};
 use crate::storage::row_checks::{CHECKED_ROWS, RowChecks, vector_sums};
@@ -68,7 +66,6 @@ struct Source {
 /// before they are copied; the caller checks afterwards that all vectors were sound.
 pub(crate) fn write(
     file: &mut DataFileWriter,
-    path: &Path,
     kernel: &'static dyn Kernel,
     dim: usize,
     rows: &VectorRows,
@@ -77,11 +74,11 @@ pub(crate) fn write(
     rows.check_codes()?;
     headroom(CALL + rows.places.len() * size_of::<Source>() + SEGMENT_ROWS * (dim * 6 + 1024))?;
     let sources = sources(rows, id_of);
-    let writing = Writing { path, kernel, dim, rows };
+    let writing = Writing { kernel, dim, rows };
     let segments = sources.chunks(SEGMENT_ROWS).map(|chunk| writing.segment(file, chunk));
     let segments = segments.collect::<Result<_, _>>()?;
     let basis = rows.basis.as_ref().map(|basis| {
-        let directions = file.append(path, bytemuck::cast_slice(basis.directions()))?;
+        let directions = file.append(bytemuck::cast_slice(&basis.directions))?;
         Ok(BasisEntry { learned_from: basis.learned_from as u64, directions })
     });
     Ok(RowsDirectory { dim: dim as u64, segments, basis: basis.transpose()? })
@@ -90,20 +87,14 @@ pub(crate) fn write(
 fn sources(rows: &VectorRows, id_of: impl Fn(i64) -> Option<i64>) -> Vec<Source> {
     let mut sources = Vec::with_capacity(rows.places.len());
     for (position, view) in rows.segments.iter().enumerate() {
-        let live = view.live_words().enumerate();
-        let live = live
-            .flat_map(|(word, (_, live))| set_bits(live).map(move |bit| word * TILE_ROWS + bit));
-        sources.extend(
-            live.filter_map(|row| {
-                Some(Source { position, row, id: id_of(view.segment.ids()[row])? })
-            }),
-        );
+        let ids = view.segment.ids();
+        let source = |row: usize| Some(Source { position, row, id: id_of(ids[row])? });
+        sources.extend(view.live_rows().filter_map(source));
     }
     sources
 }
 
 struct Writing<'a> {
-    path: &'a Path,
     kernel: &'static dyn Kernel,
     dim: usize,
     rows: &'a VectorRows,
@@ -118,7 +109,7 @@ impl Writing<'_> {
         let row_bytes = row_stride(self.dim) * size_of::<f32>();
         Ok(SegmentEntry {
             rows: chunk.len() as u64,
-            section: file.append_summed(self.path, &bytes[..end], xxh3_64(&bytes[..ids]))?,
+            section: file.append_summed(&bytes[..end], xxh3_64(&bytes[..ids]))?,
             id_sum: xxh3_64(&bytes[ids..vectors]),
             vector_sums: vector_sums(&bytes[vectors..end], row_bytes),
             sketch: self.sketch(file, chunk)?,
@@ -154,7 +145,7 @@ impl Writing<'_> {
         }
         drop(copy.finish());
         let region = parts.into_region().expect("the only writer is gone");
-        file.append(self.path, region.bytes()).map(Some)
+        file.append(region.bytes()).map(Some)
     }
 }
 
@@ -170,12 +161,10 @@ pub(crate) fn read(
     directory: &RowsDirectory,
     is_earlier: bool,
 ) -> Result<VectorRows, Error> {
-    let misfit = Error::SnapshotInvalid { problem: "its vectors have another dimension" };
-    if directory.dim != dim as u64 {
-        return Err(misfit);
-    }
+    Error::unless(directory.dim == dim as u64, "its vectors have another dimension")?;
+    let reading = Reading { kernel, file, dim };
     // Sketches in the basis of an earlier form are made anew too, with a basis of their own.
-    let basis = if is_earlier { None } else { basis_of(file, dim, directory)? };
+    let basis = if is_earlier { None } else { reading.basis(directory)? };
     let mut rows = VectorRows { basis, ..VectorRows::default() };
     headroom(CALL.saturating_add(directory.rows().saturating_mul(BYTES_PER_PLACE)))?;
     let mut places = Vec::new();
@@ -184,118 +173,108 @@ pub(crate) fn read(
         let least = if at + 1 == directory.segments.len() { 1 } else { SEGMENT_ROWS };
         let count =
             usize::try_from(entry.rows).ok().filter(|rows| (least..=SEGMENT_ROWS).contains(rows));
-        let count =
-            count.ok_or(Error::SnapshotInvalid { problem: "a segment has no such size" })?;
+        let count = count.ok_or(Error::SnapshotInvalid("a segment has no such size"))?;
         // So no more ids are read than the file has capacity for.
         let range = entry.section.range().filter(|range| range.start >= end);
-        end = range.ok_or(Error::SnapshotInvalid { problem: "its segments overlap" })?.end;
+        end = range.ok_or(Error::SnapshotInvalid("its segments overlap"))?.end;
         let segment = if is_earlier {
-            recoded(kernel, file, dim, count, entry)?
+            reading.recoded(count, entry)?
         } else {
-            Arc::new(segment_of(file, dim, count, entry)?)
+            Arc::new(reading.segment(count, entry)?)
         };
         let number = rows.add(&segment, count);
         let ids = segment.ids().iter().zip(0..);
         places.extend(ids.map(|(id, row)| (*id, Place::new(number, row))));
         if !is_earlier {
-            let sketch = sketch_of(file, count, entry, rows.basis.is_some())?;
+            let sketch = reading.sketch(count, entry, rows.basis.is_some())?;
             rows.segments.last_mut().expect("just added").sketch = sketch;
         }
     }
     if !places.is_sorted_by_key(|(id, _)| *id) {
         places.sort_unstable_by_key(|(id, _)| *id);
     }
-    let repeated = Error::SnapshotInvalid { problem: "an id is there twice" };
+    let repeated = Error::SnapshotInvalid("an id is there twice");
     rows.places = IdMap::of_ascending(&places).ok_or(repeated)?;
     Ok(rows)
 }
 
-fn segment_of(
-    file: &DataFile,
-    dim: usize,
-    rows: usize,
-    entry: &SegmentEntry,
-) -> Result<Segment, Error> {
-    let damaged = Error::SnapshotInvalid { problem: "a segment is not where it should be" };
-    let layout = SegmentLayout::new(dim, rows);
-    let [ids, vectors, end] = layout.places();
-    let range = entry.section.range().ok_or(damaged.clone())?;
-    let has_sums = entry.vector_sums.len() == rows.div_ceil(CHECKED_ROWS);
-    let region = Region::mapped(&file.map, range.start, end)
-        .filter(|_| has_sums && range.len() == end)
-        .ok_or(damaged.clone())?;
-    let first = range.start;
-    if xxh3_64(&file.map[first + ids..first + vectors]) != entry.id_sum {
-        return Err(Error::SnapshotInvalid { problem: "ids in it are damaged" });
-    }
-    let checks = RowChecks::new(
-        Arc::clone(&file.map),
-        first..first + ids,
-        entry.section.sum,
-        first + vectors..first + end,
-        row_stride(dim) * size_of::<f32>(),
-        entry.vector_sums.clone(),
-    );
-    Ok(Segment::mapped(&mut RegionParts::within(region), dim, rows, checks))
-}
-
-/// A segment of the ids and vectors of an earlier form, which its codes do not lie behind.
-fn recoded(
+struct Reading<'a> {
     kernel: &'static dyn Kernel,
-    file: &DataFile,
+    file: &'a DataFile,
     dim: usize,
-    rows: usize,
-    entry: &SegmentEntry,
-) -> Result<Arc<Segment>, Error> {
-    let damaged = || Error::SnapshotInvalid { problem: "a segment of it is damaged" };
-    let row_bytes = row_stride(dim) * size_of::<f32>();
-    headroom(CALL.saturating_add(rows.saturating_mul(2 * row_bytes + 1024)))?;
-    let bytes = entry.section.range().and_then(|range| file.map.get(range)).ok_or(damaged())?;
-    let id_bytes = (rows * size_of::<i64>()).next_multiple_of(size_of::<Line>());
-    let vectors = bytes.len().checked_sub(rows * row_bytes).ok_or(damaged())?;
-    let ids = &bytes[vectors.checked_sub(id_bytes).ok_or(damaged())?..vectors];
-    let vectors = &bytes[vectors..];
-    if xxh3_64(ids) != entry.id_sum || vector_sums(vectors, row_bytes) != entry.vector_sums {
-        return Err(damaged());
-    }
-    let vectors: &[f32] = bytemuck::try_cast_slice(vectors).map_err(|_| damaged())?;
-    let mut writer = SegmentWriter::new(kernel, dim, rows, Filling::AtOnce);
-    let ids = ids.as_chunks().0.iter().map(|id| i64::from_ne_bytes(*id)).take(rows);
-    for (id, vector) in ids.zip(vectors.chunks_exact(row_stride(dim))) {
-        writer.append(id, |row| row.copy_from_slice(vector));
-    }
-    Ok(Arc::clone(writer.segment()))
 }
 
-fn sketch_of(
-    file: &DataFile,
-    rows: usize,
-    entry: &SegmentEntry,
-    has_basis: bool,
-) -> Result<Option<Arc<Sketch>>, Error> {
-    let Some(section) = &entry.sketch else { return Ok(None) };
-    if !has_basis {
-        return Err(Error::SnapshotInvalid { problem: "it has sketches without their basis" });
+impl Reading<'_> {
+    fn segment(&self, rows: usize, entry: &SegmentEntry) -> Result<Segment, Error> {
+        let Self { file, dim, .. } = *self;
+        let damaged = Error::SnapshotInvalid("a segment is not where it should be");
+        let layout = SegmentLayout::new(dim, rows);
+        let [ids, vectors, end] = layout.places();
+        let range = entry.section.range().ok_or(damaged.clone())?;
+        let has_sums = entry.vector_sums.len() == rows.div_ceil(CHECKED_ROWS);
+        let region = Region::mapped(&file.map, range.start, end)
+            .filter(|_| has_sums && range.len() == end)
+            .ok_or(damaged.clone())?;
+        let first = range.start;
+        let id_sum = xxh3_64(&file.map[first + ids..first + vectors]);
+        Error::unless(id_sum == entry.id_sum, "ids in it are damaged")?;
+        let checks = RowChecks::new(
+            Arc::clone(&file.map),
+            first..first + ids,
+            entry.section.sum,
+            first + vectors..first + end,
+            row_stride(dim) * size_of::<f32>(),
+            entry.vector_sums.clone(),
+        );
+        Ok(Segment::mapped(&mut RegionParts::within(region), dim, rows, checks))
     }
-    let damaged = Error::SnapshotInvalid { problem: "a sketch is not where it should be" };
-    let size: usize =
-        Sketch::sizes(rows).iter().map(|size| size.next_multiple_of(size_of::<Line>())).sum();
-    let range = section.range().filter(|range| range.len() == size).ok_or(damaged.clone())?;
-    file.section(section)?;
-    let region = Region::mapped(&file.map, range.start, size).ok_or(damaged)?;
-    Ok(Some(Arc::new(Sketch::mapped(&mut RegionParts::within(region), rows))))
-}
 
-fn basis_of(
-    file: &DataFile,
-    dim: usize,
-    directory: &RowsDirectory,
-) -> Result<Option<Arc<Basis>>, Error> {
-    let Some(entry) = &directory.basis else { return Ok(None) };
-    let directions: Box<[f32]> =
-        bytemuck::pod_collect_to_vec(file.section(&entry.directions)?).into_boxed_slice();
-    let learned_from = usize::try_from(entry.learned_from).unwrap_or(usize::MAX);
-    let basis = Basis::from_parts(dim, directions, learned_from);
-    let basis = basis.ok_or(Error::SnapshotInvalid { problem: "its basis does not fit" })?;
-    Ok(Some(Arc::new(basis)))
+    /// A segment of the ids and vectors of an earlier form, which its codes do not lie behind.
+    fn recoded(&self, rows: usize, entry: &SegmentEntry) -> Result<Arc<Segment>, Error> {
+        let Self { kernel, file, dim } = *self;
+        let damaged = || Error::SnapshotInvalid("a segment of it is damaged");
+        let row_bytes = row_stride(dim) * size_of::<f32>();
+        headroom(CALL.saturating_add(rows.saturating_mul(2 * row_bytes + 1024)))?;
+        let bytes = entry.section.range().and_then(|range| file.map.get(range)).ok_or(damaged())?;
+        let id_bytes = (rows * size_of::<i64>()).next_multiple_of(size_of::<Line>());
+        let vectors = bytes.len().checked_sub(rows * row_bytes).ok_or(damaged())?;
+        let ids = &bytes[vectors.checked_sub(id_bytes).ok_or(damaged())?..vectors];
+        let vectors = &bytes[vectors..];
+        if xxh3_64(ids) != entry.id_sum || vector_sums(vectors, row_bytes) != entry.vector_sums {
+            return Err(damaged());
+        }
+        let vectors: &[f32] = bytemuck::try_cast_slice(vectors).map_err(|_| damaged())?;
+        let mut writer = SegmentWriter::new(kernel, dim, rows, Filling::AtOnce);
+        let ids = ids.as_chunks().0.iter().map(|id| i64::from_ne_bytes(*id)).take(rows);
+        for (id, vector) in ids.zip(vectors.chunks_exact(row_stride(dim))) {
+            writer.append(id, |row| row.copy_from_slice(vector));
+        }
+        Ok(Arc::clone(&writer.segment))
+    }
+
+    fn sketch(
+        &self,
+        rows: usize,
+        entry: &SegmentEntry,
+        has_basis: bool,
+    ) -> Result<Option<Arc<Sketch>>, Error> {
+        let Some(section) = &entry.sketch else { return Ok(None) };
+        Error::unless(has_basis, "it has sketches without their basis")?;
+        let damaged = Error::SnapshotInvalid("a sketch is not where it should be");
+        let size: usize =
+            Sketch::sizes(rows).iter().map(|size| size.next_multiple_of(size_of::<Line>())).sum();
+        let range = section.range().filter(|range| range.len() == size).ok_or(damaged.clone())?;
+        self.file.section(section)?;
+        let region = Region::mapped(&self.file.map, range.start, size).ok_or(damaged)?;
+        Ok(Some(Arc::new(Sketch::mapped(&mut RegionParts::within(region), rows))))
+    }
+
+    fn basis(&self, directory: &RowsDirectory) -> Result<Option<Arc<Basis>>, Error> {
+        let Some(entry) = &directory.basis else { return Ok(None) };
+        let directions = bytemuck::pod_collect_to_vec(self.file.section(&entry.directions)?);
+        let learned_from = usize::try_from(entry.learned_from).unwrap_or(usize::MAX);
+        let basis = Basis::from_parts(self.dim, directions.into(), learned_from);
+        let basis = basis.ok_or(Error::SnapshotInvalid("its basis does not fit"))?;
+        Ok(Some(Arc::new(basis)))
+    }
 }

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
@@ -37,10 +37,16 @@ impl Section {
         let first = usize::try_from(self.first).ok()?;
         Some(first..first.checked_add(usize::try_from(self.size).ok()?)?)
     }
+
+    /// The bytes, if they have this checksum.
+    fn of<'a>(&self, map: &'a [u8]) -> Option<&'a [u8]> {
+        map.get(self.range()?).filter(|bytes| xxh3_64(bytes) == self.sum)
+    }
 }
 
 /// A file that is being written.
 pub(crate) struct DataFileWriter {
+    path: PathBuf,
     new: NewFile,
     file: BufWriter<File>,
     next: usize,
@@ -53,61 +59,58 @@ impl DataFileWriter {
         remove_parts(folder_of(path));
         let new = NewFile::begin(path, Existing::Replaced).map_err(unwritten)?;
         let file = new.file().try_clone().map_err(unwritten)?;
-        let mut writer = Self { new, file: BufWriter::new(file), next: 0 };
-        writer.pad(path)?;
+        let mut writer = Self { path: path.to_owned(), new, file: BufWriter::new(file), next: 0 };
+        writer.pad()?;
         Ok(writer)
     }
 
     /// Append a section.
-    pub(crate) fn append(&mut self, path: &Path, bytes: &[u8]) -> Result<Section, Error> {
-        self.append_summed(path, bytes, xxh3_64(bytes))
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<Section, Error> {
+        self.append_summed(bytes, xxh3_64(bytes))
     }
 
     /// Append a section with a checksum that is not that of all its bytes.
-    pub(crate) fn append_summed(
-        &mut self,
-        path: &Path,
-        bytes: &[u8],
-        sum: u64,
-    ) -> Result<Section, Error> {
+    pub(crate) fn append_summed(&mut self, bytes: &[u8], sum: u64) -> Result<Section, Error> {
         let (first, size) = (self.next as u64, bytes.len() as u64);
-        self.write(path, bytes)?;
-        self.pad(path)?;
+        self.write(bytes)?;
+        self.pad()?;
         Ok(Section { first, size, sum })
     }
 
     /// Append the directory and put the file in its place.
     pub(crate) fn finish(
         mut self,
-        path: &Path,
         magic: [u8; 8],
         version: u64,
         directory: &impl Serialize,
     ) -> Result<(), Error> {
         let directory = postcard::to_allocvec(directory)
-            .map_err(|_| Error::SnapshotInvalid { problem: "its directory cannot be written" })?;
+            .map_err(|_| Error::SnapshotInvalid("its directory cannot be written"))?;
         let place = self.next as u64;
-        self.write(path, &directory)?;
+        self.write(&directory)?;
         let numbers = [version, place, directory.len() as u64, xxh3_64(&directory)];
-        let header = header_of(magic, numbers);
-        self.file.seek(SeekFrom::Start(0)).map_err(|error| unwritten(path, &error))?;
-        self.file.write_all(&header).map_err(|error| unwritten(path, &error))?;
-        self.file.flush().map_err(|error| unwritten(path, &error))?;
-        self.new.commit().map_err(|error| unwritten(path, &error))?;
+        let Self { path, new, mut file, .. } = self;
+        let commit = move || {
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&header_of(magic, numbers))?;
+            file.flush()?;
+            new.commit()
+        };
+        commit().map_err(|error| unwritten(&path, &error))?;
         // After a power cut the old name may be back otherwise; a file is complete under either.
-        let _ = sync_folder(folder_of(path));
+        let _ = sync_folder(folder_of(&path));
         Ok(())
     }
 
-    fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.next += bytes.len();
-        self.file.write_all(bytes).map_err(|error| unwritten(path, &error))
+        self.file.write_all(bytes).map_err(|error| unwritten(&self.path, &error))
     }
 
     /// Fill up to the place of the next section.
-    fn pad(&mut self, path: &Path) -> Result<(), Error> {
+    fn pad(&mut self) -> Result<(), Error> {
         let end = self.next.max(1).next_multiple_of(ALIGNMENT);
-        self.write(path, &vec![0; end - self.next])
+        self.write(&vec![0; end - self.next])
     }
 }
 
@@ -174,16 +177,13 @@ impl DataFile {
         let map = Arc::new(map);
         let (version, directory) = directory_of(&map, magic, versions)?;
         let directory = postcard::from_bytes(directory)
-            .map_err(|_| Error::SnapshotInvalid { problem: "its directory cannot be read" })?;
+            .map_err(|_| Error::SnapshotInvalid("its directory cannot be read"))?;
         Ok((Self { map, version }, directory))
     }
 
     /// The bytes of a section, compared with their checksum.
     pub(crate) fn section(&self, section: &Section) -> Result<&[u8], Error> {
-        let bytes = section.range().and_then(|range| self.map.get(range));
-        bytes
-            .filter(|bytes| xxh3_64(bytes) == section.sum)
-            .ok_or(Error::SnapshotInvalid { problem: "a section of it is damaged" })
+        section.of(&self.map).ok_or(Error::SnapshotInvalid("a section of it is damaged"))
     }
 }
 
@@ -193,20 +193,12 @@ fn directory_of<'a>(
     magic: [u8; 8],
     wanted: &[u64],
 ) -> Result<(u64, &'a [u8]), Error> {
-    let invalid = |problem| Error::SnapshotInvalid { problem };
-    let header = map.get(..HEADER).ok_or(invalid("it is too short"))?;
-    if header[..8] != magic {
-        return Err(invalid("it is another kind of file"));
-    }
+    let header = map.get(..HEADER).ok_or(Error::SnapshotInvalid("it is too short"))?;
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| header[8 * at + byte]));
-    if !wanted.contains(&number(1)) {
-        return Err(invalid("it is of another version of mnemic"));
-    }
-    if xxh3_64(&header[..HEADER - 8]) != number(5) {
-        return Err(invalid("its header is damaged"));
-    }
+    Error::unless(header[..8] == magic, "it is another kind of file")?;
+    Error::unless(wanted.contains(&number(1)), "it is of another version of mnemic")?;
+    Error::unless(xxh3_64(&header[..HEADER - 8]) == number(5), "its header is damaged")?;
     let section = Section { first: number(2), size: number(3), sum: number(4) };
-    let bytes = section.range().and_then(|range| map.get(range));
-    let bytes = bytes.filter(|bytes| xxh3_64(bytes) == section.sum);
-    Ok((number(1), bytes.ok_or(invalid("its directory is damaged"))?))
+    let directory = section.of(map).ok_or(Error::SnapshotInvalid("its directory is damaged"))?;
+    Ok((number(1), directory))
 }

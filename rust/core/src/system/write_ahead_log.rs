@@ -99,7 +99,5 @@ fn sum_of(frame: &[u8]) -> [u32; 2] {
 
 /// Big-endian, as all numbers of the log are.
 fn word(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_be_bytes(word)
+    u32::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]))
 }
