@@ -1,6 +1,5 @@
 import asyncio
 import threading
-from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,15 +11,10 @@ from mnemic.errors import (
     InvalidEntryError,
     StoreClosedError,
 )
-from mnemic.memory import Memory
 from mnemic.model import (
     MemoryEntryUpdate,
-    MemoryType,
     Scope,
-    TagUsage,
 )
-from mnemic.repository import RETENTION
-from tests.support.clock import NOON, Clock
 from tests.support.doors import run, with_memory
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -112,52 +106,6 @@ def test_without_an_embedder_memories_are_stored_updated_and_embedded_later(tmp_
     run(with_embedder, path)
 
 
-@pytest.mark.requirement(
-    "R037", "R062", "R063", "R064", "R065", "R066", "R067", "R068", "R069", "R128"
-)
-@with_memory()
-async def test_stats_tell_what_is_there(memory):
-    assert (await memory.get_stats()).oldest_entry is None
-    entries = [
-        entry(
-            f"memory {number} ø",
-            created_at=NOON + timedelta(days=number),
-            type=MemoryType.EVENT if number % 2 else MemoryType.FACT,
-            tags=["all", "odd"] if number % 2 else ["all", "all"],
-            user_id="alice" if number % 3 else None,
-        )
-        for number in range(10)
-    ]
-    await memory.store_batch(entries)
-    await memory.forget(entries[0].id)
-    stats = await memory.get_stats(all_users=True)
-    assert (stats.active_entries, stats.forgotten_entries) == (9, 1)
-    assert stats.storage_bytes_used == sum(len(one.content.encode()) for one in entries)
-    assert (stats.storage_bytes_limit, stats.storage_percent_used) == (None, 0.0)
-    assert stats.entries_by_type == {MemoryType.FACT: 4, MemoryType.EVENT: 5}
-    assert stats.top_tags == (TagUsage("all", 9), TagUsage("odd", 5))
-    assert (stats.oldest_entry, stats.newest_entry) == (
-        NOON + timedelta(days=1),
-        NOON + timedelta(days=9),
-    )
-    assert stats.total_embeddings_generated == 10
-    assert stats.average_embedding_time_ms > 0
-
-
-@pytest.mark.requirement("R122", "R129")
-def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):
-    async def scenario(memory):
-        entries = [entry(f"memory number{number}") for number in range(100)]
-        ids = await asyncio.gather(*map(memory.store, entries))
-        assert ids == [one.id for one in entries]
-        assert await memory.count() == 100
-        assert (await memory.get_stats(all_users=True)).total_embeddings_generated == 100
-        found = await memory.search_semantic("memory", 1000, 0)
-        assert {hit.entry.id for hit in found} == set(ids)
-
-    run(scenario, tmp_path / "a.db")
-
-
 @pytest.mark.requirement("R008")
 def test_one_memory_serves_several_event_loops_at_once(tmp_path):
     memory = AsyncLongTermMemory(tmp_path / "a.db", agent_id="aide", embedder=WordEmbedder())
@@ -228,39 +176,6 @@ def test_after_closing_every_call_says_so():
 
 
 # The front door
-
-
-def test_the_front_door_updates_restores_purges_and_counts():
-    clock = Clock()
-    with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
-        view = memory.scoped(user_id="alice")
-        kept = view.add("likes tea", tags=["drink"])
-        changed = view.update(kept.id, content="likes coffee", add_tags=["morning"])
-        assert (changed.content, changed.tags) == ("likes coffee", ("drink", "morning"))
-        assert view.search("coffee")[0].entry == changed == view.get(kept.id)
-        view.delete(kept.id)
-        assert view.restore(kept.id)
-        assert not view.restore(kept.id)
-        view.delete(kept.id)
-        clock.now += RETENTION + timedelta(days=1)
-        assert (memory.stats().forgotten_entries, view.stats().forgotten_entries) == (0, 1)
-        assert (memory.purge(), view.purge()) == (0, 1)
-        assert memory.stats(all_users=True).forgotten_entries == 0
-
-
-def test_the_front_door_names_the_scope_in_which_there_was_nothing_to_change():
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        hers = memory.add("hers", user_id="alice")
-        for call in (
-            lambda: memory.update(hers.id, importance=1.0),
-            lambda: memory.update(hers.id),
-            lambda: memory.delete(hers.id, permanent=True),
-        ):
-            with pytest.raises(KeyError, match="agent 'default', no user"):
-                call()
-        assert not memory.restore(hers.id)
-        memory.delete(hers.id, permanent=True, user_id="alice")
-        assert memory.count(user_id="alice") == 0
 
 
 def test_a_scope_of_all_users_names_none():

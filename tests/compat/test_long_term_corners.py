@@ -1,7 +1,6 @@
 """One example for each promise that is easily missed: quotas, expiry, links, lists, moving."""
 
 import asyncio
-import io
 from uuid import UUID
 
 import pytest
@@ -113,26 +112,6 @@ async def test_accesses_of_a_deleted_entry_do_not_pass_to_a_new_one_of_its_id(me
     assert kept.access_count == 0
 
 
-# Lists
-
-
-@with_memory_and_clock()
-async def test_an_empty_list_has_no_next_page(memory):
-    page = await memory.list()
-    assert (page.entries, page.cursor) == ((), None)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"limit": 0}, {"limit": 1001}, {"cursor": ""}, {"cursor": "x"}, {"cursor": "é\0"}],
-)
-@with_memory_and_clock()
-async def test_a_list_refuses_what_makes_no_sense(memory, arguments):
-    await memory.store(entry(1))
-    with pytest.raises(InvalidArgumentError):
-        await memory.list(**arguments)
-
-
 # Permanent deletion
 
 
@@ -209,37 +188,6 @@ def test_a_backup_is_a_whole_private_copy_and_overwrites_nothing(tmp_path):
     run(scenario, tmp_path / "memory.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
     run(check, tmp_path / "copy.db")
-
-
-def test_what_was_exported_is_imported_once():
-    lines = io.StringIO()
-
-    async def give(memory, clock):
-        await memory.store_batch([entry(1, tags=["t"]), entry(2, "ferry", user_id="alice")])
-        await memory.store(entry(3, "green", metadata={"k": [1, None]}, expires_at=NOON + DAY))
-        await memory.link(UUID(int=1), UUID(int=3))
-        await memory.forget(UUID(int=1))
-        clock.now += DAY
-        assert await memory.export(lines, all_users=True) == 3
-        assert await memory.export(io.StringIO(), all_users=True, include_forgotten=False) == 1
-
-    async def take(memory, clock):
-        clock.now += DAY
-        lines.seek(0)
-        result = await memory.import_(lines)
-        assert (result.stored, result.skipped, result.links) == (3, 0, 1)
-        lines.seek(0)
-        result = await memory.import_(lines)
-        assert (result.stored, result.skipped) == (0, 3)
-        assert await memory.count(all_users=True) == 1
-        first = await memory.retrieve(UUID(int=1), include_forgotten=True)
-        assert (first.tags, first.forgotten_at) == (("t",), NOON)
-        third = await memory.retrieve(UUID(int=3), include_forgotten=True)
-        assert (third.metadata, third.expires_at) == ({"k": [1, None]}, NOON + DAY)
-        assert await numbers_found(memory, all_users=True) == [2]
-
-    run(give)
-    run(take)
 
 
 # The front door

@@ -603,6 +603,7 @@ EXAMPLES = {LongTermMachine: 50, LongTermMachineInPostgres: 4}
     *("C081", "C096", "R028", "R029", "R032", "R033", "R042", "R043", "R044", "R057"),
     *("R058", "R060", "R061", "R079", "R080", "R118", "R002", "C085", "C187", "R027"),
     *("R031", "R038", "R039", "R041", "R052", "R053", "R054", "R056"),
+    *("R037", "R062", "R063", "R065", "R066", "R067"),
 )
 @pytest.mark.timeout(0 if IS_TORTURE else 300)
 @pytest.mark.parametrize("machine", EXAMPLES, ids=lambda machine: machine.kind)

@@ -1,104 +1,23 @@
-import asyncio
 import math
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
 
 import apsw
 import pytest
 
-from mnemic import AsyncMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryFilter, MemorySortOrder, Ranking, Recency, RecencyCurve, Weights
+from mnemic.model import Ranking, Recency, RecencyCurve, Weights
 from mnemic.model.new_entry import NewEntry
 from mnemic.repository.agent_index import MAX_BUFFERED, _merged
 from mnemic.store.operations import AccessesSince, Add, RowsSince
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
-from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
-from tests.support.entries import contents, entry
+from tests.support.entries import entry
 from tests.support.operations import replace_operation
 
 BY_ACCESS = {"ranking": {"access": 1}}
-
-
-@pytest.mark.requirement("C090")
-def test_retrieving_counts_and_nothing_else_does():
-    clock = Clock()
-
-    async def scenario(memory):
-        kept = entry("tea", tags=["t"])
-        await memory.store(kept)
-        clock.now += HOUR
-        await memory.retrieve(kept.id)
-        await memory.retrieve_batch([kept.id, uuid4()])
-        await memory.search_by_filter({})
-        await memory.search_semantic("tea")
-        await memory.get_by_tag("t")
-        await memory.list()
-        await memory.get_stats()
-        read = (await memory.get_recent())[0]
-        assert (read.access_count, read.last_accessed_at) == (2, NOON + HOUR)
-        assert read.updated_at == NOON
-
-    run(scenario, clock=clock)
-
-
-@pytest.mark.requirement("R040", "C091")
-def test_the_most_recently_accessed_come_first_then_the_newest():
-    clock = Clock()
-
-    async def scenario(memory):
-        entries = [entry(text, created_at=NOON + HOUR * at) for at, text in enumerate("abcd")]
-        await memory.store_batch(entries)
-        for at in (0, 2, 0, 1):
-            clock.now += HOUR
-            await memory.retrieve(entries[at].id)
-        assert contents(await memory.get_recent(3)) == ["b", "a", "c"]
-        assert contents(await memory.get_recent()) == ["b", "a", "c", "d"]
-        most = MemoryFilter(sort_by=MemorySortOrder.ACCESS_COUNT_DESCENDING)
-        assert contents(await memory.search_by_filter(most)) == ["a", "c", "b", "d"]
-
-    run(scenario, clock=clock)
-
-
-def test_touching_counts_where_the_scope_has_the_memory():
-    async def scenario(memory):
-        mine, hers, gone = entry("m", user_id="a"), entry("h", user_id="b"), entry("g", user_id="a")
-        await memory.store_batch([mine, hers, gone])
-        await memory.forget(gone.id, user_id="a")
-        await memory.touch([mine.id, str(mine.id), hers.id, gone.id, uuid4()], user_id="a")
-        everything = MemoryFilter(include_forgotten=True)
-        found = await memory.search_by_filter(everything, all_users=True)
-        assert {one.content: one.access_count for one in found} == {"m": 1, "h": 0, "g": 0}
-
-    run(scenario)
-
-
-def test_what_is_not_found_is_not_counted():
-    async def scenario(memory):
-        kept = entry("m", user_id="a")
-        await memory.store(kept)
-        await memory.retrieve(kept.id, user_id="b")
-        await memory.forget(kept.id, user_id="a")
-        await memory.retrieve(kept.id, user_id="a", include_forgotten=True)
-        everything = MemoryFilter(include_forgotten=True)
-        assert (await memory.search_by_filter(everything, user_id="a"))[0].access_count == 0
-
-    run(scenario)
-
-
-def test_counting_can_be_turned_off():
-    async def scenario(memory):
-        kept = entry()
-        await memory.store(kept)
-        await memory.retrieve(kept.id)
-        assert (await memory.get_recent())[0].access_count == 0
-
-    run(scenario, track_access=False)
 
 
 @pytest.mark.requirement("C158")
@@ -192,17 +111,6 @@ def test_a_search_by_access_knows_what_was_just_read(tmp_path, monkeypatch, path
             assert results[0].entry.access_count == count
 
 
-def test_an_awaited_search_by_access_knows_what_was_just_read():
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
-            tea = await memory.add("tea")
-            for count in range(1, 4):
-                await memory.get(tea.id)
-                assert counted(await memory.search("tea", **BY_ACCESS)) == {"tea": count}
-
-    asyncio.run(scenario())
-
-
 def test_every_way_to_rank_or_filter_by_accesses_sees_them():
     clock = Clock()
     with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
@@ -265,32 +173,6 @@ def test_accesses_of_many_memories_are_known_however_many():
         memory.touch(ids[:3])
         counts = [hit.entry.access_count for hit in memory.search("tea", limit=1000, **BY_ACCESS)]
         assert counts == [2] * 3 + [1] * 997
-
-
-def test_what_was_just_read_is_known_when_a_memory_changes_before_it_is_written_down():
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        tea, milk = memory.add("tea"), memory.add("milk")
-        memory.touch([tea.id, milk.id])
-        memory.touch([tea.id])
-        memory.update(tea.id, importance=0.9)
-        memory.update(milk.id, content="cream")
-        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 1}
-        memory.touch([milk.id])
-        run_sync(memory.repository.shared.accesses.write())
-        memory.update(milk.id, importance=0.9)
-        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 2}
-
-
-def test_entries_show_what_was_just_read_in_every_answer_that_ranks_by_it():
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        tea, milk = memory.add("tea"), memory.add("milk")
-        memory.link(tea.id, milk.id)
-        for count in range(5):
-            found = memory.recall("tea", mode="frequent")
-            assert {each.memory.access_count for each in found} == {count}
-        (found,) = memory.search("milk", **BY_ACCESS, limit=1)
-        assert found.entry.access_count == 5
-        assert found.entry.last_accessed_at is not None
 
 
 @pytest.mark.parametrize("ahead", [HOUR, 0 * HOUR, -HOUR])
@@ -373,67 +255,6 @@ def test_a_search_by_access_does_not_fail_because_accesses_cannot_be_written(tmp
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2}
         other.execute("ROLLBACK")
         other.close()
-
-
-def test_opening_counts_what_was_read_before(tmp_path):
-    path = tmp_path / "a.db"
-    with Memory(path, embedder=WordEmbedder()) as memory:
-        tea = memory.add("tea")
-        memory.get(tea.id)
-    for count in (1, 2, 3):
-        for embedder in (WordEmbedder(), None):
-            with Memory(path, embedder=embedder) as memory:
-                assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": count}
-        with Memory(path, embedder=WordEmbedder()) as memory:
-            memory.get(tea.id)
-
-
-@pytest.mark.parametrize("embedder", [WordEmbedder(), None])
-def test_what_comes_into_an_index_anew_brings_what_was_just_read(embedder):
-    with Memory(":memory:", embedder=embedder) as memory:
-
-        def frequent(**named):
-            (found,) = memory.recall(mode="frequent", user_id=None, **named)
-            assert round(101**found.score) - 1 == found.memory.access_count
-            return found.memory.access_count
-
-        tea = memory.add("tea")
-        memory.get(tea.id)
-        assert frequent() == 1  # nothing was loaded before
-        memory.delete(tea.id)
-        memory.restore(tea.id)
-        assert frequent() == 2
-        memory.update(tea.id, status="archived")
-        assert frequent(include_archived=True) == 3
-        assert frequent(include_archived=True) == 4
-        memory.update(tea.id, status="active")
-        assert frequent() == 5
-        memory.update(tea.id, status="archived")
-        assert frequent(include_archived=True) == 6
-
-
-@pytest.mark.parametrize("reading", [AccessesSince, RowsSince])
-def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, reading):
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        store = memory.repository._store
-        tea = memory.add("tea")
-        assert memory.recall(mode="frequent", user_id=None)[0].memory.access_count == 0
-        store.write_accesses().result()
-
-        def read_first(method, *given, **named):
-            monkeypatch.undo()
-            with ThreadPoolExecutor(1) as another:
-                another.submit(memory.get, tea.id).result(10)
-                another.submit(lambda: store.write_accesses().result()).result(10)
-            return method(*given, **named)
-
-        replace_operation(monkeypatch, store, reading, read_first)
-        if reading is RowsSince:
-            memory.update(tea.id, importance=0.9)
-        memory.search("tea", **BY_ACCESS)
-        (found,) = memory.search("tea", **BY_ACCESS)
-        assert found.entry.access_count == 2
-        assert counted([found]) == {"tea": 2}
 
 
 def test_of_accesses_that_are_written_together_the_latest_counts_in_whatever_order_they_came():

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -140,6 +141,7 @@ class Counted:
         self.memory = self.opened()
 
 
+@pytest.mark.requirement("C091", "R040")
 @examples(40)
 @given(
     embedder=st.sampled_from([WordEmbedder(), None]),

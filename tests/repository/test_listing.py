@@ -19,45 +19,6 @@ async def pages(memory, **options):
         cursor = page.cursor
 
 
-def test_pages_are_newest_first_and_together_are_everything():
-    async def scenario(memory):
-        entries = [entry(f"{at}", created_at=NOON + HOUR * at) for at in range(7)]
-        await memory.store_batch(entries)
-        assert await pages(memory, limit=3) == [["6", "5", "4"], ["3", "2", "1"], ["0"]]
-        assert await pages(memory, limit=7) == [["6", "5", "4", "3", "2", "1", "0"]]
-        assert await pages(memory, user_id="nobody") == [[]]
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 10])
-def test_ties_are_neither_repeated_nor_left_out(limit):
-    async def scenario(memory):
-        entries = [entry(f"{at}") for at in range(10)]
-        await memory.store_batch(entries)
-        listed = [text for page in await pages(memory, limit=limit) for text in page]
-        by_id = sorted(entries, key=lambda one: one.id)
-        assert listed == contents(by_id)
-
-    run(scenario)
-
-
-def test_what_stays_is_listed_once_whatever_is_written_between():
-    async def scenario(memory):
-        entries = [entry(f"{at}", created_at=NOON + HOUR * at) for at in range(6)]
-        await memory.store_batch(entries)
-        first = await memory.list(limit=3)
-        await memory.forget(entries[5].id)
-        await memory.forget(entries[2].id)
-        await memory.store(entry("newer", created_at=NOON + HOUR * 9))
-        await memory.store(entry("older", created_at=NOON - HOUR))
-        second = await memory.list(limit=10, cursor=first.cursor)
-        assert contents(first) == ["5", "4", "3"]
-        assert contents(second) == ["1", "0", "older"]
-
-    run(scenario)
-
-
 def test_a_list_is_inside_its_scopes_and_its_filter():
     async def scenario(memory):
         await memory.store_batch(
@@ -80,16 +41,6 @@ def test_a_list_is_inside_its_scopes_and_its_filter():
         assert contents(await memory.list(cursor=page.cursor, user_id="b")) == ["b"]
 
     run(scenario)
-
-
-def test_forgotten_ones_are_listed_only_when_asked_for():
-    with Memory(":memory:", embedder=None) as memory:
-        kept = memory.add("tea", user_id="a")
-        memory.delete(kept.id, user_id="a")
-        assert len(memory.list(user_id="a")) == 0
-        assert memory.list(user_id="a", include_deleted=True).entries == (
-            memory.scoped(user_id="a").list(include_deleted=True).entries[0],
-        )
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "é", 7, b"AAAA", "A" * 36])

@@ -7,8 +7,7 @@ import pytest
 
 from mnemic.errors import InvalidArgumentError
 from tests.support.clock import DAY, NOON, Clock
-from tests.support.doors import opened, run
-from tests.support.entries import entry
+from tests.support.doors import opened
 
 MOMENT = timedelta(microseconds=1)
 DEFAULT = timedelta(days=90)
@@ -20,7 +19,7 @@ def deleted(memory):
     return kept.id
 
 
-@pytest.mark.requirement("R005", "R034", "C201")
+@pytest.mark.requirement("R005", "R034", "R036", "C201")
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
@@ -86,24 +85,6 @@ def test_a_permanent_deletion_does_not_wait_for_the_retention():
         assert memory.delete(kept.id, permanent=True) == 1
         assert not memory.restore(kept.id)
         assert list(memory.list(include_deleted=True)) == []
-
-
-@pytest.mark.requirement("R034", "R036")
-def test_long_term_memory_takes_the_option():
-    clock = Clock()
-
-    async def scenario(memory):
-        kept = entry()
-        await memory.store(kept)
-        await memory.forget(kept.id)
-        clock.now = NOON + 2 * DAY
-        assert await memory.restore(kept.id)
-        await memory.forget(kept.id)
-        clock.now += 2 * DAY + MOMENT
-        assert not await memory.restore(kept.id)
-        assert await memory.purge_expired() == 1
-
-    run(scenario, clock=clock, retention=timedelta(days=2))
 
 
 def test_the_retention_counts_from_the_deletion_whatever_it_was_then(tmp_path):

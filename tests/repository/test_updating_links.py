@@ -6,7 +6,6 @@ import pytest
 from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
-    InvalidEntryError,
     LinkAcrossUsersError,
 )
 from mnemic.memory import Memory
@@ -50,71 +49,6 @@ def test_only_a_memory_of_the_same_user_can_be_superseded(owner):
         assert await memory.count(all_users=True) == 1
 
     run(scenario)
-
-
-def test_a_chain_in_one_batch_leaves_the_last_alone():
-    async def scenario(memory):
-        first = entry("one")
-        second = entry("two", supersedes=first.id)
-        third = entry("three", supersedes=second.id)
-        await memory.store_batch([first, second, third])
-        assert (await memory.list()).entries == (third,)
-        with pytest.raises(InvalidEntryError, match="cannot supersede itself"):
-            await memory.store(entry("x", id=first.id, supersedes=first.id))
-
-    run(scenario)
-
-
-def test_another_memory_on_the_file_sees_that_something_was_superseded(tmp_path):
-    path = tmp_path / "a.db"
-    with Memory(path, embedder=WordEmbedder()) as one, Memory(path, embedder=WordEmbedder()) as two:
-        old = one.add("tea")
-        assert two.search("tea")[0].entry == old
-        new = one.add("coffee", supersedes=old.id)
-        assert [hit.entry for hit in two.search("tea")] == [new]
-
-
-def test_links_have_directions_types_and_an_order():
-    clock = Clock()
-
-    async def scenario(memory):
-        one, two, three = entry("one"), entry("two"), entry("three")
-        await memory.store_batch([one, two, three])
-        made = []
-        for from_entry, to_entry, kind in (
-            (one, two, "refines"),
-            (one, two, LinkType.CONTRADICTS),
-            (three, one, "related"),
-        ):
-            clock.now += HOUR
-            made.append(await memory.link(from_entry.id, str(to_entry.id), kind, 0.5))
-        assert [link.created_at for link in made] == [NOON + HOUR * at for at in (1, 2, 3)]
-        assert await memory.links(one.id) == made
-        assert await memory.links(one.id, direction="out") == made[:2]
-        assert await memory.links(one.id, direction="in") == made[2:]
-        assert await memory.links(one.id, types=["refines", "related"]) == [made[0], made[2]]
-        assert await memory.links(one.id, types=[]) == []
-        assert await memory.unlink(one.id, two.id, "refines") == 1
-        assert await memory.unlink(one.id, two.id) == 1
-        assert await memory.unlink(one.id, two.id) == 0
-        assert await memory.links(one.id) == made[2:]
-
-    run(scenario, clock=clock)
-
-
-def test_linking_again_changes_the_strength_and_keeps_the_time():
-    clock = Clock()
-
-    async def scenario(memory):
-        one, two = entry("one"), entry("two")
-        await memory.store_batch([one, two])
-        first = await memory.link(one.id, two.id, strength=0.25)
-        clock.now += HOUR
-        again = await memory.link(one.id, two.id, strength=0.75)
-        assert (again.strength, again.created_at) == (0.75, first.created_at)
-        assert await memory.links(two.id) == [again]
-
-    run(scenario, clock=clock)
 
 
 def test_links_end_at_scopes_and_at_what_is_gone():
@@ -175,27 +109,6 @@ def test_links_take_the_whole_scope_at_every_door():
         assert here.links(two.id) == [made]
         assert elsewhere.links(two.id) == []
         assert elsewhere.unlink(one.id, two.id) == 0
-
-
-def test_a_link_that_cannot_be_is_refused():
-    async def scenario(memory):
-        one, two = entry("one"), entry("two")
-        await memory.store_batch([one, two])
-        for arguments in (
-            (one.id, one.id),
-            (one.id, two.id, "supersedes"),
-            (one.id, two.id, "friend"),
-            (one.id, two.id, "related", 1.5),
-            (one.id, None),
-        ):
-            with pytest.raises(InvalidArgumentError):
-                await memory.link(*arguments)
-        with pytest.raises(InvalidArgumentError, match="direction must be one of both, out, in"):
-            await memory.links(one.id, direction="up")
-        assert await memory.links(one.id) == []
-        assert await memory.links(uuid4()) == []
-
-    run(scenario)
 
 
 def test_the_link_of_a_supersession_stays():
