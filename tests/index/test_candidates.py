@@ -118,66 +118,6 @@ def check_nearest(queries, found, k, allowed):
     assert max(others, default=-2) <= min(near, default=-2) + CLOSE
 
 
-AXES = {1: [(1, 0, 0)], 2: [(0.8, 0.6, 0)], 3: [(0, 1, 0)], 70: [(-1, 0, 0)]}
-
-
-def test_an_empty_source_has_no_rows(make):
-    assert asked(make(DIM), [(1, 0, 0)]) == []
-    assert asked(make(DIM), [(1, 0, 0)], selected=row_set([1], "list")) == []
-
-
-def test_the_nearest_come_first_at_most_k_of_them(make):
-    source = filled(make, AXES)
-    assert asked(source, [(1, 0, 0)], 1) == [1]
-    assert asked(source, [(1, 0, 0)]) == [1, 2, 3, 70]
-    assert asked(source, [(-2, 0, 0)], 2) == [70, 3]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_only_selected_rows_are_proposed(make, form):
-    source = filled(make, AXES)
-    assert asked(source, [(1, 0, 0)], 2, row_set([3, 70], form)) == [3, 70]
-    assert asked(source, [(1, 0, 0)], 2, row_set([2, 64, 71, 900], form)) == [2]
-    assert asked(source, [(1, 0, 0)], 2, row_set([], form)) == []
-
-
-def test_the_nearest_chunk_of_a_row_counts_and_the_row_is_proposed_once(make):
-    source = filled(make, {**AXES, 5: [(0, 0, 1), (1, 0, 0.1), (0, 0, -1)]})
-    assert asked(source, [(1, 0, 0)], 2) == [1, 5]
-    assert asked(source, [(0, 0, 1)], 1) == [5]
-    assert asked(source, [(0, 0, -1)], 1, row_set([1, 5], "list")) == [5]
-    assert sorted(asked(source, [(1, 0, 0)])) == [1, 2, 3, 5, 70]
-
-
-def test_the_nearest_of_several_queries_counts(make):
-    source = filled(make, AXES)
-    assert sorted(asked(source, [(1, 0, 0), (-1, 0, 0)], 2)) == [1, 70]
-
-
-def test_new_vectors_replace_all_vectors_of_a_row(make):
-    source = filled(make, {1: [(1, 0, 0), (0, 1, 0)], 2: [(0.6, 0.8, 0)]})
-    put(source, {1: [(0, 0, 1)]})
-    assert asked(source, [(0, 1, 0)], 1) == [2]
-    assert asked(source, [(0, 0, 1)], 1) == [1]
-    put(source, {1: [(0, 1, 0), (1, 0, 0)]})
-    assert asked(source, [(0, 1, 0)], 1) == [1]
-    assert sorted(asked(source, [(0, 0, 1)])) == [1, 2]
-
-
-def test_removed_rows_are_not_proposed_and_unknown_ones_are_ignored(make):
-    source = filled(make, {**AXES, 5: [(0, 0, 1), (1, 0, 0)]})
-    remove(source, 1, 5, 999)
-    assert asked(source, [(1, 0, 0)]) == [2, 3, 70]
-    put(source, {1: [(1, 0, 0)]})
-    assert asked(source, [(1, 0, 0)], 1) == [1]
-
-
-def test_vectors_of_any_length_are_compared_by_their_cosine(make):
-    source = filled(make, {1: [(1e-3, 0, 0)], 2: [(900, 900, 0)], 3: [(0, 0, 0)]})
-    assert asked(source, [(5, 0, 0)]) == [1, 2, 3]
-    assert sorted(asked(source, [(0, 0, 0)])) == [1, 2, 3]
-
-
 def test_arguments_are_neither_changed_nor_kept(make):
     source, rows = make(DIM), np.array([1, 2], np.int64)
     vectors = np.array([(1, 0, 0), (0, 3, 0)], np.float32)

@@ -7,8 +7,8 @@ import pytest
 from mnemic import Memory
 from mnemic.compat import MemoryRetriever
 from mnemic.index import native
-from mnemic.model import MemoryFilter, MemoryQuery, SearchResults
-from tests.support.candidate_sources import Made, RandomSource, RecordingSource
+from mnemic.model import MemoryFilter, MemoryQuery
+from tests.support.candidate_sources import Made, RecordingSource
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.exact_source import ExactSource
@@ -70,41 +70,6 @@ def test_an_approximate_answer_says_so_and_scores_as_the_exact_one(open_memory, 
     assert hits_of(found) == hits_of(wanted)[:5], "the exact source proposes the nearest"
     assert not memory.search("red sofa", search_type="keyword").approximate
     assert not memory.search("red sofa", limit=COUNT, **call).approximate, "it is asked for all"
-
-
-@pytest.mark.requirement("C167")
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_a_source_proposes_scores_filters_and_scopes_hold(open_memory, seed):
-    made = Made(RandomSource, seed=seed, share=0.3)
-    memory, exact = open_memory(make_source=made), open_memory(make_source=None)
-    for each in (memory, exact):
-        fill(each)
-    marks = set()
-    for search_type in SEARCH_TYPES:
-        for user in (None, "alice"):
-            call = {"user_id": user, "search_type": search_type, "explain": True}
-            call["filters"] = {"content": {"contains": "1"}}
-            wanted = hits_of(exact.search("red sofa by the harbour", limit=COUNT, **call))
-            for limit in (1, 10, COUNT):
-                results = memory.search("red sofa by the harbour", limit=limit, **call)
-                found = hits_of(results)
-                assert len(found) == min(limit, len(wanted))
-                assert [hit for hit in wanted if hit in found] == found
-                marks.add(results.approximate)
-    assert marks == {True, False}
-
-
-@pytest.mark.requirement("C204")
-def test_small_selections_are_ranked_whole(open_memory):
-    made = Made(RecordingSource)
-    memory = open_memory(make_source=made, exact_limit=COUNT // 2)
-    fill(memory)
-    assert not memory.search("red sofa", user_id="alice").approximate
-    assert not memory.search("red", filters={"content": {"contains": "1"}}).approximate
-    assert made.last.requests == []
-    assert memory.search("red sofa", all_users=True).approximate
-    ((_, _, selected),) = made.last.requests
-    assert selected is None, "of all rows there is no list"
 
 
 def test_a_rebuilt_index_has_a_source_of_its_own(open_memory, monkeypatch):
@@ -169,12 +134,3 @@ def test_a_recall_and_a_context_have_the_mark_too(open_memory):
     assert not recalled(mode="recent", with_total=False).approximate
     assert memory.context(text_of(30), limit=2).approximate
     assert not memory.context("red sofa", limit=COUNT).approximate
-
-
-def test_results_keep_the_mark():
-    results = SearchResults([], approximate=True)
-    assert results[:1].approximate
-    assert results != SearchResults([])
-    assert repr(results) == "SearchResults(0 hits, approximate=True)"
-    both = SearchResults([], degraded=True, approximate=True)
-    assert repr(both) == "SearchResults(0 hits, degraded=True, approximate=True)"

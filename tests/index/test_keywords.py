@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from mnemic._core import MemoryIndex
-from mnemic.errors import InvalidArgumentError
 from mnemic.model import KeywordFields, Ranking, Scope
 from tests.support.rows import record, wanted
 
@@ -160,11 +159,6 @@ def test_without_a_language_words_are_not_stemmed():
     assert matches(index(["cats run"], language="english"), "cat") == [0]
 
 
-def test_a_language_is_one_of_those_known():
-    with pytest.raises(InvalidArgumentError):
-        MemoryIndex(None, language="klingon")
-
-
 @pytest.mark.parametrize("language", ["english", None])
 @pytest.mark.parametrize(
     ("contents", "text", "rows"),
@@ -183,14 +177,6 @@ def test_scripts_without_spaces_are_looked_up_by_pairs_of_characters(
     assert matches(index(contents, language=language), text) == rows
 
 
-def test_words_that_many_memories_have_are_passed_over_beside_others_only():
-    made = index(["boat"] * 101 + ["boat lake"] + ["tea"] * 200)
-    rare = KeywordFields(max_df=0.2)
-    assert matches(made, "boat lake", fields=rare) == [101]
-    assert len(keywords(made, "boat")) == 100  # as many as are asked for
-    assert keywords(made, "boat", rare) == keywords(made, "boat")
-
-
 # Nothing to look for
 
 
@@ -198,7 +184,3 @@ def test_words_that_many_memories_have_are_passed_over_beside_others_only():
 @pytest.mark.parametrize("fields", [WORDS, ALL_FIELDS])
 def test_a_text_without_known_words_finds_nothing(text, fields):
     assert matches(index(["boat", "…", "🍕"], language="english"), text, fields=fields) == []
-
-
-def test_an_index_without_rows_finds_nothing():
-    assert keywords(index([]), "boat") == {}

@@ -118,6 +118,7 @@ def test_scores_do_not_depend_on_the_way_the_memories_came(seed, sizes):
     assert everything(index) == everything(index_of(rows))
 
 
+@pytest.mark.requirement("C198")
 @PROFILE
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 60))
 def test_memories_of_others_change_nothing(seed, count):

@@ -1,15 +1,13 @@
 """Promises of the index by itself; the store behind it checks users and agents once more."""
 
 import threading
-from uuid import UUID
 
 import pytest
 
 from mnemic.errors import StoreCorruptError
 from mnemic.index import NativeIndex
-from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
+from mnemic.index.native import MAX_DEFERRED
 from mnemic.model import KEYWORD, Ranking, Scope, Weights
-from mnemic.model.ranking import MOST_IMPORTANT
 from tests.support.rows import NOW, batch, rank, record, rows_found, wanted
 
 AGENT = Scope("a")
@@ -29,32 +27,7 @@ def similarities(of, scope=AGENT):
     return {ranked.row: ranked.components["similarity"] for ranked in found}
 
 
-def importances(of):
-    found = rank(of, wanted(AGENT, query=None, ranking=MOST_IMPORTANT)).ranked
-    return {ranked.row: ranked.components["importance"] for ranked in found}
-
-
 # What is ranked
-
-
-def test_an_answer_names_row_id_score_and_components():
-    (ranked,) = rank(index(record(7), vectors={7: (3, 4)}), wanted(AGENT)).ranked
-    assert (ranked.row, UUID(bytes=ranked.id)) == (7, UUID(int=7))
-    assert ranked.score == ranked.components["similarity"] == pytest.approx(0.6, abs=1e-7)
-
-
-def test_every_ranking_is_applied_however_many_take_turns():
-    made = index(record(1, importance=0.25), record(2, importance=1.0))
-    rankings = [
-        Ranking(similarity=0.0, weights=Weights(relevance=0.0, importance=1.0, recency=weight / 10))
-        for weight in range(7)
-    ]
-    for ranking in [*rankings, *reversed(rankings), rankings[0]]:
-        ranked = rank(made, wanted(AGENT, query=None, ranking=ranking, explain=True)).ranked
-        alone = index(record(1, importance=0.25), record(2, importance=1.0))
-        assert (
-            ranked == rank(alone, wanted(AGENT, query=None, ranking=ranking, explain=True)).ranked
-        )
 
 
 def test_a_search_leaves_out_what_has_expired_at_its_own_time():
@@ -81,15 +54,6 @@ def test_an_index_that_was_not_loaded_refuses_changes():
     assert (made.seq, len(made)) == (None, 0)
 
 
-def test_batches_that_come_too_early_wait_for_those_before():
-    made = index(record(1))
-    assert made.apply(batch([record(9)], since=3, seq=4))
-    assert made.apply(batch([record(8)], since=2, seq=3))
-    assert (made.seq, rows_found(made, AGENT)) == (1, [1])
-    assert made.apply(batch([record(7)], since=1, seq=2))
-    assert (made.seq, rows_found(made, AGENT)) == (4, [1, 7, 8, 9])
-
-
 def test_batches_that_waited_are_dropped_when_the_store_was_read_beyond_them():
     made = index(record(1))
     assert made.apply(batch([record(9)], since=3, seq=4))
@@ -109,20 +73,6 @@ def test_no_more_than_so_many_batches_wait():
     assert not made.apply(batch(since=1000, seq=1001))
 
 
-def test_what_comes_and_goes_between_two_searches_is_taken_in_as_it_ended():
-    made = index(record(1, "alice"), record(2))
-    made.apply(batch([record(3), record(4)], since=1, seq=2))
-    made.apply(batch(since=2, seq=3, removed=[3, 2]))
-    made.apply(batch([record(4, "alice"), record(2)], since=3, seq=4))
-    assert rows_found(made, AGENT) == [2]
-    assert rows_found(made, Scope("a", "alice")) == [1, 4]
-    many = [record(row) for row in range(10, 10 + 2 * MAX_PENDING)]
-    for at, one in enumerate(many):
-        made.apply(batch([one], since=4 + at, seq=5 + at))
-    assert len(made) == 3 + len(many)
-    assert len(rows_found(made, AGENT, 1000)) == 1 + len(many)
-
-
 def test_a_whole_batch_replaces_everything():
     made = index(record(1), record(2))
     assert made.apply(batch([record(3)], since=1, seq=2))
@@ -136,34 +86,6 @@ def test_a_whole_batch_replaces_everything():
 
 
 @pytest.mark.parametrize("is_searched_between", [False, True])
-def test_a_row_whose_other_facts_change_keeps_its_vector(is_searched_between):
-    made = index(record(1, importance=0.5), vectors={1: (0, 1)})
-    if is_searched_between:
-        assert importances(made) == {1: 0.5}
-    changed = record(1, importance=0.75, tags=["new"], expires_at=2 * NOW)
-    assert made.apply(batch([changed], since=1, seq=2, vectors={1: (0, 1)}))
-    assert importances(made) == {1: 0.75}
-    assert made.apply(batch([record(1, importance=1.0)], since=2, seq=3, vectors={}))
-    assert importances(made) == {1: 1.0}
-    assert similarities(made) == {1: 0.0}
-    assert made.summary().unembedded == []
-
-
-@pytest.mark.parametrize("is_searched_between", [False, True])
-def test_of_changes_between_two_searches_a_vector_stays_while_the_content_does(is_searched_between):
-    made = index(record(1, content="a cat"), vectors={1: (1, 0)})
-    steps = [("a dog", {1: (0, 1)}, [1]), ("a dog", {}, [1]), ("a cat", {}, []), ("a cat", {}, [])]
-    for seq, (content, vectors, embedded) in enumerate(steps, start=2):
-        changed = record(1, content=content, importance=seq / 10)
-        assert made.apply(batch([changed], since=seq - 1, seq=seq, vectors=vectors))
-        if is_searched_between:
-            assert list(similarities(made)) == embedded
-    assert similarities(made) == {}
-    assert made.summary().unembedded == [1]
-    assert importances(made) == {1: 0.5}
-
-
-@pytest.mark.parametrize("is_searched_between", [False, True])
 def test_a_row_that_goes_and_comes_in_one_batch_keeps_nothing(is_searched_between):
     made = index(record(1), record(2), vectors={1: (1, 0), 2: (1, 0)})
     made.change_accesses([(1, NOW, 3), (2, NOW, 3)], adds=True)
@@ -174,16 +96,6 @@ def test_a_row_that_goes_and_comes_in_one_batch_keeps_nothing(is_searched_betwee
             assert similarities(made)[1] == vectors[1][0]
     assert similarities(made) == {1: 0.0, 2: 1.0}
     assert made.core.accesses([1, 2]) == [(None, 0), (NOW, 3)]
-
-
-def test_the_rows_that_lack_a_vector_are_told_in_order():
-    made = index(record(5), record(1), record(3), vectors={3: (1, 0)})
-    assert made.summary().unembedded == [1, 5]
-    assert made.apply(batch([record(2)], since=1, seq=2, vectors={}))
-    assert made.summary().unembedded == [1, 2, 5]
-    assert made.apply(batch([record(5)], since=2, seq=3, vectors={5: (0, 1)}))
-    assert made.apply(batch(since=3, seq=4, removed=[1]))
-    assert made.summary().unembedded == [2]
 
 
 def test_an_index_without_vectors_lacks_none_and_finds_by_words():

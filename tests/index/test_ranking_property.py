@@ -356,6 +356,7 @@ def test_rows_that_change_or_go_are_ranked_as_what_is_left(rows, seed, question)
     check(index, RankingTwin(rows), wanted, where)
 
 
+@pytest.mark.requirement("C155")
 @examples(60)
 @given(populations, questions(presets | any_rankings), st.integers(0, 30))
 def test_the_answer_of_any_limit_is_the_head_of_that_of_one_more(rows, question, limit):

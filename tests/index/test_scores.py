@@ -11,7 +11,6 @@ from mnemic.errors import DimensionMismatchError, InvalidArgumentError
 from mnemic.index import NativeIndex
 from mnemic.model import (
     HYBRID,
-    KEYWORD,
     SEMANTIC,
     MemoryType,
     Ranking,
@@ -21,7 +20,7 @@ from mnemic.model import (
     Scope,
     Weights,
 )
-from mnemic.model.ranking import BY_SEARCH_TYPE, MOST_IMPORTANT, NEWEST
+from mnemic.model.ranking import BY_SEARCH_TYPE, NEWEST
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
@@ -29,15 +28,6 @@ from tests.support.rows import DIM, NOW, batch, moment, rank, record, wanted
 
 AGENT = Scope("a")
 DAYS = 86_400_000_000
-PRESETS = {
-    "hybrid": HYBRID,
-    "semantic": SEMANTIC,
-    "keyword": KEYWORD,
-    "newest": NEWEST,
-    "important": MOST_IMPORTANT,
-    "weighted": WEIGHTED_RELEVANCE,
-    "recall": RECALL,
-}
 WORDS = ("ferry", "tea", "quay", "noon", "sofa", "red", "the", "where", "?")
 
 
@@ -153,22 +143,6 @@ def test_the_default_curve_is_the_line_over_a_year():
     assert Recency() == Recency(RecencyCurve.CREATED_LINEAR, 365)
     assert WEIGHTED_RELEVANCE.recency == HYBRID.recency == Recency()
     assert NEWEST.recency.curve is RecencyCurve.NEWEST_RANK
-
-
-# Ranges
-
-
-@pytest.mark.requirement("C057")
-@pytest.mark.parametrize("name", PRESETS)
-def test_scores_of_matches_without_negative_cosines_are_from_zero_to_one(name):
-    near = {row: (abs(x), abs(y)) for row, (x, y) in VECTORS.items()}
-    sessionless = {row: {**facts, "content": "red sofa"} for row, facts in FACTS.items()}
-    for facts in (sessionless, FACTS):
-        made = index_of(facts, near)
-        for text in ("ferry", "the red sofa at noon", "where where where"):
-            for hit in ranked(PRESETS[name], text=text, index=made):
-                least = -PRESETS[name].session.question  # a question that matches nothing at all
-                assert least <= hit.score <= 1 + 1e-6
 
 
 # Wrong weights and vectors

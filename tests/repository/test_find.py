@@ -2,34 +2,26 @@
 
 import math
 from datetime import timedelta
-from uuid import UUID
 
-import numpy as np
 import pytest
 
 from mnemic.errors import (
     EmbedderRequiredError,
-    EmbeddingError,
     FilterError,
     InvalidArgumentError,
 )
 from mnemic.model import (
     KEYWORD,
     SEMANTIC,
-    KeywordFields,
     MemoryFilter,
     MemorySortOrder,
     Ranking,
     Recency,
-    RecencyCurve,
     SessionTerms,
     Weights,
 )
 from tests.support.clock import DAY, NOON
-from tests.support.embedders import WordEmbedder
 from tests.support.searches import CALLS, SCOPED_CALLS, TEXTS, cosine, found, names, scores
-
-WORDS = KeywordFields(words=1.0)
 
 
 @pytest.fixture
@@ -61,19 +53,6 @@ def test_a_search_by_keyword_finds_what_has_a_word_of_the_query_and_nothing_else
     assert results == memory.search("sofa", ranking=KEYWORD)
 
 
-def test_a_search_by_keyword_embeds_nothing(memory):
-    memory.add_many(TEXTS)
-    embedded = list(memory.embedder.texts)
-    memory.search("sofa", search_type="keyword")
-    assert memory.embedder.texts == embedded
-
-
-def test_rarer_words_weigh_more_and_of_equal_matches_the_shorter_comes_first(memory):
-    memory.add_many(["tea and milk", "tea", "tea with sugar", "tea and honey", "tea and cake"])
-    ranking = Ranking(similarity=0.0, keywords=WORDS)
-    assert found(memory.search("milk tea", ranking=ranking))[:2] == ["tea and milk", "tea"]
-
-
 def test_a_hybrid_search_is_the_default_and_tells_both_of_its_parts(memory):
     memory.add_many(TEXTS)
     results = memory.search("sofa")
@@ -83,80 +62,6 @@ def test_a_hybrid_search_is_the_default_and_tells_both_of_its_parts(memory):
     assert [hit.components.keys() for hit in results] == [{"similarity", "keyword"}] * 3
     assert all(0 <= part <= 1 for hit in results for part in hit.components.values())
     assert results[2].components["keyword"] == 0
-
-
-def test_a_match_is_the_mean_of_similarity_and_keywords_by_their_shares(memory):
-    memory.add_many(TEXTS)
-    for share in (0.0, 0.25, 0.5, 1.0):
-        ranking = Ranking(similarity=share, keywords=WORDS)
-        for hit in memory.search("the red sofa", ranking=ranking):
-            parts = hit.components
-            near, words = parts.get("similarity", 0), parts.get("keyword", 0)
-            assert hit.score == pytest.approx(share * near + (1 - share) * words, abs=1e-6)
-
-
-@pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
-def test_a_search_by_meaning_finds_as_many_as_there_are_or_are_wanted(memory, search_type):
-    memory.add_many([f"note {number} of tea" for number in range(30)])
-    for limit in (0, 1, 7, 30, 99):
-        results = memory.search("ferry", search_type=search_type, limit=limit)
-        assert len(results) == min(limit, 30)
-
-
-@pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
-def test_a_smaller_limit_gives_the_head_of_a_larger_one(memory, search_type):
-    texts = [" ".join(["tea", "cup", "red"][: number % 3 + 1]) for number in range(40)]
-    memory.add_many(
-        [
-            {"content": text, "id": UUID(int=at * 37 % 41), "created_at": NOON - at % 4 * DAY}
-            for at, text in enumerate(texts)
-        ]
-    )
-    everything = memory.search("red tea", limit=100, search_type=search_type)
-    keys = [(-hit.score, -hit.created_at.timestamp(), hit.id) for hit in everything]
-    assert keys == sorted(keys)
-    assert len(keys) == 40
-    for limit in range(0, 41, 3):
-        head = memory.search("red tea", limit=limit, search_type=search_type)
-        assert head == everything[:limit]
-
-
-def test_a_memory_without_a_vector_is_found_by_its_words(open_memory):
-    class Picky(WordEmbedder):
-        def embed(self, texts):
-            if any("poison" in text for text in texts):
-                raise EmbeddingError("cannot be embedded")
-            return super().embed(texts)
-
-    memory = open_memory(embedder=Picky())
-    memory.add("a cup of tea")
-    memory.add_many(["poison in the cup"], on_embed_error="pending")
-    assert found(memory.search("the cup", search_type="semantic")) == ["a cup of tea"]
-    results = memory.search("cup")
-    assert sorted(found(results)) == ["a cup of tea", "poison in the cup"]
-    parts = {hit.content: hit.components for hit in results}
-    assert parts["poison in the cup"].keys() == {"keyword"}
-
-
-def test_a_new_content_is_found_and_the_old_one_is_not(memory):
-    kept = memory.add("a red sofa")
-    memory.search("sofa")
-    memory.update(kept.id, content="a blue chair")
-    assert found(memory.search("sofa", search_type="keyword")) == []
-    assert found(memory.search("chair", search_type="keyword")) == ["a blue chair"]
-    (hit,) = memory.search("a blue chair", search_type="semantic")
-    assert hit.score == pytest.approx(1)
-
-
-def test_a_memory_whose_other_fields_change_is_found_as_before(memory):
-    kept = memory.add("a red sofa", importance=0.5)
-    (before,) = memory.search("a sofa")
-    embedded = len(memory.embedder.texts)
-    memory.update(kept.id, importance=1.0, add_tags=["home"], metadata={"room": 1})
-    (after,) = memory.search("a sofa")
-    assert (after.score, after.components) == (before.score, before.components)
-    assert (after.entry.importance, after.tags, after.metadata) == (1.0, ("home",), {"room": 1})
-    assert len(memory.embedder.texts) == embedded  # the query's vector was kept
 
 
 # Without an embedder
@@ -189,17 +94,6 @@ def test_without_an_embedder_the_store_is_read_at_the_first_search(bare):
     assert found(bare.search("tea")) == ["a cup of tea"]
 
 
-def test_without_an_embedder_vectors_that_are_given_are_stored_and_do_no_harm(bare):
-    vector = np.ones(3, dtype=np.float32)
-    first, second = bare.add("tea"), bare.add("milk tea")
-    bare.search("tea")
-    bare.delete(first.id, permanent=True)
-    bare.delete(second.id, permanent=True)
-    bare.add_many([one.with_embedding(vector, "given") for one in (first, second)])
-    assert sorted(found(bare.search("tea"))) == ["milk tea", "tea"]
-    assert sorted(found(bare.recent())) == ["milk tea", "tea"]
-
-
 def test_without_an_embedder_the_memory_ranks_by_worth_and_likeness_of_words(bare):
     kept = bare.add("a red sofa", importance=0.25)
     bare.add("the red chair", importance=0.75)
@@ -228,60 +122,6 @@ def test_scores_are_weighted_means_of_what_the_weights_name(memory):
             )
 
 
-def test_weights_do_not_depend_on_their_sum(memory):
-    memory.add_many([{"content": text, "importance": at / 4} for at, text in enumerate(TEXTS)])
-    small = memory.search("sofa", ranking={"relevance": 0.1, "importance": 0.1})
-    large = memory.search("sofa", ranking={"relevance": 1.0, "importance": 1.0})
-    assert found(small) == found(large)
-    assert scores(small) == pytest.approx(scores(large))
-
-
-def test_recency_falls_in_a_line_over_a_year(memory):
-    for days in (0, 73, 365, 400):
-        memory.add(f"{days} days", created_at=NOON - days * DAY)
-    memory.add("tomorrow", created_at=NOON + DAY)
-    ages = scores(memory.search("tea", search_type="semantic", ranking={"recency": 1}))
-    assert ages == pytest.approx(
-        {"0 days": 1, "73 days": 0.8, "365 days": 0, "400 days": 0, "tomorrow": 1}
-    )
-
-
-@pytest.mark.parametrize(
-    ("recency", "score"),
-    [
-        (Recency(RecencyCurve.CREATED_LINEAR, 20), 0.5),
-        (Recency(RecencyCurve.CREATED_HALF_LIFE, 5), 0.25),
-        (Recency(RecencyCurve.ACCESSED_HALF_LIFE, 10), 0.5),
-        (Recency(RecencyCurve.NEWEST_RANK), 0.0),
-    ],
-)
-def test_the_curve_of_recency_can_be_chosen(memory, recency, score):
-    memory.add("ten days", created_at=NOON - 10 * DAY)
-    memory.add("now")
-    ranking = Ranking(weights=Weights(relevance=0, recency=1), recency=recency)
-    by_age = scores(memory.search("tea", ranking=ranking))
-    assert by_age == pytest.approx({"now": 1, "ten days": score})
-
-
-def test_what_is_read_often_ranks_higher_by_access(memory):
-    often, _ = memory.add("often"), memory.add("never")
-    memory.search("x")
-    for _ in range(9):
-        memory.touch([often.id])
-    counts = {entry.content: entry.access_count for entry in memory.list()}
-    assert counts == {"often": 9, "never": 0}
-    by_access = scores(memory.search("x", search_type="semantic", ranking={"access": 1}))
-    assert by_access == pytest.approx({"often": math.log10(10) / 3, "never": 0})
-
-
-def test_a_weight_of_a_context_that_is_not_there_gives_numbers_all_the_same(memory):
-    memory.add_many(TEXTS)
-    results = memory.search("sofa", ranking={"relevance": 0.5, "context": 0.5})
-    assert found(results) == found(memory.search("sofa"))
-    for hit in memory.search("sofa", ranking={"context": 1}):
-        assert hit.score == 0
-
-
 def test_what_is_not_explained_is_only_similarity_and_keyword(memory):
     memory.add_many(TEXTS)
     weights = {"relevance": 0.5, "recency": 0.5, "importance": 0.1, "access": 0.1, "salience": 0.1}
@@ -293,36 +133,6 @@ def test_what_is_not_explained_is_only_similarity_and_keyword(memory):
     assert (hit.id, hit.score) == (explained.id, explained.score)
     total = sum(weight * explained.components[name] for name, weight in weights.items())
     assert hit.score == pytest.approx(total / sum(weights.values()), abs=1e-6)
-
-
-# Neighbours in a session
-
-
-def test_the_turn_after_a_match_is_found_in_its_own_session_alone(memory):
-    ranking = Ranking(similarity=0.0, keywords=WORDS, session=SessionTerms(previous=0.5))
-
-    def say(content, session, position, user="alice"):
-        return {
-            "content": content,
-            "session_id": session,
-            "position": position,
-            "user_id": user,
-        }
-
-    turns = [
-        *(say("where is the ferry", "s", 1), say("at the quay", "s", 2), say("thanks", "s", 3)),
-        *(say("good morning", "t", 2), say("at noon", "s", 2, "bob")),
-    ]
-    memory.add_many(turns)
-    asked = {"user_id": "alice", "ranking": ranking, "explain": True}
-    first, second = memory.search("ferry", **asked)
-    assert [first.content, second.content] == ["where is the ferry", "at the quay"]
-    assert second.components["neighbours"] == pytest.approx(0.5 * first.components["keyword"])
-    assert second.score == pytest.approx(first.score / 2)
-    everybody = memory.search("ferry", all_users=True, ranking=ranking)
-    assert found(everybody) == ["where is the ferry", "at the quay"]
-    alone = memory.search("ferry", user_id="alice", ranking=Ranking(similarity=0, keywords=WORDS))
-    assert found(alone) == ["where is the ferry"]
 
 
 # Filters and times
@@ -467,12 +277,6 @@ def test_filters_and_times_that_cannot_be_understood_are_refused(week, call, opt
 def test_a_limit_that_is_no_count_is_refused(week, call, limit):
     with pytest.raises(InvalidArgumentError, match="limit must be an int of at least 0"):
         CALLS[call](week, limit=limit)
-
-
-@pytest.mark.parametrize("given", [None, 5, "tea", b"x"])
-def test_similar_refuses_what_is_no_id(memory, given):
-    with pytest.raises(InvalidArgumentError, match="id"):
-        memory.similar(given)
 
 
 @pytest.mark.parametrize("name", ["similarity", "days", "share"])

@@ -2,11 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
 
 from mnemic import Memory
-from mnemic.model import HYBRID, KEYWORD
 from tests.support.embedders import WordEmbedder
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -43,11 +41,6 @@ def test_a_date_without_a_year_is_of_the_last_year_of_an_import(memory, query):
     assert days_of(memory.search(query, limit=1)) == ["2021-05-06"]
 
 
-def test_without_that_year_it_is_of_the_year_before(memory):
-    memory.add_many([*IMPORT[:1], on("2021-05-05T12:00+00:00")])
-    assert days_of(memory.search("tea on May 6th", limit=1)) == ["2020-05-06"]
-
-
 def test_what_is_counted_from_today_is_not_moved_to_an_import(memory):
     memory.add_many(IMPORT)
     (hit, *_) = memory.search("tea last May", explain=True)
@@ -77,25 +70,3 @@ def test_a_filter_does_not_change_the_meaning_of_a_date(memory):
         "tea on May 6th", filters={"NOT": {"tags": {"contains": "new"}}}, explain=True
     )
     assert all(hit.components["date"] == 0 for hit in hits)
-
-
-@pytest.mark.parametrize(("ranking", "embedder"), [(HYBRID, WordEmbedder), (KEYWORD, lambda: None)])
-def test_a_memory_inside_the_named_day_stands_before_one_a_minute_beside_it(ranking, embedder):
-    with Memory(":memory:", embedder=embedder(), clock=lambda: NOW) as memory:
-        memory.add_many(
-            [
-                on("2021-05-05T23:59+00:00", content="we talked about tea"),
-                on("2021-05-06T00:00+00:00", content="we talked about tea of the inn"),
-            ]
-        )
-        outside, inside = (
-            [hit.entry.created_at.day for hit in memory.search("tea, 2021-05-06", ranking=one)]
-            for one in (without_inside(ranking), ranking)
-        )
-        assert (outside, inside) == ([5, 6], [6, 5])
-
-
-def without_inside(ranking):
-    return msgspec.structs.replace(
-        ranking, session=msgspec.structs.replace(ranking.session, date_inside=0.0)
-    )

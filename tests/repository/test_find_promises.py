@@ -7,25 +7,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic import Memory, MemoryEntry
+from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import NativeIndex
-from mnemic.model import KEYWORD, SEMANTIC, KeywordFields, Ranking, Recency, Scope, Weights
-from mnemic.model.ranking import BY_SEARCH_TYPE, MOST_IMPORTANT
+from mnemic.model import KEYWORD, KeywordFields, Ranking, Recency, Scope, Weights
+from mnemic.model.ranking import MOST_IMPORTANT
 from tests.support.embedders import WordEmbedder
 from tests.support.rows import batch, rank, record, wanted
 
 AGENT = Scope("a")
-
-
-@pytest.mark.requirement("C015")
-@pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
-@pytest.mark.parametrize("query", ["\ud800", "tea \udfff tea"])
-def test_a_query_with_a_lone_surrogate_is_refused_by_name(search_type, query):
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        memory.add("tea")
-        with pytest.raises(InvalidArgumentError, match="query"):
-            memory.search(query, search_type=search_type)
 
 
 @pytest.mark.parametrize("count", [999, 1000])
@@ -65,17 +55,6 @@ def test_a_negative_cosine_counts_as_nothing_in_scores_and_parts(weights):
         assert all(0 <= hit.score <= 1 for hit in found)
 
 
-@pytest.mark.parametrize("search_type", ["hybrid", "keyword"])
-def test_every_part_that_is_explained_is_a_share_and_a_question_takes_one(search_type):
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        memory.add(MemoryEntry("who has tea?", position=1), session_id="s")
-        found = memory.search("tea", search_type=search_type, explain=True)
-        for hit in found:
-            taken = hit.components.pop("question", 0)
-            assert -1 <= taken <= 0
-            assert all(0 <= part <= 1 for part in hit.components.values())
-
-
 @pytest.mark.requirement("C015")
 @pytest.mark.parametrize("floor", ["min_score", "min_similarity"])
 def test_a_floor_that_is_no_number_is_refused(floor):
@@ -83,17 +62,6 @@ def test_a_floor_that_is_no_number_is_refused(floor):
     assert made.apply(batch([record(1), record(2)]))
     with pytest.raises(InvalidArgumentError, match=floor):
         rank(made, wanted(AGENT, **{floor: math.nan}))
-
-
-@pytest.mark.requirement("C011", "C155")
-def test_counting_does_not_change_what_is_found():
-    made = NativeIndex(2)
-    assert made.apply(batch([record(1), record(2)]))
-    asked = {"query": None, "text": None, "ranking": SEMANTIC}
-    alone = rank(made, wanted(AGENT, **asked))
-    counted = rank(made, wanted(AGENT, with_total=True, **asked))
-    assert counted.ranked == alone.ranked
-    assert counted.total == len(alone.ranked)
 
 
 @pytest.mark.requirement("C015")

@@ -3,49 +3,9 @@
 from datetime import timedelta
 from uuid import UUID
 
-import pytest
-
 from mnemic import MemoryEntry
 from tests.support.clock import NOON
 from tests.support.doors import opened
-from tests.support.embedders import WordEmbedder
-
-TEXTS = [
-    f"{color} {thing}" for color in ("red", "blue", "green") for thing in ("tea", "boat", "cup")
-]
-
-
-def stocked(texts=TEXTS, **options):
-    memory = opened(clock=lambda: NOON, **options)
-    memory.add_many(list(texts))
-    return memory
-
-
-class SignedEmbedder(WordEmbedder):
-    """Opposite vectors for texts that begin with "not"."""
-
-    def embed(self, texts):
-        signs = [-1 if text.startswith("not") else 1 for text in texts]
-        vectors = super().embed([text.removeprefix("not ") for text in texts])
-        return vectors * [[sign] for sign in signs]
-
-
-@pytest.mark.parametrize("options", [
-    {}, {"search_type": "keyword"}, {"search_type": "semantic"},
-    {"ranking": {"relevance": 0.5, "recency": 0.3, "importance": 0.2}},
-])  # fmt: skip
-def test_the_parts_of_every_hit_add_up_to_its_score(options):
-    with chat() as memory:
-        for query in ("When did Ana move to the flat on May 1st?", "river", "not Bob"):
-            for hit in memory.search(query, explain=True, user_id="u", **options):
-                assert sum(hit.why.parts.values()) == pytest.approx(hit.score, abs=1e-9)
-
-
-def test_parts_of_a_negative_score_are_brought_back_to_what_is_shown():
-    with stocked(["tea", "not tea"], embedder=SignedEmbedder()) as memory:
-        _, hit = memory.search("tea", search_type="semantic", explain=True)
-        assert hit.why.parts == {"similarity": pytest.approx(-1.0), "clamped": pytest.approx(1.0)}
-
 
 TURNS = [
     ("Ana", "Hi Bob, how was the trip?"),
@@ -80,14 +40,6 @@ def test_reasons_name_words_neighbour_date_and_speaker():
         assert river.neighbour in ids.values()
         assert {(one.memory, one.turn) for one in river.words} >= {("flat", 1)}
         assert found["Where is the flat?"].why.speaker is None
-
-
-def test_a_neighbour_outside_the_call_is_never_named():
-    with chat() as memory:
-        for scope in ({"filters": {"speaker": "Bob"}}, {"session_id": "s"}, {}):
-            found = memory.search("Where is the flat?", explain=True, user_id="u", **scope)
-            allowed = {hit.id for hit in memory.search("flat", limit=99, user_id="u", **scope)}
-            assert {hit.why.neighbour for hit in found} - {None} <= allowed
 
 
 def test_a_role_is_named_where_the_query_is_about_the_other():

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from mnemic import Memory
-from mnemic.model import HYBRID, KEYWORD, MemoryQuery
+from mnemic.model import HYBRID, MemoryQuery
 from tests.support.embedders import WordEmbedder
 
 EVEN = msgspec.structs.replace(HYBRID, full_words=0)  # texts of few words too
@@ -69,48 +69,6 @@ def test_a_retrieval_keeps_the_context_that_a_query_in_another_script_comes_with
     assert memory.embedder.texts[embedded:] == ["вода и лампа"]
 
 
-def test_a_memory_in_another_script_has_no_share_of_similarity(memory):
-    parts = explained(memory, "a lamp, вода", ranking=EVEN)
-    share = memory.search("a lamp, вода", ranking=EVEN).share
-    assert {content: part["share"] for content, part in parts.items()} == {
-        content: share * content.isascii() for content in TEA
-    }
-    for content in TEA:
-        part = parts[content]
-        near, words, share = part["similarity"], part["keyword"], part["share"]
-        largest = part["relevance"] and (share * near + (1 - share) * words) / part["relevance"]
-        assert largest == pytest.approx(1) or part["relevance"] == 0
-
-
-def test_its_vector_neither_helps_nor_harms_it():
-    contents = ("лампа tea вода", "лампа cup вода", "tea")  # the first has a word of the query
-    with opened(english(), contents) as memory:
-        with_vector = explained(memory, "tea лампа at noon")
-    with opened(None, contents) as plain:
-        without = explained(
-            plain,
-            "tea лампа at noon",
-            ranking=msgspec.structs.replace(HYBRID, similarity=0.0),
-        )
-    for content in contents[:2]:
-        assert with_vector[content]["relevance"] == without[content]["relevance"]
-
-
-@pytest.mark.parametrize(
-    ("query", "share"),
-    [("Wo steht die Lampe, die sie mag?", 0.1), ("红茶在哪里", 0.05), ("where is it?", 0.2)],
-)
-def test_similarity_has_a_small_share_for_a_query_in_another_language(query, share):
-    contents = ("Die Lampe steht bei dem Wein, den sie mag", "我喜欢红茶", "a lamp for the wine")
-    with opened(english(), contents) as memory:
-        ranking = msgspec.structs.replace(EVEN, similarity=0.2)
-        parts = explained(memory, query, ranking=ranking)
-    limits = dict(zip(contents, (0.4, 0.05, 1), strict=True))  # the first has no word of them
-    assert {content: part["share"] for content, part in parts.items()} == {
-        content: min(share, limit) for content, limit in limits.items()
-    }
-
-
 class Translating(WordEmbedder):
     """Knows a German word by its English one."""
 
@@ -135,32 +93,8 @@ def test_meaning_decides_where_a_memory_in_another_language_has_no_word_of_the_q
         assert parts["relevance"] == pytest.approx(max(forms))
 
 
-def test_all_have_a_share_where_the_ranking_or_the_embedder_does_not_care(memory):
-    regardless = msgspec.structs.replace(EVEN, similarity=0.25, covered_only=False)
-    parts = explained(memory, "вода", ranking=regardless)
-    assert {part["share"] for part in parts.values()} == {0.25}
-    with opened(WordEmbedder()) as other:
-        parts = explained(other, "вода")
-    assert all(part["share"] > 0 for part in parts.values())
-
-
 def test_a_search_by_meaning_compares_whatever_it_is_given(memory):
     found = memory.search("вода", search_type="semantic")
     assert len(found) == len(TEA)
     assert found[0].content == "вода вода вода"
     assert found[0].score == pytest.approx(1)
-
-
-def test_a_memory_is_covered_anew_when_its_content_changes(memory):
-    (entry,) = [one for one in memory.list() if one.content == "лампа"]
-    memory.update(entry.id, content="a red lamp")
-    parts = explained(memory, "lamp")
-    assert parts["a red lamp"]["share"] > 0
-    memory.update(entry.id, content="лампа")
-    assert explained(memory, "lamp")["лампа"]["share"] == 0
-
-
-def test_a_search_by_keywords_shows_that_similarity_has_no_share(memory):
-    parts = explained(memory, "lamp", search_type="keyword")
-    assert {part["share"] for part in parts.values()} == {0.0}
-    assert KEYWORD.similarity == 0

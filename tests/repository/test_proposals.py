@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic.errors import ArrayTypeError
-from mnemic.index import NativeIndex, RankInputs, RowSet
+from mnemic.index import NativeIndex
 from mnemic.model import (
     HYBRID,
     SEMANTIC,
@@ -203,44 +203,6 @@ def test_what_other_users_store_changes_neither_hits_nor_scores(
     assert set(bytes_of(by_source(chosen, question, limit).ranked)) <= set(exact)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("session", [SessionTerms(), HYBRID.session])
-@pytest.mark.parametrize("carried", [{}, {"previous": 0.8, "second": 0.5}])
-def test_turns_far_from_the_best_keyword_matches_score_alike(seed, session, carried):
-    """Of 900 turns, more have words of the query than are considered for their words.
-
-    Each fiftieth is near the query and has none of its words; neighbours lift it, by words that
-    they have from turns before.
-    """
-    chance = Random(seed)  # noqa: S311 - data for a test
-    rows = []
-    for number in range(1, 901):
-        is_near = number % 50 == 0
-        content = "fish" if is_near else " ".join(chance.choices(WORDS, k=chance.randint(1, 4)))
-        fields = {"content": content, "session_id": "s", "position": number, "created_at": NOON}
-        vectors = (VECTORS[0] if is_near else VECTORS[1],)
-        rows.append(Row(number, numbered(number, **fields), vectors))
-    question = Question(
-        scope=EVERYBODY,
-        now=NOW,
-        limit=15,
-        ranking=Ranking(similarity=0.8, keywords=KeywordFields(**carried), session=session),
-        text="red tea quay noon",
-        vectors=np.array([VECTORS[0]], np.float32),
-    )
-    index = index_of(rows)
-    near = np.arange(50, 901, 50)
-    exact = bytes_of(exactly(index, msgspec.structs.replace(question, limit=900)).ranked)
-    inputs = question.inputs._replace(proposed=near)
-    page = index.rank(question.search, inputs)
-    assert page.approximate
-    assert all(hit.row % 50 == 0 for hit in page.ranked[:10])
-    assert bytes_of(page.ranked) == exact[:15]
-    more = index.rank(question.search, inputs._replace(limit=30)).ranked  # neighbours too
-    everything = index.rank(question.search, inputs._replace(limit=900)).ranked
-    assert set(bytes_of(more)) | set(bytes_of(everything)) <= set(exact)
-
-
 # What proposals mean for the parts of an answer
 
 
@@ -340,14 +302,6 @@ def selected(index, few=0, scope=EVERYBODY, **options):
     return index.selected(question.search, question.inputs, few)
 
 
-def test_everything_is_selected_without_a_list():
-    index = native(9)
-    assert selected(index) == (9, None)
-    assert selected(index, 8) == (9, None)
-    assert selected(index, 9) is None
-    assert selected(NativeIndex(2)) is None
-
-
 def test_selected_rows_are_those_of_the_scope_the_time_the_filters_and_the_exclusions():
     index = NativeIndex(2)
     records = [
@@ -366,15 +320,6 @@ def test_selected_rows_are_those_of_the_scope_the_time_the_filters_and_the_exclu
     alices = selected(index, scope=Scope("a", "alice"))
     assert (alices.size, alices.rows.rows) == (5, None)
     assert alices.rows.to_rows().tolist() == [1, 3, 4, 5, 90]
-
-
-def test_rows_far_apart_are_a_list():
-    index = NativeIndex(2)
-    assert index.apply(batch_of_records([record(1), record(2**40), record(3, "bob")], vectors={}))
-    found = selected(index, scope=Scope("a"))
-    assert found.rows.bitmap is None
-    assert found.rows.rows.tolist() == [1, 2**40]
-    assert found == (2, RowSet(found.rows.rows))
 
 
 # Which searches a source is asked for
@@ -543,7 +488,3 @@ def test_an_index_without_vectors_has_no_source():
     assert index.apply(batch_of_records([record(1)]))
     assert not index.has_source
     assert index.nearest(np.array([(1, 0)], np.float32), 1, None) is None
-
-
-def test_inputs_without_proposals_rank_all():
-    assert RankInputs(EVERYBODY, NOW).proposed is None
