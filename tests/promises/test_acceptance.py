@@ -136,19 +136,6 @@ def test_the_local_embedder_ranks_the_statement_about_the_theme_first():
         assert memory.search(QUESTION)[0].content == STATEMENT
 
 
-@pytest.mark.requirement("R022", "R124")
-@pytest.mark.parametrize("places", SEARCHED, indirect=True)
-def test_stored_with_an_embedding_the_statement_is_retrieved(places):
-    async def scenario(memory):
-        kept = entry(STATEMENT)
-        assert await memory.store(kept) == kept.id
-        assert (await memory.retrieve(kept.id)).content == STATEMENT
-        assert memory.embedder.texts == [STATEMENT]
-        assert (await memory.search_semantic(STATEMENT, min_similarity=0.99))[0].entry == kept
-
-    run(scenario, places.new(), **places.options)
-
-
 @pytest.mark.requirement("R128")
 @pytest.mark.parametrize("files", SEARCHED, indirect=True)
 def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(files):

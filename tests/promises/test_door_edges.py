@@ -3,17 +3,15 @@
 import asyncio
 import contextlib
 import io
-import logging
 import threading
 
 import numpy as np
 import pytest
 
 from mnemic.async_memory import AsyncMemory
-from mnemic.compat import ContextWindow, LongTermMemory, RetrievalService
+from mnemic.compat import ContextWindow, RetrievalService
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
-    EmbeddingError,
     InvalidArgumentError,
     StorageQuotaExceededError,
     StoreClosedError,
@@ -22,7 +20,7 @@ from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryQuery
 from mnemic.model.ids import UuidFactory
-from mnemic.observability.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
+from mnemic.observability.events import MemoryForgottenEvent, MemoryUpdatedEvent
 from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -78,15 +76,6 @@ def test_a_text_that_is_no_query_is_refused_by_every_call(memory, call, query):
         call(memory, query)
 
 
-@pytest.mark.parametrize("query", NO_QUERIES)
-def test_a_text_that_is_no_query_is_refused_by_long_term_memory(query):
-    with (
-        LongTermMemory(":memory:", embedder=WordEmbedder()) as memory,
-        pytest.raises(InvalidArgumentError, match=r"(?i)query"),
-    ):
-        memory.search_semantic(query)
-
-
 @pytest.mark.parametrize("option", ["log_content", "track_access", "read_only"])
 def test_an_option_that_is_no_bool_is_refused_before_a_file_is_made(tmp_path, option):
     with pytest.raises(InvalidArgumentError, match=f"{option} must be True or False, got 'no'"):
@@ -102,43 +91,10 @@ def test_none_in_an_update_keeps_the_tags(memory):
     assert MemoryEntryUpdate(add_tags=None, remove_tags=None).is_empty
 
 
-LIST_CALLS = {
-    "add_many of None": lambda memory, _: memory.add_many(None),
-    "add_many of an int": lambda memory, _: memory.add_many(5),
-    "touch of None": lambda memory, _: memory.touch(None),
-    "touch of an id": lambda memory, entry_id: memory.touch(entry_id),
-    "touch of a text": lambda memory, entry_id: memory.touch(str(entry_id)),
-    "links of an int": lambda memory, entry_id: memory.links(entry_id, types=5),
-    "links of a text": lambda memory, entry_id: memory.links(entry_id, types="related"),
-}
-
-
-@pytest.mark.parametrize("call", LIST_CALLS.values(), ids=LIST_CALLS)
-def test_what_is_no_list_is_refused_by_its_name(memory, call):
-    kept = memory.add("Lives in Oslo")
-    with pytest.raises(InvalidArgumentError, match=r"(memories|ids|types) must be a list"):
-        call(memory, kept.id)
-
-
-@pytest.mark.parametrize("tier", ["TEAMS", 2, None, True])
-def test_a_license_of_no_tier_is_refused_when_it_is_made(tier):
-    with pytest.raises(InvalidArgumentError, match="tier must be a LicenseTier, got"):
-        DocumentedLicenses(tier)
-
-
 @pytest.mark.parametrize("key", [None, 5])
 def test_a_feature_key_that_is_no_text_is_an_unknown_one(key):
     with pytest.raises(InvalidArgumentError, match=r"feature key .* is unknown"):
         DocumentedLicenses(LicenseTier.CORE).has_feature(key)
-
-
-@pytest.mark.parametrize(
-    ("kind", "listener"),
-    [("MemoryStoredEvent", print), (dict, print), (MemoryStoredEvent, None)],
-)
-def test_a_subscription_that_could_never_be_told_is_refused(memory, kind, listener):
-    with pytest.raises(InvalidArgumentError, match=r"(kind|listener) must be"):
-        memory.events.subscribe(kind, listener)
 
 
 @pytest.mark.requirement("C173")
@@ -225,38 +181,6 @@ def test_forgetting_what_is_forgotten_tells_nothing(memory):
     assert len(heard) == 1
 
 
-@pytest.mark.requirement("C172")
-@pytest.mark.parametrize("on_embed_error", ["raise", "pending"])
-def test_what_an_embedder_quotes_of_a_memory_is_not_logged(caplog, on_embed_error):
-    class Quoting(WordEmbedder):
-        def embed(self, texts):
-            raise RuntimeError(f"no quota left for {texts[0]!r}")
-
-    caplog.set_level(logging.DEBUG)
-    with (
-        Memory(":memory:", embedder=Quoting()) as memory,
-        contextlib.suppress(EmbeddingError),
-    ):
-        memory.add_many(["a secret memory"], on_embed_error=on_embed_error)
-        memory.search("a secret wish")
-    assert "secret" not in caplog.text
-    assert "RuntimeError" in caplog.text
-
-
-def test_what_an_embedder_quotes_before_a_search_is_not_logged(caplog):
-    class Choosy(WordEmbedder):
-        def embed(self, texts):
-            if any("secret" in text for text in texts):
-                raise RuntimeError(f"refused: {texts}")
-            return super().embed(texts)
-
-    with Memory(":memory:", embedder=Choosy()) as memory:
-        memory.add_many(["a secret memory"], on_embed_error="pending")
-        assert len(memory.search("a wish", search_type="semantic")) == 0
-    assert "still lacks a vector: RuntimeError" in caplog.text
-    assert "secret" not in caplog.text
-
-
 @pytest.mark.requirement("R030", "C151")
 @pytest.mark.parametrize(("floor", "found"), [(None, ["near"]), (0.4, ["near"]), (0.9, [])])
 def test_without_a_threshold_that_of_the_embedder_holds(floor, found):
@@ -274,15 +198,3 @@ def test_without_a_threshold_that_of_the_embedder_holds(floor, found):
         assert len(await memory.search_semantic("query", min_similarity=0.4)) == 1
 
     run(scenario, embedder=Calibrated())
-
-
-@pytest.mark.requirement("R125", "C151")
-def test_the_local_embedder_finds_the_theme_without_a_threshold():
-    pytest.importorskip("mnemic_minilm")
-
-    async def scenario(memory):
-        await memory.store(entry("The user prefers dark mode"))
-        found = await memory.search_semantic("What theme does the user prefer?")
-        assert [hit.rank for hit in found] == [1]
-
-    run(scenario, embedder="minilm")

@@ -1,15 +1,13 @@
 """While the embedder fails, hybrid searches answer by keywords; once it recovers nothing waits."""
 
-import asyncio
 import logging
 import pickle
 import time
 
-import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory, Ranking, Weights
-from mnemic.compat import AsyncLongTermMemory, RetrievalService
+from mnemic import Memory, Ranking, Weights
+from mnemic.compat import RetrievalService
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.model import MemoryQuery
 from mnemic.observability import telemetry
@@ -175,15 +173,6 @@ def test_another_word_for_what_to_do_is_refused(memory, wrong):
         MemoryQuery(query="red", on_embed_error=wrong)
 
 
-def test_a_context_falls_back_and_says_so(memory, by_words, embedder):
-    assert not memory.context("red lamp", user_id="u").degraded
-    embedder.is_down = True
-    context = memory.context("red lamp", user_id="u")
-    assert context == by_words.context("red lamp", user_id="u") != ""
-    assert context.degraded
-    assert pickle.loads(pickle.dumps(context)).degraded  # noqa: S301 - its own bytes
-
-
 def test_a_hybrid_retrieval_falls_back_and_is_not_kept(memory, embedder):
     query = MemoryQuery(query="red lamp", search_type="hybrid", expand_query=True)
     service = RetrievalService(memory)
@@ -205,34 +194,6 @@ def test_a_hybrid_retrieval_falls_back_and_is_not_kept(memory, embedder):
     assert asked().from_cache
 
 
-def test_the_asynchronous_doors_do_the_same(embedder, tmp_path):
-    async def scenario():
-        async with AsyncMemory(tmp_path / "a.db", embedder=embedder) as memory:
-            await memory.add_many(TEXTS)
-            embedder.is_down = True
-            assert (await memory.search("red")).degraded
-            assert (await memory.context("red")).degraded
-            with pytest.raises(EmbeddingError):
-                await memory.search("red", search_type="semantic")
-        embedder.is_down = False
-        async with AsyncLongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
-            embedder.is_down = True
-            with pytest.raises(EmbeddingError):
-                await memory.search_semantic("red")
-
-    asyncio.run(scenario())
-
-
-def test_a_pending_memory_is_found_by_its_meaning_as_soon_as_the_embedder_answers(memory, embedder):
-    embedder.is_down = True
-    memory.add_many(["violet curtain"], on_embed_error="pending", user_id="u")
-    assert memory.search("violet", user_id="u").degraded
-    embedder.is_down = False
-    (first, *_) = memory.search("violet", user_id="u", search_type="semantic")
-    assert first.content == "violet curtain"
-    assert first.score == pytest.approx(np.sqrt(0.5), abs=0.3)
-
-
 def test_any_success_of_the_embedder_ends_the_wait(memory, embedder):
     embedder.is_down = True
     memory.add_many(["violet curtain"], on_embed_error="pending", user_id="u")
@@ -242,16 +203,6 @@ def test_any_success_of_the_embedder_ends_the_wait(memory, embedder):
     memory.add("something else", user_id="u")
     assert memory.search("violet", user_id="u", search_type="keyword")
     assert embedder.calls == [["something else"], ["violet curtain"]]
-
-
-def test_a_text_that_always_fails_is_tried_once_more_and_then_seldom(memory, embedder):
-    memory.add_many(["poison"], on_embed_error="pending", user_id="u")
-    memory.search("red", user_id="u")
-    memory.search("red", user_id="u")
-    embedder.calls.clear()
-    for _ in range(5):
-        assert memory.search("red", user_id="u")
-    assert ["poison"] not in embedder.calls
 
 
 def test_while_the_embedder_is_down_the_backlog_is_not_tried_at_every_search(memory, embedder):

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from benches.support.hostile_texts import FAMILIES
-from mnemic import AsyncMemory, _core
+from mnemic import _core
 from mnemic._core import MemoryIndex
-from mnemic.compat import AsyncLongTermMemory, MemoryRetriever, RetrievalService
+from mnemic.compat import MemoryRetriever, RetrievalService
 from mnemic.demo.run import read
 from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
@@ -132,21 +132,6 @@ def test_a_query_of_ten_thousand_characters_is_answered_and_a_longer_one_refused
             except InvalidArgumentError as error:
                 refused = "must not exceed 10000 characters" in str(error)
             assert refused, name
-
-
-@pytest.mark.parametrize("places", STORES, indirect=True)
-def test_the_doors_for_event_loops_refuse_a_longer_query_as_well(places):
-    async def scenario():
-        async with AsyncMemory(places.new(), embedder=WordEmbedder()) as memory:
-            with pytest.raises(InvalidArgumentError, match="exceed"):
-                await memory.search(TOO_LONG)
-        async with AsyncLongTermMemory(
-            places.new(), agent_id="a", embedder=WordEmbedder()
-        ) as memory:
-            with pytest.raises(InvalidArgumentError, match="exceed"):
-                await memory.search_semantic(TOO_LONG)
-
-    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("places", STORES, indirect=True)

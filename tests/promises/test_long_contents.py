@@ -1,9 +1,6 @@
 """Memories longer than the embedder sees: found by every part, and kept whole."""
 
-import asyncio
 import io
-import json
-import multiprocessing
 import sqlite3
 from datetime import timedelta
 
@@ -13,9 +10,9 @@ import pytest
 from mnemic import Memory
 from mnemic.embed import MiniLmEmbedder
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import EmbeddingError, ExportFormatError
+from mnemic.errors import EmbeddingError
 from mnemic.index import native
-from mnemic.model import MemoryEntry, Scope
+from mnemic.model import Scope
 from mnemic.store.operations import StoredEntries
 from mnemic.store.sql import change_log
 from tests.support.clock import NOON, Clock
@@ -122,32 +119,6 @@ def test_the_similarity_is_the_greatest_of_all_parts_for_many_memories():
         for entry in added:
             wanted = expected(memory.embedder, entry.content, "word3 word9 word27")
             assert found[entry.id] == pytest.approx(wanted, abs=1e-5)
-
-
-def test_a_short_memory_has_one_vector_and_its_text_is_embedded_as_it_is():
-    with opened() as memory:
-        entry = memory.add(FACT)
-        assert memory.embedder.texts == [FACT]
-        assert list(stored_parts(memory).values()) == [1]
-        assert entry.embedding.shape == (256,)
-
-
-def test_a_vector_that_a_caller_brings_is_the_only_one():
-    with opened() as memory:
-        vector = memory.embedder.embed([FACT])[0]
-        made = memory.add("to be removed")
-        memory.delete(made.id, permanent=True)
-        own = MemoryEntry(
-            id=made.id,
-            agent_id=memory.agent_id,
-            content=FILLER * 2,
-            created_at=NOON,
-            embedding=vector,
-            embedding_model="short",
-        )
-        memory.add_many([own])
-        assert list(stored_parts(memory).values()) == [1]
-        assert similarity(memory)[own.id] == pytest.approx(1, abs=1e-5)
 
 
 def test_the_embedding_of_an_entry_is_that_of_all_its_parts():
@@ -259,14 +230,6 @@ def test_an_embedder_that_cannot_count_fails_as_one_that_cannot_embed():
         assert memory.count() == 0
 
 
-def test_repeating_a_call_with_its_key_stores_no_further_parts():
-    with opened() as memory:
-        first = memory.add(FILLER * 2 + FACT, idempotency_key="k")
-        before = stored_parts(memory)
-        assert memory.add(FILLER * 2 + FACT, idempotency_key="k").id == first.id
-        assert stored_parts(memory) == before
-
-
 def test_reopening_gives_the_same_ranking(tmp_path, monkeypatch):
     contents = [f"{FILLER}{FILLER}{FACT} {number}" for number in range(8)] + ["brief", FACT]
     with opened(tmp_path / "a.db") as memory:
@@ -320,23 +283,6 @@ def test_another_memory_on_the_file_sees_all_parts(tmp_path):
         assert similarity(other)[entry.id] > 0.5
 
 
-def add_in_another_process(path):
-    with opened(path) as memory:
-        memory.add(FILLER * 2 + FACT)
-
-
-def test_another_process_sees_all_parts(tmp_path):
-    with opened(tmp_path / "a.db") as memory:
-        memory.add("brief")
-        similarity(memory)
-        context = multiprocessing.get_context("spawn")
-        process = context.Process(target=add_in_another_process, args=(tmp_path / "a.db",))
-        process.start()
-        process.join(60)
-        assert process.exitcode == 0
-        assert max(similarity(memory).values()) > 0.5
-
-
 @pytest.mark.parametrize("embeddings", [True, False])
 def test_all_parts_come_back_from_an_export(embeddings):
     with opened() as memory, opened() as copy:
@@ -350,58 +296,6 @@ def test_all_parts_come_back_from_an_export(embeddings):
         assert similarity(copy) == similarity(memory)
 
 
-def test_an_export_without_embeddings_names_no_parts():
-    with opened() as memory:
-        memory.add(FILLER * 2 + FACT)
-        lines = {}
-        for embeddings in (True, False):
-            text = io.StringIO()
-            memory.export(text, embeddings=embeddings)
-            lines[embeddings] = json.loads(text.getvalue().splitlines()[1])
-    assert len(lines[True]["more_embeddings"]) > 3
-    assert lines[True].keys() - lines[False].keys() == {
-        "embedding",
-        "embedding_model",
-        "more_embeddings",
-    }
-
-
-def test_parts_of_another_model_are_left_behind():
-    with opened() as memory, opened(embedder=Shortsighted("other")) as copy:
-        entry = memory.add(FILLER * 2 + FACT)
-        text = io.StringIO()
-        memory.export(text, embeddings=True)
-        text.seek(0)
-        copy.import_(text)
-        assert copy.embedder.texts
-        assert similarity(copy)[entry.id] > 0.5
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"more_embeddings": ["AACAPw=="]}, "vector of 1 numbers, embedding has 256"),
-        ({"more_embeddings": ["AACA"]}, "3 bytes"),
-        ({"embedding": None}, "embedding"),
-    ],
-)
-def test_parts_that_do_not_fit_their_memory_are_refused(change, told):
-    with opened() as memory:
-        memory.add(FILLER * 2 + FACT)
-        text = io.StringIO()
-        memory.export(text, embeddings=True)
-        lines = text.getvalue().splitlines()
-        fields = json.loads(lines[1])
-        fields.update(change)
-        if fields["embedding"] is None:
-            del fields["embedding"]
-        lines[1] = json.dumps(fields)
-        with opened() as copy:
-            with pytest.raises(ExportFormatError, match=told):
-                copy.import_(io.StringIO("\n".join(lines)))
-            assert copy.count() == 0
-
-
 def test_parts_count_for_no_quota_and_are_in_a_backup(tmp_path):
     with opened(tmp_path / "a.db") as memory:
         memory.add(FILLER * 2 + FACT)
@@ -409,16 +303,3 @@ def test_parts_count_for_no_quota_and_are_in_a_backup(tmp_path):
         memory.backup(tmp_path / "b.db")
         with opened(tmp_path / "b.db") as copy:
             assert similarity(copy) == similarity(memory)
-
-
-def test_long_memories_may_be_added_from_many_tasks_at_once(tmp_path):
-    async def main():
-        await asyncio.gather(
-            *(asyncio.to_thread(memory.add, f"{FILLER * 2}{FACT} {number}") for number in range(12))
-        )
-
-    with opened(tmp_path / "a.db") as memory:
-        asyncio.run(main())
-        found = similarity(memory)
-        assert len(found) == 12
-        assert min(found.values()) > 0.5

@@ -1,6 +1,5 @@
 """Vectors given back: `embeddings=True` of the verbs that return memories."""
 
-import asyncio
 import threading
 from uuid import UUID
 
@@ -8,8 +7,8 @@ import apsw
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, MemoryEntry
-from mnemic.errors import InvalidArgumentError, StoreCorruptError
+from mnemic import MemoryEntry
+from mnemic.errors import StoreCorruptError
 from mnemic.store.operations import VectorsById
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -140,25 +139,6 @@ def test_vectors_belong_to_the_text_beside_them(tmp_path):
             if entry.embedding is not None:  # None after as many rounds as are tried
                 assert entry.embedding.tobytes() == vectors[entry.content]
         changing.join()
-
-
-@pytest.mark.parametrize("verb", ["get_many", "list"])
-def test_whether_is_true_or_false(verb):
-    with opened(embedder=None) as memory:
-        with pytest.raises(InvalidArgumentError, match="embeddings must be True or False"):
-            VERBS[verb](memory, [memory.add("x").id], embeddings="yes")
-        assert list(VERBS[verb](memory, [], embeddings=True)) == []
-
-
-def test_awaited_verbs_give_vectors_back_too():
-    async def main():
-        async with AsyncMemory(":memory:", embedder=None) as memory:
-            stored = await memory.add(MemoryEntry("north", embedding=NORTH))
-            entry = await memory.get(stored.id, embeddings=True)
-            (listed,) = await memory.list(embeddings=True)
-            return entry.embedding.tolist(), listed.embedding.tolist()
-
-    assert asyncio.run(main()) == (NORTH, NORTH)
 
 
 def test_a_damaged_vector_is_not_given_back(tmp_path):

@@ -13,14 +13,12 @@ from mnemic.errors import (
     ExportFormatError,
     InvalidArgumentError,
     StorageQuotaExceededError,
-    StoreError,
 )
-from mnemic.model import ImportResult, MemoryStatus, Scope
+from mnemic.model import ImportResult, Scope
 from mnemic.repository.export import BATCH
 from mnemic.store.operations import Links, StoredEntries
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.entries import contents
 
 
 def opened(path=":memory:", agent="aide", **options):
@@ -97,18 +95,6 @@ def test_an_export_is_of_one_scope_and_one_state():
         assert view.export(target) == 3
         with pytest.raises(InvalidArgumentError, match="not widened to all users"):
             view.export(io.StringIO(), all_users=True)
-
-
-def test_links_of_every_type_are_carried_over_and_not_twice():
-    with opened() as memory, opened(agent="other") as copy:
-        one, two = memory.add_many(["one", "two"])
-        memory.link(one.id, two.id, "contradicts", 0.25)
-        target = io.StringIO()
-        memory.export(target)
-        for links in (1, 0):
-            target.seek(0)
-            assert copy.import_(target).links == links
-        assert copy.links(one.id) == memory.links(one.id)
 
 
 def test_what_superseded_a_memory_that_is_gone_is_imported_all_the_same():
@@ -196,43 +182,3 @@ def test_an_import_that_breaks_off_can_be_repeated(monkeypatch):
         limits[LicenseTier.TEAMS] = 20_000
         target.seek(0)
         assert copy.import_(target) == ImportResult(stored=200, skipped=BATCH, links=0)
-
-
-def test_vectors_of_another_model_are_made_anew():
-    other = WordEmbedder(dimensions=16, model="other")
-    with opened() as memory, opened(embedder=other) as copy:
-        memory.add("red sofa")
-        target = io.StringIO()
-        memory.export(target, embeddings=True)
-        target.seek(0)
-        copy.import_(target)
-        assert other.texts == ["red sofa"]
-        assert contents(copy.list()) == ["red sofa"]
-        assert copy.search("red sofa", search_type="semantic")[0].score > 0.99
-
-
-def test_a_superseded_memory_stays_superseded_and_its_successor_is_found():
-    with opened(clock=Clock()) as memory, opened(clock=Clock()) as copy:
-        old, new = filled(memory)
-        target = io.StringIO()
-        memory.export(target, user_id="a")
-        target.seek(0)
-        copy.import_(target)
-        assert [hit.entry for hit in copy.search("tea", user_id="a")] == [new]
-        wanted = {"id": str(old.id), "status": "superseded"}
-        kept = copy.list(user_id="a", filters=wanted).entries
-        assert [entry.status for entry in kept] == [MemoryStatus.SUPERSEDED]
-
-
-def test_a_path_that_is_taken_is_refused_unless_it_may_be_replaced(tmp_path):
-    path = tmp_path / "out.jsonl"
-    path.write_text("mine")
-    with opened() as memory:
-        memory.add("tea")
-        with pytest.raises(InvalidArgumentError, match="exists"):
-            memory.export(path)
-        assert path.read_text() == "mine"
-        assert memory.export(path, overwrite=True) == 1
-        assert [file.name for file in tmp_path.iterdir()] == ["out.jsonl"]
-    with pytest.raises(StoreError):
-        memory.export(tmp_path / "other.jsonl")

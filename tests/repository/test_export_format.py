@@ -3,7 +3,6 @@
 import json
 from datetime import UTC
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,18 +45,6 @@ def further():
 # Round trips
 
 
-def test_a_memory_with_every_field_set_comes_back_exactly_with_its_key():
-    entry = everything()
-    left = {"id", "agent_id", "content", "created_at", "metadata", "embedding"}
-    for field in msgspec.structs.fields(MemoryEntry):
-        assert field.name in left or getattr(entry, field.name) != field.default, field.name
-    (_, header), (_, read), (_, footer) = of_text(written([(entry, "key-1")]))
-    assert header == ExportHeader("a", NOON, 4)
-    assert same(read.entry, entry)
-    assert read.idempotency_key == "key-1"
-    assert footer == ExportFooter(memories=1, links=0)
-
-
 def test_fields_at_their_default_are_left_out():
     line = json.loads(written([(memory(), None)]).splitlines()[1])
     assert line == {
@@ -80,17 +67,6 @@ def test_a_line_knows_every_field_of_the_record():
     assert set(export_format._LEFT_OUT) == known - always
     plain = memory()
     assert all(getattr(plain, name) == value for name, value in export_format._LEFT_OUT.items())
-
-
-def test_links_come_back_with_the_numbers_of_their_lines():
-    read = of_text(written([(memory(), None)], [OWNED]))
-    assert [number for number, _ in read] == [1, 2, 3, 4]
-    assert read[2] == (3, OWNED)
-    assert read[3] == (4, ExportFooter(1, 1))
-
-
-def test_an_export_of_nothing_is_a_header_and_a_footer():
-    assert [type(record) for _, record in of_text(written())] == [ExportHeader, ExportFooter]
 
 
 def test_content_of_ten_megabytes_comes_back_when_every_byte_is_escaped():

@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
-from mnemic.model import LinkType, MemoryLink
 from mnemic.repository import export, export_format
 from mnemic.repository.export_format import (
     ExportedLink,
     ExportedMemory,
     ExportFooter,
 )
-from tests.support.clock import NOON
 from tests.support.exports import (
     END,
     HEADER,
@@ -24,7 +22,6 @@ from tests.support.exports import (
     LINK,
     ONE,
     OWNED,
-    PROFILE,
     SAMPLE,
     TWO,
     lines_of,
@@ -104,12 +101,6 @@ def test_a_mutated_file_gives_right_records_or_a_typed_error(changes):
     for at, cut, piece in changes:
         data = data[:at] + piece + data[at + cut :]
     assert_right_or_refused(data)
-
-
-@PROFILE
-@given(st.binary(max_size=200), st.booleans())
-def test_random_bytes_give_a_typed_error(data, after_header):
-    assert not assert_right_or_refused(HEADER.encode() * after_header + data)
 
 
 VALUES = st.one_of(
@@ -253,12 +244,3 @@ def test_the_writer_refuses_another_agents_memory_and_an_empty_key():
 def test_the_error_keeps_its_line_in_another_process():
     error = pickle.loads(pickle.dumps(ExportFormatError(7, "found \x1b")))  # noqa: S301 - our own
     assert (error.line, str(error)) == (7, r"line 7: 'found \x1b'")
-
-
-def test_a_link_refuses_what_a_link_cannot_be():
-    for fields in ((ONE, ONE, 0, 1, NOON), (ONE, TWO, 6, 1, NOON), (ONE, TWO, 0, 1.1, NOON)):
-        with pytest.raises(InvalidEntryError):
-            MemoryLink(*fields)
-    link = MemoryLink(str(ONE), str(TWO), "Derived_From", 1, NOON.replace(tzinfo=None))
-    assert link == MemoryLink(ONE, TWO, LinkType.DERIVED_FROM, 1.0, NOON)
-    assert type(link.strength) is float

@@ -8,9 +8,8 @@ import pytest
 
 from mnemic import AsyncMemory
 from mnemic.errors import InvalidArgumentError, MnemicError, StorageQuotaExceededError
-from tests.support.doors import opened, run
+from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
-from tests.support.entries import entry
 
 
 def shown(users):
@@ -204,16 +203,6 @@ def test_a_quota_of_nothing_stores_nothing():
         with pytest.raises(StorageQuotaExceededError, match="Limit: 0 bytes"):
             memory.add("x", user_id="alice")
         assert memory.users() == []
-
-
-def test_long_term_memory_takes_the_option():
-    async def scenario(memory):
-        await memory.store(entry("1234567890", user_id="alice"))
-        with pytest.raises(StorageQuotaExceededError, match="'alice'"):
-            await memory.store(entry("1", user_id="alice"))
-        await memory.store(entry("1234567890", user_id="bob"))
-
-    run(scenario, user_quota=10)
 
 
 # Users

@@ -2,14 +2,12 @@
 
 import logging
 
-import numpy as np
 import pytest
 
 from mnemic.errors import EmbeddingError
 from mnemic.memory import Memory
 from mnemic.repository.missing_vectors import RETRY_SECONDS
 from tests.support.embedders import WordEmbedder
-from tests.support.entries import entry
 
 
 class Failing(WordEmbedder):
@@ -77,9 +75,3 @@ def test_a_vector_of_an_older_content_is_not_kept(tmp_path):
         with Memory(path, embedder=embedder) as memory:
             found = memory.search("blue chair", search_type="semantic")[0]
             assert (found.content, round(found.score, 6)) == ("blue chair", 1.0)
-
-
-def test_a_given_vector_needs_no_embedder_at_all():
-    with Memory(":memory:", embedder=Failing(dimensions=2)) as memory:
-        given = entry("x", agent_id="default").with_embedding(np.array([1, 0], np.float32), "words")
-        assert memory.add_many([given])[0].embedding is not None

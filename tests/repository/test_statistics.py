@@ -1,16 +1,14 @@
 """The list of an agent's users with their sums, for operators."""
 
-import asyncio
 from uuid import UUID
 
 import apsw
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import (
     InvalidArgumentError,
     LicenseRestrictionError,
-    StorageQuotaExceededError,
     StoreClosedError,
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
@@ -82,18 +80,6 @@ def test_the_list_needs_an_open_memory_and_a_license():
         pass
     with pytest.raises(StoreClosedError):
         memory.users()
-
-
-def test_the_awaited_list_is_the_same():
-    async def scenario():
-        options = {"embedder": None, "user_quota": 3}
-        async with AsyncMemory(":memory:", **options) as memory:
-            await memory.add("abc", user_id="alice")
-            with pytest.raises(StorageQuotaExceededError):
-                await memory.add("d", user_id="alice")
-            return await memory.users()
-
-    assert asyncio.run(scenario()) == [UserUsage("alice", 1, 3)]
 
 
 def test_wrong_sums_of_users_are_found_and_repaired(tmp_path):

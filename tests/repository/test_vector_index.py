@@ -1,12 +1,11 @@
 """`memory.index`: how far the index is built, and how much of the best it finds."""
 
-import asyncio
 import random
 import threading
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError
 from mnemic.index.choice import FaissIndex
 from mnemic.index.faiss_source import FaissSource
@@ -155,21 +154,6 @@ def test_no_content_is_logged_or_returned(caplog):
         assert "ann" not in f"{told}"
 
 
-def test_both_doors_have_it():
-    async def both():
-        async with AsyncMemory(
-            ":memory:", embedder=WordEmbedder(dimensions=16), index="faiss"
-        ) as memory:
-            await memory.add_many(["bale", "ding", "fon"])
-            assert await memory.index.wait(timeout=30)
-            assert (await memory.index.audit(3, 2)).recall == 1.0
-            assert (await memory.index.info()).indexed == 3
-            assert repr(memory.index) == "AsyncVectorIndex('default')"
-            assert repr(memory.sync.index) == "VectorIndex('default')"
-
-    asyncio.run(both())
-
-
 @pytest.mark.parametrize(
     "wrong",
     [{"sample": 0}, {"sample": 10_001}, {"k": 0}, {"k": 1001}, {"seed": -1}, {"k": True}],
@@ -177,8 +161,3 @@ def test_both_doors_have_it():
 def test_audits_of_no_sense_are_refused(wrong):
     with opened() as memory, pytest.raises(InvalidArgumentError):
         memory.index.audit(**wrong)
-
-
-def test_a_wrong_argument_is_named_with_the_nearest():
-    with opened() as memory, pytest.raises(InvalidArgumentError, match="sample"):
-        memory.index.audit(samples=3)

@@ -12,7 +12,6 @@ import pytest
 from mnemic import MemoryEntry
 from mnemic.async_memory import AsyncMemory
 from mnemic.errors import (
-    DuplicateEntryError,
     EmbeddingError,
     InvalidArgumentError,
     StorageQuotaExceededError,
@@ -102,16 +101,6 @@ def test_a_put_moves_to_the_project_and_session_of_the_call(memory):
     assert (moved.project_id, moved.session_id, moved.version) == ("q", None, 2)
     assert len(memory.scoped(project_id="p").search("sofa", user_id="u")) == 0
     assert contents(view.search("sofa")) == ["a red sofa"]
-
-
-def test_raise_is_the_default_and_other_words_are_refused(memory):
-    put(memory, 1, "a red sofa")
-    with pytest.raises(DuplicateEntryError):
-        memory.add("x", id=uid(1))
-    with pytest.raises(DuplicateEntryError):
-        memory.add_many([{"content": "x", "id": uid(1)}], on_conflict="raise")
-    with pytest.raises(InvalidArgumentError, match="on_conflict must be one of raise, replace"):
-        memory.add_many([MemoryEntry("x", id=uid(1))], on_conflict="overwrite")
 
 
 def test_memories_take_the_place_of_others(memory):
@@ -330,28 +319,6 @@ def test_kept_answers_and_contexts_follow_a_put(tmp_path):
 
 
 # The order within one call
-
-
-def test_memories_of_one_call_are_listed_in_its_order():
-    with opened(clock=lambda: NOON) as memory:
-        added = memory.add_many(
-            [
-                "a",
-                {"content": "b"},
-                {"content": "c", "created_at": NOON},
-                "d",
-                entry("e", agent_id="default"),
-            ]
-        )
-        times = [(one.created_at - NOON) // timedelta(microseconds=1) for one in added]
-        assert times == [0, 1, 0, 2, 0]
-        assert [one.updated_at for one in added] == [one.created_at for one in added]
-        assert memory.add_many(["f"])[0].created_at == NOON
-        many = memory.add_many([f"text {n}" for n in range(40)])
-        assert many[-1].created_at == NOON + timedelta(microseconds=39)
-    with opened() as memory:
-        memory.add_many([f"text {n}" for n in range(9)])
-        assert contents(memory.list())[::-1] == [f"text {n}" for n in range(9)]
 
 
 @pytest.mark.parametrize("state", ["deleted", "archived", "expired", "superseded"])

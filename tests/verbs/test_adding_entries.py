@@ -1,18 +1,16 @@
 """`add` takes a text, an entry or a dict; what an entry leaves open comes from the memory."""
 
-import asyncio
 from datetime import timedelta
 from typing import get_type_hints
 from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, CheckedEntry, Memory, MemoryEntry, MemoryType
+from mnemic import CheckedEntry, Memory, MemoryEntry
 from mnemic.compat import LongTermMemory
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.verbs.adding import AddFields, AsyncAddVerbs
 from tests.support.clock import NOON
-from tests.support.embedders import WordEmbedder
 from tests.support.signatures import parameters
 
 ID = UUID(int=7)
@@ -75,15 +73,6 @@ def test_a_stored_memory_shares_no_metadata_with_the_entry(memory):
     assert stored.metadata == memory.get(stored.id).metadata == {"k": [1]}
 
 
-def test_a_dict_may_have_texts_to_embed_and_a_key():
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        first = memory.add({"content": "IMG_1", "embed": "red boat", "idempotency_key": "k"})
-        assert memory.search("red boat", search_type="semantic")[0].score == pytest.approx(1.0)
-        again = {"content": "IMG_1", "embed": "red boat"}
-        assert memory.add(again, idempotency_key="k").id == first.id
-        assert memory.count() == 1
-
-
 BESIDE = {
     "role": "user",
     "speaker": "Ann",
@@ -142,15 +131,6 @@ def test_a_record_of_another_agent_or_scope_is_refused(memory):
     assert (stored.id, stored.user_id) == (ID, None)
 
 
-def test_an_embedding_without_a_direction_is_refused(memory):
-    for content in (
-        MemoryEntry("tea", embedding=[0.0, 0.0]),
-        {"content": "tea", "embedding": [0.0, 0.0]},
-    ):
-        with pytest.raises(InvalidEntryError, match="a vector of zeros, which has no direction"):
-            memory.add(content)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -193,13 +173,6 @@ def test_a_long_term_memory_takes_new_entries_too():
             memory.store({"content": "d"})
 
 
-def test_a_dict_has_every_text_that_an_entry_has(memory):
-    given = {name: name.upper() for name in ("category", "scope", "source", "role", "speaker")}
-    (stored,) = memory.add_many([{"content": "tea", **given}])
-    assert {name: getattr(memory.get(stored.id), name) for name in given} == given
-    assert memory.count(filters={"scope": "SCOPE"}) == 1
-
-
 def test_an_entry_is_checked_for_contradictions_in_its_own_scope():
     with Memory(":memory:", embedder=None) as memory:
         memory.add(MemoryEntry("I live in Oslo", user_id="ann"))
@@ -213,15 +186,6 @@ def test_an_entry_is_checked_for_contradictions_in_its_own_scope():
             assert checked.contradictions[0].memory.content == "I live in Oslo"
             assert {each.memory.user_id for each in checked.contradictions} == {"ann"}
             memory.delete(checked.id, user_id="ann", permanent=True)
-
-
-def test_the_awaited_call_takes_the_same():
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=None) as memory:
-            stored = await memory.add(MemoryEntry("tea", type=MemoryType.EVENT), user_id="ann")
-            return stored.agent_id, stored.type, await memory.count(user_id="ann")
-
-    assert asyncio.run(scenario()) == ("default", MemoryType.EVENT, 1)
 
 
 def test_the_overloads_of_add_have_the_types_of_its_arguments():

@@ -1,16 +1,12 @@
 """Each door leads to the other door of the same open memory."""
 
 import asyncio
-import gc
-import weakref
 
 import pytest
 
 from mnemic import AsyncMemory, Memory, MemoryEntry
-from mnemic.async_memory import AsyncScopedMemory
 from mnemic.compat import AsyncLongTermMemory, LongTermMemory
 from mnemic.errors import StoreClosedError
-from mnemic.memory import ScopedMemory
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import record
 
@@ -33,34 +29,6 @@ def test_both_doors_share_one_memory():
         asyncio.run(scenario(memory))
 
 
-def test_the_other_door_is_the_same_object_each_time():
-    with opened() as memory:
-        other = memory.aio
-        assert type(other) is AsyncMemory
-        assert memory.aio is other
-        assert other.sync is memory
-        assert memory.aio.sync.aio is other
-    awaited = AsyncMemory(":memory:", embedder=None)
-    assert type(awaited.sync) is Memory
-    assert awaited.sync is awaited.sync
-    assert awaited.sync.aio is awaited
-    awaited.sync.close()
-
-
-def test_views_have_their_other_door_too():
-    with opened() as memory:
-        view = memory.scoped(user_id="a", session_id="s")
-        other = view.aio
-        assert type(other) is AsyncScopedMemory
-        assert type(other.sync) is ScopedMemory
-        assert (view.aio is other, other.sync is view) == (True, True)
-        assert other.scope == view.scope
-        added = asyncio.run(other.add("red sofa"))
-        assert (added.user_id, added.session_id) == ("a", "s")
-        assert view.count() == 1
-        assert memory.count() == 0
-
-
 def test_the_caches_of_retrieval_are_shared():
     with opened() as memory:
         memory.add("red sofa")
@@ -80,27 +48,6 @@ def test_closing_either_closes_both():
     with pytest.raises(StoreClosedError):
         memory.count()
     memory.close()
-
-
-def test_a_dropped_memory_is_closed_at_once_though_its_other_door_was_used(path):
-    gc.disable()
-    try:
-        memory = opened(path)
-        memory.aio.sync.add("red sofa")
-        repository = weakref.ref(memory.repository)
-        del memory
-        assert repository() is None
-    finally:
-        gc.enable()
-
-
-def test_a_door_outlives_the_one_that_made_it():
-    other = opened().aio
-    assert asyncio.run(other.count()) == 0
-    assert type(other.sync) is Memory
-    assert other.sync is other.sync
-    assert other.sync.aio is other
-    other.sync.close()
 
 
 def test_long_term_memory_has_the_verbs_of_both_doors():

@@ -2,8 +2,8 @@
 
 import asyncio
 import pickle
-import threading
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -20,6 +20,7 @@ from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry, uid
+from tests.support.threads import run_together
 
 
 @pytest.fixture
@@ -113,11 +114,7 @@ def test_of_writers_that_count_at_once_none_is_lost(memory, tmp_path):
                     continue
                 times -= 1
 
-    threads = [threading.Thread(target=count, args=(10,)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*(partial(count, 10) for _ in range(3)))
     found = memory.get(uid(1))
     assert (found.metadata["n"], found.version) == (30, 31)
 
@@ -172,34 +169,6 @@ def test_metadata_is_merged_or_replaced(memory):
 # Expiry
 
 
-def test_an_expiry_is_set_moved_and_taken_away(memory, clock):
-    memory.add("a red sofa", id=uid(1))
-    assert memory.update(uid(1), expires_at=NOON + HOUR).expires_at == NOON + HOUR
-    assert memory.update(uid(1), importance=0.9).expires_at == NOON + HOUR
-    moved = memory.update(uid(1), expires_at="2026-05-01T16:00:00+02:00")
-    assert moved.expires_at == NOON + 2 * HOUR
-    clock.now = NOON + HOUR
-    assert contents(memory.search("sofa")) == ["a red sofa"]
-    assert memory.update(uid(1), expires_at="never").expires_at is None
-    clock.now = NOON + 9 * HOUR
-    assert memory.get(uid(1)).expires_at is None
-    memory.update(uid(1), expires_at=clock.now)
-    assert len(memory.search("sofa")) == 0
-    assert memory.count() == 0
-    with pytest.raises(EntryNotFoundError):
-        memory.update(uid(1), expires_at="never")
-    for wrong in ("soon", 5, True):
-        with pytest.raises(InvalidEntryError, match="expires_at"):
-            memory.update(uid(1), expires_at=wrong)
-
-
-def test_many_get_an_expiry_at_once(memory, clock):
-    memory.add_many([{"content": f"text {n}", "id": uid(n), "tags": ["t"]} for n in range(3)])
-    assert memory.update_many(filters={"tags": {"contains": "t"}}, expires_at=NOON + HOUR) == 3
-    clock.now = NOON + HOUR
-    assert memory.count() == 0
-
-
 def test_a_touch_renews_the_expiry_and_is_no_change(memory, clock):
     memory.add_many(
         [{"content": f"text {n}", "id": uid(n), "expires_at": NOON + HOUR} for n in range(3)]
@@ -229,13 +198,3 @@ def test_a_touch_of_a_memory_opened_for_reading_changes_no_expiry(memory, tmp_pa
         reading.touch([uid(1)])
         with pytest.raises(ReadOnlyError):
             reading.touch([uid(1)], expires_at=NOON + timedelta(days=1))
-
-
-def test_the_other_door_renews_expiries_too(clock):
-    async def scenario(memory):
-        await memory.store(entry("a red sofa", id=uid(1), user_id="u", expires_at=NOON + HOUR))
-        await memory.touch([uid(1)], all_users=True, expires_at="never")
-        clock.now = NOON + 2 * HOUR
-        return (await memory.retrieve(uid(1), user_id="u")).expires_at
-
-    assert run(scenario, clock=clock) is None

@@ -1,6 +1,5 @@
 """Verbs over many memories: delete_many, delete_all by filter, purge."""
 
-import asyncio
 import logging
 import random
 import subprocess
@@ -10,10 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry, MemoryFilter
+from mnemic import Memory, MemoryEntry, MemoryFilter
 from mnemic.errors import (
     AmbiguousIdError,
-    EntryNotFoundError,
     FilterError,
     InvalidArgumentError,
     LicenseRestrictionError,
@@ -22,9 +20,8 @@ from mnemic.errors import (
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import MemoryQuery
 from mnemic.observability.events import MemoryForgottenEvent, MemoryUpdatedEvent
-from tests.support.clock import DAY, HOUR, NOON, Clock, clock_of
+from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.doors import opened
-from tests.support.embedders import WordEmbedder
 from tests.support.processes import ENVIRONMENT
 
 TEA = {"metadata.topic": "tea"}
@@ -103,12 +100,6 @@ def test_all_users_must_be_named(memory):
         ):
             with pytest.raises(InvalidArgumentError, match="is not widened to all users"):
                 call(view)
-
-
-def test_permanent_deletion_reaches_what_was_deleted_before(memory):
-    memory.delete(uid(1), user_id="alice")
-    assert memory.delete_many(filters=TEA, user_id="alice", permanent=True) == 2
-    assert memory.restore(uid(1), user_id="alice") is False
 
 
 def test_what_a_call_names_is_checked(memory):
@@ -272,13 +263,6 @@ def test_purging_by_age_and_expiry(options, gone):
         assert memory.verify().problems == ()
 
 
-def test_everything_deleted_or_expired_goes_at_once():
-    with aged() as memory:
-        clock_of(memory).now = NOON + HOUR
-        assert memory.purge(older_than=timedelta(), all_users=True) == 18
-        assert numbers(memory, include_deleted=True) == [20]
-
-
 @pytest.mark.parametrize(
     "options", [{"older_than": 5}, {"older_than": timedelta(-1)}, {"expired": "yes"}]
 )
@@ -288,15 +272,6 @@ def test_purge_checks_its_arguments(memory, options):
 
 
 # The index, and memories read before
-
-
-def test_a_memory_read_before_is_read_anew(memory):
-    assert memory.get(uid(1), user_id="alice").tags == ()
-    memory.update_many(filters=TEA, add_tags=["hot"], user_id="alice")
-    assert memory.get(uid(1), user_id="alice").tags == ("hot",)
-    memory.delete_many(filters=TEA, user_id="alice")
-    with pytest.raises(EntryNotFoundError):
-        memory.get(uid(1), user_id="alice")
 
 
 TOPICS = ("tea", "coffee", "water")
@@ -367,24 +342,6 @@ def test_an_index_that_follows_is_one_that_is_built_anew(tmp_path, seed):
 
 
 # The other door, and what all writes promise
-
-
-def test_the_awaited_verbs_do_the_same():
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
-            for topic in ("tea", "tea", "coffee", "water"):
-                await memory.add(f"{topic}", metadata={"topic": topic}, user_id="alice")
-            counts = [
-                await memory.update_many(filters=TEA, importance=1, user_id="alice"),
-                await memory.delete_many(filters=TEA, user_id="alice", permanent=True),
-                await memory.delete_all(filters={"metadata.topic": "coffee"}, all_users=True),
-                await memory.purge(older_than=timedelta(), expired=True, all_users=True),
-                await memory.count(user_id="alice"),
-            ]
-            ids = [entry.id for entry in await memory.list(user_id="alice")]
-            return [*counts, await memory.delete_many(ids, user_id="alice")]
-
-    assert asyncio.run(scenario()) == [2, 2, 1, 1, 1, 1]
 
 
 def test_licenses_and_read_only_files_refuse(tmp_path):

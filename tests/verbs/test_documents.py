@@ -1,12 +1,11 @@
 """Documents are stored in parts, and replaced and deleted as one."""
 
-import asyncio
 import io
 import threading
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import Memory
 from mnemic.errors import (
     EmbeddingError,
     InvalidEntryError,
@@ -14,7 +13,6 @@ from mnemic.errors import (
     StorageQuotaExceededError,
 )
 from mnemic.events import MemoryForgottenEvent
-from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.how_to_questions import QUESTIONS
 from tests.support.paths import ROOT
@@ -101,13 +99,6 @@ def test_parts_that_stay_keep_their_ids_and_the_others_go(memory):
     assert memory.delete_many([cancel.id], permanent=True) == 0
     assert memory.search("online", limit=1)[0].id == added[2].id
     assert memory.verify().problems == ()
-
-
-def test_a_shorter_document_leaves_nothing_of_the_longer_one(memory):
-    memory.add_document(TEXT, name=NAME)
-    memory.add_document("Nothing more.", name=NAME)
-    assert contents(memory) == ["Nothing more."]
-    assert memory.count() == 1
 
 
 def test_only_new_parts_are_embedded():
@@ -286,19 +277,6 @@ def test_a_document_outlives_an_export_and_an_import():
         assert [entry.id for entry in again] == [entry.id for entry in first]
         assert {entry.version for entry in again} == {1}
         assert new.delete_document(NAME, user_id="ana") == 3
-
-
-def test_the_awaited_form_does_the_same():
-    async def done():
-        async with AsyncMemory(":memory:", embedder=None, clock=lambda: NOON) as memory:
-            added = await memory.add_document(TEXT, name=NAME)
-            changed = await memory.add_document(f"{TEXT}\n## New\n\nOne.", name=NAME)
-            deleted = await memory.delete_document(NAME)
-            return [entry.id for entry in added], [entry.id for entry in changed], deleted
-
-    added, changed, deleted = asyncio.run(done())
-    assert changed[:3] == added
-    assert deleted == 4
 
 
 def test_a_memory_that_is_only_read_takes_no_document(tmp_path):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from mnemic.async_memory import AsyncMemory
-from mnemic.errors import DuplicateEntryError, EmbedderRequiredError, InvalidArgumentError
+from mnemic.errors import DuplicateEntryError, InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.observability.events import MemoryStoredEvent
 from mnemic.repository import export
@@ -101,15 +101,6 @@ def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
             assert await memory.count() < 40
 
     asyncio.run(scenario())
-
-
-def test_an_export_with_vectors_needs_an_embedder_or_brings_them(tmp_path):
-    path, exported = tmp_path / "a.db", io.StringIO()
-    with Memory(path, embedder=WordEmbedder()) as memory:
-        memory.add("Lives in Oslo")
-    with Memory(path, embedder=None) as memory, contextlib.suppress(EmbedderRequiredError):
-        memory.export(exported, embeddings=True)
-        assert '"embedding"' in exported.getvalue()
 
 
 def test_whatever_is_stored_can_be_exported(memory):

@@ -3,7 +3,6 @@
 import asyncio
 from uuid import UUID
 
-import numpy as np
 import pytest
 
 from mnemic import AsyncMemory, Memory
@@ -14,9 +13,7 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
 )
-from mnemic.model import DistinctValue
 from tests.support.clock import HOUR, NOON
-from tests.support.doors import opened
 from tests.support.entries import contents
 
 
@@ -103,21 +100,6 @@ def test_an_id_of_several_users_is_ambiguous_for_all_users(verb):
     assert contents(verb("list", twice, all_users=True)) == ["alice", "bob"]
 
 
-def test_distinct_values_have_numbers_and_an_order(verb):
-    found = verb("distinct", THREE_MEMORIES, "category", all_users=True)
-    assert found == [DistinctValue("a/x", 1), DistinctValue("a/y", 1), DistinctValue("b", 1)]
-    assert verb("distinct", THREE_MEMORIES, "category", prefix="a/", limit=1, offset=1) == [
-        DistinctValue("a/y", 1)
-    ]
-    assert verb("distinct", THREE_MEMORIES, "tags") == [
-        DistinctValue("t", 2),
-        DistinctValue("u", 1),
-    ]
-    recent = {"created_at": {"gte": NOON}}
-    assert verb("distinct", THREE_MEMORIES, "tags", filters=recent) == [DistinctValue("t", 1)]
-    assert verb("distinct", THREE_MEMORIES, "role") == []
-
-
 @pytest.mark.parametrize("options", [{"offset": -1}, {"offset": 1.0}, {"offset": True}])
 def test_an_offset_of_a_list_is_a_whole_number(options):
     with Memory(":memory:", embedder=None) as memory, pytest.raises(InvalidEntryError):
@@ -138,18 +120,3 @@ def test_a_view_of_one_user_is_not_widened():
                 call()
         with pytest.raises(FilterError):
             alice.count(filters={"user_id": "bob"})
-
-
-def test_many_are_returned_with_their_vectors():
-    with opened() as memory:
-        ids = [entry.id for entry in memory.add_many(["green tea", "black tea"])]
-        assert [entry.embedding for entry in memory.get_many(ids)] == [None, None]
-        found = memory.get_many([ids[1], ids[0], ids[1]], embeddings=True)
-        vectors = [memory.get(entry.id, embeddings=True).embedding for entry in found]
-        assert contents(found) == ["black tea", "green tea", "black tea"]
-        assert all(
-            np.array_equal(entry.embedding, vector)
-            for entry, vector in zip(found, vectors, strict=True)
-        )
-        with pytest.raises(InvalidArgumentError):
-            memory.get_many(ids, embeddings="yes")

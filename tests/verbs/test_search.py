@@ -1,17 +1,14 @@
 """Finding: pages, totals, similarity, floors and hints."""
 
-import asyncio
-import logging
 import pickle
 
 import msgspec
 import pytest
 
 import mnemic
-from mnemic import AsyncMemory, Memory, Ranking, Weights
+from mnemic import Memory, Ranking
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.model import HYBRID
-from mnemic.model.search import Search
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -50,11 +47,6 @@ def test_other_verbs_page_too():
         like = memory.similar(newest[0].id, limit=3, offset=2)
         whole = memory.similar(newest[0].id, limit=5)
         assert [hit.id for hit in like] == [hit.id for hit in whole[2:]]
-
-
-def total(memory, **given):
-    search = Search(**{"text": "red", "limit": 1, "ranking": HYBRID, "with_total": True, **given})
-    return memory.repository.finder.find(memory.scope, search).total
 
 
 # Similarity
@@ -241,16 +233,6 @@ def test_wrong_arguments_are_refused_by_name(given, message):
         memory.search("red", **given)
 
 
-def test_weights_go_with_a_search_type():
-    with stocked() as memory:
-        given = {"search_type": "semantic", "explain": True}
-        by_dict = memory.search("red", ranking={"relevance": 0.5, "importance": 0.5}, **given)
-        weights = Weights(relevance=0.5, importance=0.5)
-        assert list(memory.search("red", ranking=weights, **given)) == list(by_dict)
-        assert {hit.components["keyword"] for hit in by_dict if "keyword" in hit.components} <= {0}
-        assert by_dict.share == 1.0
-
-
 def test_a_ranking_may_have_a_least_cosine():
     with stocked() as memory:
         whole = memory.search("red", limit=100)
@@ -286,27 +268,6 @@ def test_very_large_pages_are_empty():
 # Hints
 
 
-def test_a_search_without_a_user_is_told_of_users_once_in_the_log(caplog):
-    with stocked(()) as memory, caplog.at_level(logging.WARNING, "mnemic"):
-        assert memory.search("tea").hint is None  # there is nothing at all
-        memory.add("red tea", user_id="ana-secret-name")
-        for found in (memory.search("tea"), memory.recent(), memory.context("tea")):
-            assert not len(found)
-            assert "user_id=" in found.hint
-            assert "all_users=True" in found.hint
-        lines = [record.getMessage() for record in caplog.records]
-        assert len([line for line in lines if "user_id=" in line]) == 1
-        assert not any("ana-secret-name" in line for line in lines)
-        assert memory.search("tea", user_id="ana-secret-name").hint is None
-        assert memory.search("tea", user_id="someone").hint is None
-        assert memory.search("tea", all_users=True).hint is None
-        assert memory.search("tea", limit=0).hint is None
-        assert memory.search("tea", offset=1).hint is None
-        memory.add("blue tea")
-        assert memory.search("tea").hint is None
-        assert memory.search("tea", filters={"tags": {"contains": "x"}}).hint is not None
-
-
 def test_hints_count_the_users_of_the_project_and_session_alone():
     with stocked(()) as memory:
         memory.scoped(project_id="home").add("red tea", user_id="ana", session_id="first")
@@ -323,22 +284,3 @@ def test_hints_end_where_the_agent_has_no_memory_of_a_user(tmp_path):
         memory.add("red tea", user_id="ana")
     with opened(path, "two") as memory:
         assert memory.search("tea").hint is None
-
-
-# Both doors
-
-
-def test_the_asynchronous_door_has_the_same():
-    async def main():
-        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
-            await memory.add_many(TEXTS)
-            found = await memory.search(
-                "red tea", limit=2, offset=1, min_score="auto", explain=True
-            )
-            assert len(found) == 2
-            assert found[0].why.words
-            assert len(await memory.similar(found[0].id, min_similarity=0.4)) == 4
-            assert await memory.context("xyzzy") == ""
-            assert (await memory.search("red", user_id=None, session_id="none")).hint is None
-
-    asyncio.run(main())
