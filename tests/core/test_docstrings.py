@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import pydoc
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from mnemic import _core
 
 STUB = ast.parse((Path(mnemic.__file__).parent / "_core.pyi").read_text())
 FUNCTION = ast.FunctionDef
-DATA = str | int | float | tuple | frozenset | dict | list
 
 
 def documented():
@@ -98,24 +96,3 @@ def test_constructors_show_their_arguments(name):
     (made,) = (each for each in DOCUMENTED[name].body if getattr(each, "name", "") == "__new__")
     assert list(shown(runtime(name))) == list(parameters(made))[1:]
     assert "Ellipsis" not in str(inspect.signature(runtime(name)))
-
-
-def test_every_public_class_and_member_of_the_extension_has_a_text_at_run_time():
-    found = [each for name, each in vars(_core).items() if not name.startswith("_")]
-    kinds = [each for each in found if isinstance(each, type)]
-    for kind in kinds:
-        found += [getattr(kind, name) for name in vars(kind) if not name.startswith("_")]
-    assert mnemic.vectors.RangeHits in kinds
-    assert mnemic.VectorMap.load in found
-    assert all(inspect.getdoc(each).strip() for each in found if not isinstance(each, DATA))
-
-
-def test_help_shows_them():
-    text = pydoc.plain(pydoc.render_doc(mnemic.VectorMap))
-    assert "search(self, /, query" in text or "search(self, query" in text
-    assert "Find the `k` rows with the largest score, exactly." in text
-    assert "Open a file of `save`." in text
-    assert "Find all rows that score at least `min_score`, exactly." in text
-    assert "Whether a place of `ids` holds a hit" in pydoc.plain(
-        pydoc.render_doc(mnemic.vectors.Hits)
-    )

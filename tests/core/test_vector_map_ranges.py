@@ -54,55 +54,6 @@ def test_a_range_search_finds_what_reaches_the_score_best_first_as_brute_force_d
         assert (hits.ids.tolist(), hits.scores.tolist()) == piece
 
 
-def test_the_limits_are_those_of_faiss_where_the_radius_is_taken_as_strict():
-    faiss = pytest.importorskip("faiss")
-    numbers = np.random.default_rng(2)
-    rows = numbers.integers(-3, 4, (500, 16)).astype(np.float32)  # float32 adds them exactly
-    queries = numbers.integers(-3, 4, (20, 16)).astype(np.float32)
-    ids = numbers.permutation(500) + 100
-    theirs = faiss.IndexIDMap(faiss.IndexFlatIP(16))
-    theirs.add_with_ids(rows, ids)
-    ours = VectorMap.from_rows(ids, rows, metric="inner_product")
-    equal = []
-    for radius in (-20.0, 0.0, 11.0, 30.0, 200.0):
-        limits, scores, found = theirs.range_search(queries, radius)
-        above = ours.range_search(queries, min_score=np.nextafter(radius, np.inf))
-        assert above.limits.tolist() == limits.tolist()
-        for first, end in pairwise(limits.tolist()):
-            pairs = dict(zip(found[first:end].tolist(), scores[first:end].tolist(), strict=True))
-            own = zip(above.ids[first:end].tolist(), above.scores[first:end].tolist(), strict=True)
-            assert dict(own) == pairs
-        inclusive = ours.range_search(queries, min_score=radius)
-        equal.append(int((rows @ queries.T == radius).sum()))
-        assert len(inclusive.ids) == len(above.ids) + equal[-1]
-    assert min(equal[:3]) > 0 == equal[-1]
-
-
-def test_a_search_finds_what_a_flat_index_of_faiss_finds():
-    faiss = pytest.importorskip("faiss")
-    numbers = np.random.default_rng(4)
-    rows = numbers.integers(-9, 10, (700, 24)).astype(np.float32)
-    queries = numbers.integers(-9, 10, (10, 24)).astype(np.float32)
-    ids = numbers.permutation(700) + 5
-    theirs = faiss.IndexIDMap2(faiss.IndexFlatIP(24))
-    theirs.add_with_ids(rows, ids)
-    ours = VectorMap.from_rows(ids, rows, metric="inner_product")
-    scores, _ = theirs.search(queries, 20)
-    hits = ours.search(queries, k=20)
-    assert hits.scores.tolist() == scores.tolist()
-    gone = ids[::3]
-    assert ours.remove(gone) == theirs.remove_ids(gone) == len(gone)
-    assert len(ours) == theirs.ntotal
-    allow = ids[1::3][:8]
-    scores, found = theirs.search(
-        queries, 20, params=faiss.SearchParameters(sel=faiss.IDSelectorBatch(allow))
-    )
-    hits = ours.search(queries, k=20, allow=allow)
-    assert (hits.mask == (found != -1)).all()
-    assert hits.scores[hits.mask].tolist() == scores[found != -1].tolist()
-    assert ours.get(int(ids[1])).tolist() == theirs.reconstruct(int(ids[1])).tolist()
-
-
 def test_a_range_search_of_nothing_or_in_nothing_has_its_limits():
     for vectors in (VectorMap(3), map_of(20, 3)):
         hits = vectors.range_search(np.empty((0, 3)), min_score=0.0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import VectorMap, errors
+from mnemic import VectorMap
 from tests.support.tiers import examples
 from tests.support.vector_map_twin import Twin, answer, stored
 
@@ -129,6 +129,7 @@ least_kinds = st.sampled_from(["none", "on", "on", "above", "below", "-inf", "in
 ks = st.integers(0, 12) | st.integers(0, 400)
 
 
+@pytest.mark.requirement("C154", "R343", "R344", "T014")
 @examples(400)
 @given(
     scenes(st.integers(1, 4)),
@@ -264,49 +265,3 @@ def test_united_queries_without_a_query_or_a_row_give_no_hit_or_the_plain_answer
     vectors.upsert([1, 2], [[1, 0], [0, 1]])
     assert answer(vectors.search([0, 1], combine="max")) == ([2, 1], [1, 0])
     assert answer(vectors.search([[0, 1]], combine="max")) == ([2, 1], [1, 0])
-
-
-def prior_of(ids, values):
-    return lambda vectors: vectors.prior(ids, values)
-
-
-def search_with(**arguments):
-    return lambda vectors: vectors.search([1, 0], **arguments)
-
-
-def count_with(**arguments):
-    return lambda vectors: vectors.count([1, 0], **arguments)
-
-
-REFUSED = [
-    (search_with(k=-1), errors.InvalidArgumentError, "k must .*found -1"),
-    (search_with(threads=0), errors.InvalidArgumentError, "threads must .*found 0"),
-    (search_with(threads=-2), errors.InvalidArgumentError, "threads must .*found -2"),
-    (search_with(combine="min"), errors.InvalidArgumentError, "combine must .*'?min'?"),
-    (search_with(weight=-1), errors.InvalidArgumentError, "weight must .*found -1"),
-    (search_with(weight=np.nan), errors.InvalidArgumentError, "weight must .*found NaN"),
-    (search_with(weight=np.inf), errors.InvalidArgumentError, "weight must .*found inf"),
-    (search_with(weight=1.1e30), errors.InvalidArgumentError, "weight must .*from 0 to 1e30"),
-    (search_with(min_score=np.nan), errors.InvalidArgumentError, "min_score .*NaN"),
-    (count_with(min_score=np.nan), errors.InvalidArgumentError, "min_score .*NaN"),
-    (count_with(min_score=0, weight=-1), errors.InvalidArgumentError, "weight must .*found -1"),
-    (count_with(min_score=0, allow=["a"]), errors.ArrayTypeError, "whole numbers"),
-    (lambda v: v.count([1, 0, 0], min_score=0), errors.DimensionMismatchError, "3 components"),
-    (lambda v: v.count([np.inf, 0], min_score=0), errors.NonFiniteVectorError, "query"),
-    (prior_of([1, 2], [1]), errors.CountMismatchError, "2 ids .* 1"),
-    (prior_of([1, 2], [1, np.nan]), errors.NonFiniteVectorError, "row 1 of the prior"),
-    (prior_of([1], [-np.inf]), errors.NonFiniteVectorError, "row 0 of the prior"),
-    (prior_of([1], [1e300]), errors.NonFiniteVectorError, "row 0 of the prior"),
-    (prior_of([4, 1, 4], [1, 2, 3]), errors.DuplicateIdError, "id 4"),
-    (prior_of(["a"], [1]), errors.ArrayTypeError, "whole numbers"),
-    (prior_of([1], ["a"]), errors.ArrayTypeError, "numbers"),
-]
-
-
-@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
-def test_arguments_out_of_range_are_refused(call, error, message):
-    vectors = VectorMap(2)
-    vectors.upsert([1, 2], [[1, 0], [0, 1]])
-    with pytest.raises(error, match=message):
-        call(vectors)
-    assert answer(vectors.search([1, 0])) == ([1, 2], [1, 0])
