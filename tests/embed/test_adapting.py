@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory, as_embedder
+from mnemic import Memory, as_embedder
 from mnemic.embed import AdaptedEmbedder, MiniLmEmbedder
 from mnemic.errors import EmbedderResultError, EmbeddingError, InvalidArgumentError, MnemicError
 from tests.support.embedders import WordEmbedder
@@ -145,17 +145,6 @@ def test_each_form_embeds_memories_and_queries(given, expected, is_batch):
         assert found(memory) == expected
         assert isinstance(memory.embedder, AdaptedEmbedder)
         assert memory.embedder.model == "words"
-
-
-@pytest.mark.parametrize("given", [one_text_awaited, AwaitedLangChained(), LangChained()])
-def test_each_form_serves_the_asynchronous_door(given, expected):
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=given, embedding_model="words") as memory:
-            await asyncio.gather(*map(memory.add, TEXTS))
-            hits = await memory.search("the red table")
-            assert sorted(hit.score for hit in hits) == sorted(score for _, score, _ in expected)
-
-    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("given", [one_text, lambda texts: texts, CallableObject(), object])

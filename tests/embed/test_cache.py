@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, CachedEmbedder, Memory, as_embedder
-from mnemic.embed.cache import LARGEST_SHARE
+from mnemic import CachedEmbedder, Memory, as_embedder
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from tests.support.embedders import WordEmbedder
@@ -146,21 +145,6 @@ def test_two_models_never_share_vectors():
     assert (renamed.model, cached.misses, len(cached)) == ("another", 2, 2)
 
 
-def test_a_vector_that_takes_more_than_its_share_is_not_kept():
-    one = CachedEmbedder(WordEmbedder())
-    one.embed(["a"])
-    cached = CachedEmbedder(WordEmbedder(), max_bytes=one.used_bytes * LARGEST_SHARE - 1)
-    assert cached.embed(["a"]).shape == (1, 64)
-    assert (len(cached), cached.used_bytes) == (0, 0)
-
-
-def test_no_space_keeps_nothing():
-    cached = CachedEmbedder(WordEmbedder(), max_bytes=0)
-    cached.embed(["a"])
-    cached.embed(["a"])
-    assert (cached.hits, cached.misses, len(cached)) == (0, 2, 0)
-
-
 def test_the_counted_bytes_are_those_that_python_takes():
     embedder = WordEmbedder(dimensions=384)
     cached = CachedEmbedder(embedder, max_bytes=2**30)
@@ -192,24 +176,6 @@ def test_dropped_texts_are_embedded_anew():
     assert (len(cached), cached.used_bytes) == (0, 0)
     cached.embed(["blue"])
     assert embedder.texts[-1] == "blue"
-
-
-def test_concurrent_calls_with_one_text_embed_it_once():
-    embedder = Gated()
-    cached = CachedEmbedder(embedder)
-
-    def call():
-        return cached.embed(["red"])
-
-    def let():
-        waiting_calls(cached, 4)
-        embedder.may_end.set()
-
-    *vectors, _ = in_threads(call, call, call, call, let)
-    assert embedder.texts == ["red"]
-    for one in vectors:
-        np.testing.assert_array_equal(one, WordEmbedder().embed(["red"]))
-    assert (cached.hits, cached.misses) == (3, 1)
 
 
 def test_a_text_does_not_fail_by_another_one_of_a_call_that_it_waits_for():
@@ -299,47 +265,6 @@ def test_a_coroutine_embedder_is_awaited_and_its_vectors_are_kept():
     assert isinstance(cached.embed(["red"]), np.ndarray)  # nothing is left to await
 
 
-def test_a_cancelled_call_leaves_the_text_to_those_that_wait_for_it():
-    calls = []
-
-    async def embed(texts):
-        calls.append(list(texts))
-        await asyncio.sleep(3600 if len(calls) == 2 else 0)
-        return WordEmbedder().embed(texts)
-
-    cached = CachedEmbedder(embed, model="words")
-
-    async def cancelling():
-        await cached.embed(["first"])  # shows that the function is awaited
-        leader = asyncio.ensure_future(asyncio.wait_for(cached.embed(["red"]), 20))
-        await asyncio.sleep(0.01)
-        follower = asyncio.ensure_future(asyncio.wait_for(cached.embed(["red"]), 20))
-        gone = asyncio.ensure_future(asyncio.wait_for(cached.embed(["red"]), 20))
-        await asyncio.sleep(0.01)
-        gone.cancel()
-        await asyncio.sleep(0)
-        leader.cancel()
-        return await follower
-
-    np.testing.assert_array_equal(asyncio.run(cancelling()), WordEmbedder().embed(["red"]))
-    assert calls[1:] == [["red"], ["red"]]
-
-
-def test_a_coroutine_that_nobody_awaits_holds_up_no_other_call():
-    async def embed(texts):
-        return WordEmbedder().embed(texts)
-
-    cached = CachedEmbedder(embed, model="words")
-    unwanted = cached.embed(["red"])
-    unwanted.close()
-    del unwanted
-
-    async def again():
-        return await asyncio.wait_for(cached.embed(["red"]), 20)
-
-    assert asyncio.run(again()).shape == (1, 64)
-
-
 # In a memory
 
 
@@ -350,24 +275,6 @@ def test_a_memory_embeds_a_repeated_text_once(tmp_path):
         memory.add("red sofa")
         memory.search("red sofa", search_type="semantic")
         assert memory.search("red sofa")[0].entry.content == "red sofa"
-    assert embedder.texts == ["red sofa"]
-
-
-def test_an_awaited_memory_embeds_a_repeated_text_once(tmp_path):
-    class Awaited(WordEmbedder):
-        async def embed(self, texts):
-            await asyncio.sleep(0)
-            return super().embed(texts)
-
-    embedder = Awaited()
-
-    async def use():
-        cached = CachedEmbedder(embedder)
-        async with AsyncMemory(tmp_path / "a.db", embedder=cached) as memory:
-            await asyncio.gather(*(memory.add("red sofa") for _ in range(8)))
-            return await memory.search("red sofa")
-
-    assert len(asyncio.run(use())) == 8
     assert embedder.texts == ["red sofa"]
 
 
@@ -397,57 +304,3 @@ def test_two_caches_have_other_keys_for_one_text():
 class ForgetfulList(list):
     def extend(self, texts):
         """Keep nothing."""
-
-
-def test_many_threads_get_the_vectors_of_their_texts():
-    cached = CachedEmbedder(WordEmbedder(dimensions=16), max_bytes=20_000)
-    plain = WordEmbedder(dimensions=16)
-    expected = {f"word{number}": plain.embed([f"word{number}"])[0] for number in range(60)}
-
-    def work(seed):
-        chosen = np.random.default_rng(seed)
-        for _ in range(150):
-            texts = [f"word{number}" for number in chosen.integers(0, 60, 5)]
-            for text, vector in zip(texts, cached.embed(texts), strict=True):
-                np.testing.assert_array_equal(vector, expected[text])
-
-    in_threads(*(lambda seed=seed: work(seed) for seed in range(8)))
-    assert cached.used_bytes <= 20_000
-    assert cached.hits + cached.misses == 8 * 150 * 5
-    assert not cached._cache._flights
-
-
-def test_kept_vectors_wait_for_no_call_that_runs():
-    embedder = Gated()
-    embedder.may_end.set()
-    cached = CachedEmbedder(embedder)
-    checked = ValidatedEmbedder(cached)
-    checked.embed(["red"])
-    embedder.begun.acquire()
-    embedder.may_end.clear()
-    with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(lambda: checked.embed(["blue"]))
-        try:
-            assert embedder.begun.acquire(timeout=20)
-            assert checked.embed(["red"]).shape == (1, 64)
-            (vectors,) = checked.embed_chunked(["red"], queries=True)
-            assert vectors.shape == (1, 64)
-            assert not running.done()
-        finally:
-            embedder.may_end.set()
-        assert running.result(20).shape == (1, 64)
-    assert embedder.texts == ["red", "blue"]
-
-
-def test_whether_vectors_are_kept_is_no_use_of_them():
-    embedder = TwoSided()
-    cached = CachedEmbedder(embedder)
-    cached.embed(["red"])
-    cached.embed_queries(["blue"])
-    assert cached.keeps(["red"], queries=False)
-    assert cached.keeps(["blue", "blue"], queries=True)
-    assert cached.keeps([], queries=True)
-    assert not cached.keeps(["red"], queries=True)
-    assert not cached.keeps(["red", "blue"], queries=False)
-    assert (cached.hits, cached.misses) == (0, 2)
-    assert not as_embedder(embedder).keeps(["red"], queries=False)

@@ -1,12 +1,12 @@
 """Dimensions that an embedder does not name are learned from the file or from the first vectors."""
 
-import asyncio
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry, as_embedder
+from mnemic import Memory, MemoryEntry, as_embedder
 from mnemic.errors import (
     EmbedderResultError,
     EmbeddingModelMismatchError,
@@ -15,6 +15,7 @@ from mnemic.errors import (
 )
 from mnemic.model.validation import MAX_DIMENSIONS
 from tests.support.embedders import WordEmbedder
+from tests.support.threads import run_together
 
 
 class Counted:
@@ -89,11 +90,7 @@ def test_many_first_calls_at_once_agree(path):
             except Exception as error:  # noqa: BLE001 - shown below
                 failed.append(error)
 
-        threads = [threading.Thread(target=work, args=(at,)) for at in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*(partial(work, at) for at in range(8)))
         assert failed == []
         assert len(memory.search("red sofa", search_type="semantic", limit=20)) == 8
 
@@ -105,15 +102,6 @@ def test_vectors_given_with_the_first_memory_tell_the_length(path):
     with Memory(":memory:", embedder=adapted(Counted())) as memory:
         memory.add_many([entry])
         assert memory.search("red", search_type="semantic")[0].content == "red sofa"
-
-
-def test_the_asynchronous_door_learns_too():
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=adapted(Counted())) as memory:
-            await asyncio.gather(*(memory.add(f"red sofa {at}") for at in range(20)))
-            assert len(await memory.search("red", search_type="semantic", limit=50)) == 20
-
-    asyncio.run(scenario())
 
 
 def ones(dimensions):

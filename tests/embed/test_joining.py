@@ -17,6 +17,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at
+from tests.support.waiting import until
 
 CALLERS = 140
 
@@ -73,13 +74,6 @@ def embedder(request, monkeypatch):
 def waiting_of(embedder):
     """Return the number of calls that wait in a memory's or an embedder's joiner."""
     return len(embedder._documents._waiting)
-
-
-def until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def begin(function, *texts):

@@ -148,13 +148,6 @@ def test_all_blank_texts_have_the_same_vector(embedder):
     assert {row.tobytes() for row in vectors} == {vectors[0].tobytes()}
 
 
-def test_any_iterable_of_strings_will_do(embedder):
-    expected = embedder.embed(["one", "two"]).tobytes()
-    assert embedder.embed(("one", "two")).tobytes() == expected
-    assert embedder.embed(iter(["one", "two"])).tobytes() == expected
-    assert embedder.embed(np.array(["one", "two"])).tobytes() == expected
-
-
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
@@ -352,16 +345,6 @@ def test_no_caller_of_a_cache_is_given_the_deadline_of_another():
     embedder.embed(["loaded"])
     assert ValidatedEmbedder(embedder).keeps_deadlines is True
     assert ValidatedEmbedder(CachedEmbedder(embedder)).keeps_deadlines is False
-
-
-def test_nothing_heavy_is_imported():
-    program = """
-import sys
-from mnemic.embed.minilm import MiniLmEmbedder
-MiniLmEmbedder().embed(["text"])
-print(sorted({'onnxruntime', 'tokenizers', 'huggingface_hub'} & set(sys.modules)))
-"""
-    assert run_python(program) == "[]"
 
 
 def test_embedding_opens_no_socket_and_prints_nothing():

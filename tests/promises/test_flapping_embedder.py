@@ -1,15 +1,14 @@
 """An embedder that fails and comes back: writes wait for vectors, searches go by keywords."""
 
-import asyncio
 import threading
-import time
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, Ranking
-from mnemic.errors import EmbeddingError, InvalidArgumentError
+from mnemic import Memory, Ranking
+from mnemic.errors import EmbeddingError
 from mnemic.repository import index_sync, missing_vectors
 from tests.support.embedders import WordEmbedder
+from tests.support.waiting import until
 
 
 class Flapping(WordEmbedder):
@@ -44,13 +43,6 @@ def memory(embedder):
         yield opened
 
 
-def until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-
-
 def embedded(memory, text):
     return [hit.content for hit in memory.search(text, ranking=Ranking(min_similarity=0.9))]
 
@@ -79,32 +71,6 @@ def test_a_new_content_of_many_may_wait_too(memory, embedder):
     assert memory.update_many(filters={}, content="green table", on_embed_error="pending") == 2
     embedder.is_down = False
     assert embedded(memory, "green table") == ["green table"] * 2
-
-
-def test_an_unknown_word_is_refused(memory):
-    kept = memory.add("red sofa")
-    for call in (
-        lambda: memory.update(kept.id, content="x", on_embed_error="keywords"),
-        lambda: memory.update_many(filters={}, content="x", on_embed_error=None),
-        lambda: memory.add_many(["x"], on_embed_error="keywords")[0],
-    ):
-        with pytest.raises(InvalidArgumentError, match="on_embed_error must be one of raise"):
-            call()
-
-
-def test_the_asynchronous_door_updates_while_the_embedder_is_down(embedder):
-    async def scenario():
-        async with AsyncMemory(":memory:", embedder=embedder) as memory:
-            kept = await memory.add("red sofa")
-            embedder.is_down = True
-            await memory.update(kept.id, content="blue chair", on_embed_error="pending")
-            with pytest.raises(EmbeddingError):
-                await memory.update(kept.id, content="green table")
-            embedder.is_down = False
-            hits = await memory.search("blue chair", search_type="semantic")
-            assert hits[0].similarity == pytest.approx(1)
-
-    asyncio.run(scenario())
 
 
 def test_a_first_success_of_any_write_embeds_the_rest_without_a_search(memory, embedder):

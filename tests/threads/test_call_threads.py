@@ -3,13 +3,13 @@
 import asyncio
 import gc
 import threading
-import time
 import weakref
 
 import pytest
 
 from mnemic.threads import call_threads
 from mnemic.threads.call_threads import MAX_IDLE, CallThreads
+from tests.support.waiting import until
 
 NAME = "mnemic-hyde-threads-test"
 
@@ -26,19 +26,12 @@ def running():
     return [thread for thread in threading.enumerate() if thread.name == NAME]
 
 
-def waits_until(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 def test_a_thread_is_used_again(calls):
     async def main():
         found = []
         for _ in range(20):
             found.append(await calls.run(threading.get_ident))
-            await asyncio.to_thread(waits_until, lambda: calls._idle)
+            await asyncio.to_thread(until, lambda: calls._idle)
         return found
 
     assert len(set(asyncio.run(main()))) == 1
@@ -49,7 +42,7 @@ def test_few_threads_stay_after_many_functions(calls):
         return await asyncio.gather(*(calls.run(lambda at=at: at) for at in range(200)))
 
     assert asyncio.run(main()) == list(range(200))
-    waits_until(lambda: len(running()) <= MAX_IDLE)
+    until(lambda: len(running()) <= MAX_IDLE)
 
 
 def test_a_thread_without_work_ends_by_itself(calls, monkeypatch):
@@ -61,7 +54,7 @@ def test_a_thread_without_work_ends_by_itself(calls, monkeypatch):
             await asyncio.sleep(number % 3 * 0.0005)
 
     asyncio.run(main())
-    waits_until(lambda: not running())
+    until(lambda: not running())
     assert (calls._idle, calls._active) == (0, 0)
 
 
@@ -82,7 +75,7 @@ def test_no_result_is_held_by_a_thread_that_waits(calls):
         return weakref.ref(await calls.run(Result))
 
     found = asyncio.run(main())
-    waits_until(lambda: calls._idle)
+    until(lambda: calls._idle)
     gc.collect()
     assert found() is None
 
@@ -104,4 +97,4 @@ def test_the_thread_of_a_late_function_ends_with_it_after_the_end(calls):
     calls.join(0.01)
     assert len(running()) == 1
     release.set()
-    waits_until(lambda: not running())
+    until(lambda: not running())

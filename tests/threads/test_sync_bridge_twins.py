@@ -27,6 +27,7 @@ from mnemic.hyde import AsyncHydeEngine, AsyncHydeTurn, HydeConfig, HydeEngine, 
 from mnemic.policy import AsyncRetrievalPolicy, RetrievalPolicy
 from mnemic.verbs.maintenance import AsyncVectorIndex, VectorIndex
 from tests.support.embedders import WordEmbedder
+from tests.support.threads import run_together
 
 PAIRS = [
     (Memory, AsyncMemory),
@@ -167,11 +168,7 @@ def test_threads_that_ask_at_once_get_one_other_form(memory, made):
             together.wait()
             found.append(plain.aio)
 
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*[ask] * 4)
         assert len(set(map(id, found))) == 1
 
 
