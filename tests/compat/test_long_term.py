@@ -1,12 +1,12 @@
 import asyncio
 import threading
+from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
 
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
-    EmbedderRequiredError,
     InvalidArgumentError,
     InvalidEntryError,
     StoreClosedError,
@@ -18,6 +18,7 @@ from mnemic.model import (
 from tests.support.doors import run, with_memory
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
+from tests.support.threads import run_together
 
 
 @pytest.mark.requirement("R021", "R114", "R115", "R116", "R124")
@@ -89,23 +90,6 @@ async def test_two_updates_at_once_lose_nothing_of_each_other(memory):
     assert after.metadata == {str(at): at for at in range(50)}
 
 
-def test_without_an_embedder_memories_are_stored_updated_and_embedded_later(tmp_path):
-    path, kept = tmp_path / "a.db", entry()
-
-    async def without(memory):
-        await memory.store(kept)
-        await memory.update(kept.id, MemoryEntryUpdate(content="the ferry leaves at noon"))
-        with pytest.raises(EmbedderRequiredError):
-            await memory.search_semantic("ferry")
-
-    async def with_embedder(memory):
-        found = await memory.search_semantic("ferry leaves", min_similarity=0)
-        assert [hit.entry.content for hit in found] == ["the ferry leaves at noon"]
-
-    run(without, path, embedder=None)
-    run(with_embedder, path)
-
-
 @pytest.mark.requirement("R008")
 def test_one_memory_serves_several_event_loops_at_once(tmp_path):
     memory = AsyncLongTermMemory(tmp_path / "a.db", agent_id="aide", embedder=WordEmbedder())
@@ -123,11 +107,7 @@ def test_one_memory_serves_several_event_loops_at_once(tmp_path):
         except Exception as error:  # noqa: BLE001 - reported below
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*(partial(work, number) for number in range(4)))
     assert failures == []
     assert asyncio.run(memory.count()) == 80
     asyncio.run(memory.close())

@@ -6,8 +6,9 @@ import pytest
 
 from mnemic.errors import StoreCorruptError
 from mnemic.index import NativeIndex
-from mnemic.index.native import MAX_DEFERRED
+from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
 from mnemic.model import KEYWORD, Ranking, Scope, Weights
+from mnemic.model.ranking import MOST_IMPORTANT
 from tests.support.rows import NOW, batch, rank, record, rows_found, wanted
 
 AGENT = Scope("a")
@@ -25,6 +26,11 @@ def similarities(of, scope=AGENT):
     """Return the similarity of each row that has a vector to the first axis."""
     found = rank(of, wanted(scope)).ranked
     return {ranked.row: ranked.components["similarity"] for ranked in found}
+
+
+def importances(of):
+    found = rank(of, wanted(AGENT, query=None, ranking=MOST_IMPORTANT)).ranked
+    return {ranked.row: ranked.components["importance"] for ranked in found}
 
 
 # What is ranked
@@ -73,6 +79,20 @@ def test_no_more_than_so_many_batches_wait():
     assert not made.apply(batch(since=1000, seq=1001))
 
 
+def test_what_comes_and_goes_between_two_searches_is_taken_in_as_it_ended():
+    made = index(record(1, "alice"), record(2))
+    made.apply(batch([record(3), record(4)], since=1, seq=2))
+    made.apply(batch(since=2, seq=3, removed=[3, 2]))
+    made.apply(batch([record(4, "alice"), record(2)], since=3, seq=4))
+    assert rows_found(made, AGENT) == [2]
+    assert rows_found(made, Scope("a", "alice")) == [1, 4]
+    many = [record(row) for row in range(10, 10 + 2 * MAX_PENDING)]
+    for at, one in enumerate(many):
+        made.apply(batch([one], since=4 + at, seq=5 + at))
+    assert len(made) == 3 + len(many)
+    assert len(rows_found(made, AGENT, 1000)) == 1 + len(many)
+
+
 def test_a_whole_batch_replaces_everything():
     made = index(record(1), record(2))
     assert made.apply(batch([record(3)], since=1, seq=2))
@@ -83,6 +103,20 @@ def test_a_whole_batch_replaces_everything():
 
 
 # Vectors and contents
+
+
+@pytest.mark.parametrize("is_searched_between", [False, True])
+def test_of_changes_between_two_searches_a_vector_stays_while_the_content_does(is_searched_between):
+    made = index(record(1, content="a cat"), vectors={1: (1, 0)})
+    steps = [("a dog", {1: (0, 1)}, [1]), ("a dog", {}, [1]), ("a cat", {}, []), ("a cat", {}, [])]
+    for seq, (content, vectors, embedded) in enumerate(steps, start=2):
+        changed = record(1, content=content, importance=seq / 10)
+        assert made.apply(batch([changed], since=seq - 1, seq=seq, vectors=vectors))
+        if is_searched_between:
+            assert list(similarities(made)) == embedded
+    assert similarities(made) == {}
+    assert made.unembedded() == [1]
+    assert importances(made) == {1: 0.5}
 
 
 @pytest.mark.parametrize("is_searched_between", [False, True])

@@ -1,10 +1,10 @@
 """Ids of version 7: their time, their order, and threads."""
 
-import threading
 from datetime import timedelta
 
 from mnemic.model.ids import UuidFactory
 from tests.support.clock import NOON
+from tests.support.threads import run_together
 
 
 def test_ids_are_version_7_and_carry_the_time_of_the_clock():
@@ -44,9 +44,5 @@ def test_threads_never_get_the_same_id():
     def work():
         made.extend([factory(NOON) for _ in range(2000)])
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*[work] * 4)
     assert len(set(made)) == 8000
