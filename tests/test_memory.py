@@ -1,7 +1,4 @@
-import itertools
-import sys
-from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import msgspec
 import numpy as np
@@ -10,7 +7,6 @@ import pytest
 from mnemic.embed import as_embedder
 from mnemic.errors import (
     DuplicateEntryError,
-    EmbedderRequiredError,
     EmbeddingError,
     EmbeddingModelMismatchError,
     EntryNotFoundError,
@@ -19,7 +15,7 @@ from mnemic.errors import (
     KeyUnavailableError,
 )
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
+from mnemic.model import MemoryEntry, MemoryType, Scope
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -73,25 +69,6 @@ def test_add_returns_the_record_that_get_returns(memory):
     assert (added.agent_id, added.id.version) == ("default", 7)
 
 
-def test_texts_dicts_and_records_are_added_together_in_order(memory):
-    record = MemoryEntry(
-        id=uuid4(), agent_id="default", content="a record", created_at=NOON, access_count=4
-    )
-    added = memory.add_many(
-        ["a text", {"content": "a dict", "tags": ["t"], "importance": 1, "role": None}, record]
-    )
-    assert [entry.content for entry in added] == ["a text", "a dict", "a record"]
-    assert added[1].tags == ("t",)
-    assert memory.get(record.id) == record
-    assert memory.count() == 3
-    assert memory.add_many([]) == []
-
-
-def test_any_iterable_of_memories_is_taken(memory):
-    memory.add_many(f"memory {number}" for number in range(300))
-    assert memory.count() == 300
-
-
 @pytest.mark.requirement("R025")
 @pytest.mark.parametrize(
     ("memories", "message"),
@@ -116,11 +93,6 @@ def test_a_memory_that_cannot_be_stored_is_named_and_none_of_its_call_is(memory,
     assert memory.count() == 0
 
 
-def test_add_says_where_lists_belong(memory):
-    with pytest.raises(InvalidEntryError, match="got list; add_many takes a list"):
-        memory.add(["one", "two"])
-
-
 def test_an_id_of_ones_own_makes_a_retry_safe(memory):
     mine = uuid4()
     memory.add("once", id=mine)
@@ -142,33 +114,7 @@ def test_a_sealed_record_is_stored_in_plain_text_by_nobody(memory):
         memory.add_many([msgspec.structs.replace(base, is_encrypted=True)])
 
 
-def test_the_clock_and_the_id_factory_are_the_ones_given(path):
-    ids = itertools.count(1)
-    with opened(path, clock=lambda: NOON, id_factory=lambda _now: UUID(int=next(ids))) as memory:
-        added = memory.add_many(["a", "b"])
-    assert [entry.id.int for entry in added] == [1, 2]
-    assert [entry.created_at for entry in added] == [NOON, NOON + timedelta(microseconds=1)]
-
-
 # Searching
-
-
-@pytest.mark.parametrize("query", ["", "  ", None, 5])
-def test_an_empty_query_is_refused(memory, query):
-    with pytest.raises(InvalidArgumentError, match="query must be a text that is not empty"):
-        memory.search(query)
-
-
-@pytest.mark.parametrize("limit", [-1, 1.5, True, None])
-def test_a_limit_that_is_no_count_is_refused(memory, limit):
-    with pytest.raises(InvalidArgumentError, match="limit must be an int of at least 0"):
-        memory.search("x", limit=limit)
-
-
-def test_a_limit_beyond_every_integer_of_a_computer_gives_everything(memory):
-    memory.add_many(["a", "b"], user_id="u")
-    for limit in (sys.maxsize - 1, sys.maxsize, 2**64, 10**30):
-        assert len(memory.search("a", user_id="u", limit=limit)) == 2
 
 
 def test_a_text_or_query_without_any_direction_is_found_with_a_score_of_zero(memory):
@@ -179,49 +125,7 @@ def test_a_text_or_query_without_any_direction_is_found_with_a_score_of_zero(mem
         assert [hit.score for hit in memory.search("?", search_type=search_type)] == [0, 0]
 
 
-def test_searching_an_empty_memory_finds_nothing(memory):
-    assert len(memory.search("anything")) == 0
-    assert memory.count() == 0
-
-
-def test_archived_and_superseded_records_are_stored_and_not_found(memory):
-    for number, status in enumerate(MemoryStatus, start=1):
-        memory.add_many(
-            [
-                MemoryEntry(
-                    id=UUID(int=number),
-                    agent_id="default",
-                    content="x",
-                    created_at=NOON,
-                    status=status,
-                )
-            ]
-        )
-    assert [hit.id.int for hit in memory.search("x")] == [1]
-
-
 # Scope
-
-
-def test_an_agent_is_a_scope(path):
-    with opened(path, "one") as one, opened(path, "two") as two:
-        added = one.add("secret of one")
-        two.add("secret of two")
-        assert contents(one.search("secret")) == ["secret of one"]
-        assert contents(two.search("secret")) == ["secret of two"]
-        with pytest.raises(EntryNotFoundError, match="for agent 'two', no user"):
-            two.get(added.id)
-
-
-def test_project_and_session_are_filters(memory):
-    for project, session in itertools.product(("p", "q", None), ("s", "t", None)):
-        memory.scoped(project_id=project).add(f"note {project} {session}", session_id=session)
-    assert memory.count() == 9
-    assert len(memory.search("note", limit=20)) == 9
-    assert len(memory.scoped(project_id="p").search("note", limit=20)) == 3
-    assert contents(memory.scoped(project_id="p").search("note", session_id="t")) == ["note p t"]
-    assert memory.count(session_id="s") == 3
-    assert memory.count(session_id="nowhere") == 0
 
 
 def test_an_id_alone_opens_nothing_and_the_error_names_the_scope(memory):
@@ -243,12 +147,6 @@ def test_an_id_alone_opens_nothing_and_the_error_names_the_scope(memory):
 def test_a_not_found_error_is_a_key_error(memory):
     with pytest.raises(KeyError):
         memory.get(uuid4())
-
-
-@pytest.mark.parametrize("entry_id", ["nonsense", None, 7])
-def test_what_is_no_id_is_refused(memory, entry_id):
-    with pytest.raises(InvalidArgumentError, match="id"):
-        memory.get(entry_id)
 
 
 def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory):
@@ -299,15 +197,6 @@ def test_a_view_never_leaves_its_scope(memory):
     assert memory.count(user_id="bob") == 0
 
 
-def test_a_record_is_stored_only_in_its_own_scope(memory):
-    record = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
-    with pytest.raises(InvalidEntryError, match="a record is stored in its own scope"):
-        memory.scoped(user_id="alice").add_many([record])
-    with pytest.raises(InvalidEntryError, match="its agent is 'other', not 'default'"):
-        memory.add_many([msgspec.structs.replace(record, agent_id="other")])
-    assert memory.count() == 0
-
-
 def test_a_memory_names_its_file_and_scope(path):
     with opened(path, "one") as memory:
         model = f"embedder {memory.embedder.model!r}"
@@ -317,46 +206,7 @@ def test_a_memory_names_its_file_and_scope(path):
         assert memory.agent_id == "one"
 
 
-# Deleting
-
-
-def test_a_deleted_memory_is_not_found_and_deleting_it_again_is_harmless(memory):
-    gone, kept = memory.add_many(["red sofa", "red chair"])
-    memory.delete(gone.id)
-    assert contents(memory.search("red sofa")) == ["red chair"]
-    assert memory.count() == 1
-    with pytest.raises(EntryNotFoundError):
-        memory.get(gone.id)
-    memory.delete(gone.id)
-    memory.delete(str(kept.id))
-    assert memory.count() == 0
-
-
 # Embedders
-
-
-def test_without_an_embedder_memories_are_kept_and_searching_by_meaning_says_what_is_missing(path):
-    with Memory(path, embedder=None) as memory:
-        added = memory.add("red sofa")
-        assert memory.get(added.id) == added
-        assert memory.count() == 1
-        with pytest.raises(EmbedderRequiredError, match="opened with embedder=None"):
-            memory.search("red", search_type="semantic")
-        assert contents(memory.search("red")) == ["red sofa"]
-        memory.delete(added.id)
-
-
-def test_memories_stored_without_an_embedder_are_found_once_there_is_one(path):
-    with Memory(path, embedder=None) as bare:
-        gone = bare.add("red lamp")
-        bare.add("red sofa")
-        bare.delete(gone.id)
-        with opened(path) as memory:
-            assert contents(memory.search("red")) == ["red sofa"]
-            bare.add("red chair")
-            assert sorted(contents(memory.search("red"))) == ["red chair", "red sofa"]
-            assert memory.embedder.texts.count("red sofa") == 1
-            assert "red lamp" not in memory.embedder.texts
 
 
 def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
@@ -373,39 +223,6 @@ def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
         assert len(memory.search("x")) == 1
 
 
-def test_two_models_cannot_write_to_one_agent_at_once(path):
-    with opened(path) as one, opened(path, embedder=WordEmbedder(model="others")) as two:
-        one.add("x")
-        with pytest.raises(
-            EmbeddingModelMismatchError, match="'others' with 64 cannot be compared"
-        ):
-            two.add("y")
-        assert one.count() == 1
-
-
-@pytest.mark.requirement("R022")
-def test_an_embedding_that_is_given_is_used(memory):
-    vector = np.zeros(64, dtype=np.float32)
-    vector[5] = 1
-    record = MemoryEntry(
-        id=uuid4(), agent_id="default", content="x", created_at=NOON
-    ).with_embedding(vector, "words")
-    memory.add_many([record])
-    assert memory.embedder.texts == []
-    memory.embedder.embed = lambda texts: np.stack([vector] * len(texts))
-    assert memory.search("anything", search_type="semantic")[0].score == pytest.approx(1)
-    assert memory.search("anything")[0].components["similarity"] == pytest.approx(1)
-
-
-def test_an_embedding_of_another_dimension_is_refused(memory):
-    memory.add("x")
-    record = MemoryEntry(
-        id=uuid4(), agent_id="default", content="x", created_at=NOON
-    ).with_embedding(np.ones(3), "words")
-    with pytest.raises(EmbeddingModelMismatchError):
-        memory.add_many([record])
-
-
 @pytest.mark.parametrize(("dimensions", "model"), [(3, "words"), (64, "others")])
 def test_the_first_vector_of_a_memory_must_be_one_of_its_embedder_too(memory, dimensions, model):
     record = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
@@ -414,17 +231,6 @@ def test_the_first_vector_of_a_memory_must_be_one_of_its_embedder_too(memory, di
     assert memory.count() == 0
     memory.add("y")
     assert contents(memory.search("y")) == ["y"]
-
-
-def test_another_model_that_was_opened_before_the_first_vector_is_refused_at_its_search(path):
-    others = WordEmbedder(model="others"), WordEmbedder(dimensions=32)
-    with opened(path) as one, opened(path, embedder=others[0]) as two:
-        with opened(path, embedder=others[1]) as three:
-            one.add("x")
-            for memory in (two, three):
-                with pytest.raises(EmbeddingModelMismatchError, match="has vectors of 'words'"):
-                    memory.search("query")
-        assert others[0].texts == []
 
 
 @pytest.mark.parametrize(
@@ -478,14 +284,6 @@ def test_an_embedder_that_fails_leaves_nothing_behind(memory, answer, message):
     assert memory.count() == 0
     memory.add("x")
     assert len(memory.search("x")) == 1
-
-
-def test_the_local_embedder_is_the_default_and_knows_meaning(path):
-    pytest.importorskip("mnemic_minilm")
-    with Memory(path) as memory:
-        memory.add_many(["She is allergic to peanuts", "The ferry leaves at noon"])
-        assert memory.search("what can she not eat?")[0].content == "She is allergic to peanuts"
-        assert memory.embedder.dimensions == 384
 
 
 @pytest.mark.requirement("R113")

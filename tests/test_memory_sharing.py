@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -18,6 +19,7 @@ from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents
 from tests.support.operations import replace_operation
 from tests.support.processes import ENVIRONMENT
+from tests.support.threads import run_together
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -28,17 +30,6 @@ def memory(request, tmp_path):
 
 
 # Closing, opening, sharing
-
-
-@pytest.mark.requirement("R001")
-def test_memories_are_still_there_after_closing_with_the_same_scores(path):
-    with opened(path) as memory:
-        added = memory.add_many([f"memory number {number}" for number in range(50)])
-        memory.delete(added[7].id)
-        before = memory.search("number 7 8 9", limit=50)
-    with opened(path) as memory:
-        assert memory.count() == 49
-        assert memory.search("number 7 8 9", limit=50) == before
 
 
 def test_after_closing_every_call_says_so_and_closing_again_is_harmless(memory):
@@ -79,33 +70,6 @@ def test_every_acknowledged_memory_survives_a_killed_process(path):
             assert memory.get(entry_id).content == f"memory {number}"
         assert len(acknowledged) <= memory.count() <= len(acknowledged) + 1
         assert len(memory.search("memory 5", limit=10**6)) == memory.count()
-
-
-def test_two_memories_on_one_file_see_each_others_writes_and_deletions(path):
-    with opened(path) as one, opened(path) as two:
-        assert len(two.search("red")) == 0
-        first = one.add("red sofa")
-        assert contents(two.search("red")) == ["red sofa"]
-        two.add_many(["red chair", "red lamp"])
-        two.delete(first.id)
-        assert sorted(contents(one.search("red"))) == ["red chair", "red lamp"]
-        assert one.count() == two.count() == 2
-
-
-def test_another_process_is_seen_without_reopening(path):
-    code = (
-        "import sys\n"
-        "from mnemic.memory import Memory\n"
-        "from tests.support.embedders import WordEmbedder\n"
-        "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
-        "    memory.add('red from elsewhere')\n"
-    )
-    with opened(path) as memory:
-        memory.add("blue from here")
-        subprocess.run(
-            [sys.executable, "-c", code, str(path)], check=True, env=ENVIRONMENT,
-        )  # fmt: skip
-        assert contents(memory.search("red", limit=1)) == ["red from elsewhere"]
 
 
 def test_processes_that_write_at_once_lose_nothing(path):
@@ -219,11 +183,7 @@ def test_threads_add_and_search_at_once_and_see_their_own_writes(memory):
             errors.append(error)
 
     names = [f"user{number}" for number in range(6)]
-    threads = [threading.Thread(target=work, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*(partial(work, name) for name in names))
     assert errors == []
     assert [memory.count(user_id=name) for name in names] == [27] * 6
 

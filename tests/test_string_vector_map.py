@@ -100,21 +100,6 @@ def test_counts_rows_and_ids_are_those_of_strings(small):
     small.flush()
 
 
-def test_changes(small):
-    assert small.remove(["one", "absent", "one"]) == 1
-    assert "one" not in small
-    assert small.remove("one") == 0
-    small.upsert("four", [1, 0])
-    small.upsert(["two"], [[-1, 0]])
-    assert small.ids() == ["two", "three", "four"]
-    assert small.search([1, 0], k=1).ids.tolist() == ["four"]
-    small.replace(["five", "three"], [[1, 0], [0, 1]])
-    assert sorted(small.ids()) == ["five", "three"]
-    assert "two" not in small
-    small.replace([], np.empty((0, 2)))
-    assert (len(small), small.ids()) == (0, [])
-
-
 def test_ids_are_any_strings_but_half_characters():
     ids = ["", " ", "ñ", "名前", "😀", "a\0b", "x" * 10_000, "-1", "None"]
     vectors = StringVectorMap.from_rows(ids, rows_of(len(ids), 4))

@@ -75,6 +75,11 @@ def verbs(memory):
         "find_contradictions": lambda **more: run(retriever.find_contradictions)(
             "tea is at five", **more
         ),
+        "search": lambda **more: memory.search("tea", **more),
+        "context": lambda **more: memory.context("tea", **more),
+        "similar": lambda **more: memory.similar(first, **more),
+        "recent": memory.recent,
+        "important": memory.important,
     }
 
 
@@ -82,17 +87,19 @@ NAMES = [
     *(f"recall {mode}" for mode in ("relevant", "recent", "important", "frequent")),
     *("retrieve", "retrieve, expanded", "retrieve, ordered", "service", "contradictions"),
     *("temporal", "topic", "by type", "linked", "linked in the store", "find_contradictions"),
+    *("search", "context", "similar", "recent", "important"),
 ]
 
 
 def contents(result):
-    return [getattr(each, "entry", None) or each.memory for each in result]
+    hits = getattr(result, "hits", result)
+    return [getattr(each, "entry", None) or each.memory for each in hits]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_verb_without_time_raises_or_is_partial(memory, name):
     verb = verbs(memory)[name]
-    with pytest.raises(DeadlineExceededError):
+    with pytest.raises(DeadlineExceededError, match="allow more time"):
         verb(timeout=0)
     late = verb(timeout=0, on_timeout="partial")
     assert (len(late), late.partial) == (0, True)

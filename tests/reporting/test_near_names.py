@@ -18,7 +18,6 @@ from mnemic import (
 )
 from mnemic.compat import (
     AsyncLongTermMemory,
-    AsyncMemoryRetriever,
     AsyncRetrievalService,
     BuildContextOptions,
     ContextWindow,
@@ -169,49 +168,6 @@ def test_the_error_names_the_public_method_and_the_near_argument(memory, name):
     call, wanted = CALLS[name]
     found = message_of(lambda: call(memory))
     assert found == wanted if wanted.endswith(("?", "'", "query")) else wanted in found
-
-
-AWAITED = {
-    "search": (lambda memory: memory.search("x", user="a"), "AsyncMemory.search() has no argument"),
-    "add": (
-        lambda memory: memory.scoped().add(),
-        "AsyncScopedMemory.add(): missing a required argument",
-    ),
-    "open": (
-        lambda _: AsyncMemory(":memory:", embeder=None),
-        "AsyncMemory() has no argument",
-    ),
-    "a static method": (
-        lambda memory: memory.model_of(agent="a"),
-        "AsyncMemory.model_of() has no argument 'agent'; did you mean 'agent_id'?",
-    ),
-    "retrieve": (
-        lambda memory: memory.retrieve("x", usr_id="a"),
-        "AsyncMemory.retrieve() has no argument 'usr_id'; did you mean 'user_id'?",
-    ),
-    "service": (
-        lambda memory: AsyncRetrievalService(memory).retrieve("x", limt=3),
-        "AsyncRetrievalService.retrieve() has no argument 'limt'; did you mean 'limit'?",
-    ),
-    "retriever": (
-        lambda memory: AsyncMemoryRetriever(memory).recall("x", user="a"),
-        "AsyncMemoryRetriever.recall() has no argument 'user'; did you mean 'user_id'?",
-    ),
-    "documented": (
-        lambda _: AsyncLongTermMemory(":memory:", embedder=None).search_semantic("x", k=3),
-        "AsyncLongTermMemory.search_semantic() has no argument 'k'; did you mean 'limit'?",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", AWAITED)
-def test_awaited_calls_raise_the_same(memory, name):
-    call, wanted = AWAITED[name]
-
-    async def awaited():
-        await call(memory.aio)
-
-    assert message_of(lambda: asyncio.run(awaited())).startswith(wanted)
 
 
 def test_a_type_error_inside_the_call_stays_as_it_is(memory):

@@ -1,12 +1,10 @@
-import asyncio
 import io
 import logging
 import sys
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
-from mnemic.compat import AsyncLongTermMemory
+from mnemic import Memory
 from mnemic.errors import InvalidArgumentError, StoreClosedError
 from mnemic.reporting.progress import Display, reporting
 from tests.support.embedders import WordEmbedder
@@ -119,18 +117,6 @@ def test_without_an_embedder_the_first_search_loads_the_index(tmp_path, heard):
         assert heard == []
         memory.search("text 5")
         heard.check(600)
-
-
-def test_the_coroutine_doors_report_too(tmp_path, heard):
-    async def scenario():
-        async with AsyncMemory(tmp_path / "a.db", embedder=None) as memory:
-            await memory.add_many(TEXTS, progress=heard)
-            await memory.backup(tmp_path / "b.db", progress=heard)
-        async with AsyncLongTermMemory(tmp_path / "a.db", embedder=None) as memory:
-            await memory.export(tmp_path / "c.jsonl", progress=heard)
-
-    asyncio.run(scenario())
-    assert heard[0] == heard[-1] == (600, 600)
 
 
 def test_a_failing_function_is_logged_once_and_nothing_is_lost(tmp_path, caplog):
