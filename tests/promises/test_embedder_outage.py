@@ -11,24 +11,9 @@ from mnemic.compat import RetrievalService
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.model import MemoryQuery
 from mnemic.observability import telemetry
-from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
 
 TEXTS = ["red sofa in the hall", "blue chair", "green table beside the red lamp", "a lamp"]
-
-
-class FailingEmbedder(WordEmbedder):
-    """`WordEmbedder` that fails while it is down, and always on a text with a bad word in it."""
-
-    def __init__(self):
-        super().__init__()
-        self.is_down = False
-        self.calls = []
-
-    def embed(self, texts):
-        self.calls.append(list(texts))
-        if self.is_down or any("poison" in text for text in texts):
-            raise ConnectionError("secret of the embedder")
-        return super().embed(texts)
 
 
 @pytest.fixture
@@ -81,7 +66,7 @@ def test_the_result_says_why(memory, embedder):
     query = MemoryQuery(query="red lamp", search_type="hybrid")
     retrieved = memory.retrieve(query, user_id="u")
     for told in (found.degraded_reason, context.degraded_reason, retrieved.degraded_reason):
-        assert "failed: ConnectionError at test_embedder_outage.py" in told
+        assert "failed: ConnectionError at failing_embedders.py" in told
         assert "secret" not in told
     assert found.degraded_reason in repr(found)
     assert found[:1].degraded_reason == found.degraded_reason

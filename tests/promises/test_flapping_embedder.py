@@ -7,27 +7,23 @@ import pytest
 from mnemic import Memory, Ranking
 from mnemic.errors import EmbeddingError
 from mnemic.repository import index_sync, missing_vectors
-from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
 from tests.support.waiting import until
 
 
-class Flapping(WordEmbedder):
-    """`WordEmbedder` that fails while it is down, and waits where it is held."""
+class Flapping(FailingEmbedder):
+    """It waits where it is held."""
 
     def __init__(self):
         super().__init__()
-        self.is_down = False
-        self.calls = []
         self.let_go = threading.Event()
         self.let_go.set()
 
     def embed(self, texts):
-        self.calls.append(list(texts))
-        if self.is_down:
-            raise ConnectionError("secret of the embedder")
+        vectors = super().embed(texts)
         if len(texts) > 1:
             self.let_go.wait(60)
-        return super().embed(texts)
+        return vectors
 
 
 @pytest.fixture

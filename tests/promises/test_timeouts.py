@@ -12,6 +12,7 @@ from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWi
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
 from mnemic.model import MemoryQuery, MemorySortOrder
 from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
 
 BY_ACCESS = MemoryFilter(sort_by=MemorySortOrder.ACCESSED_DESCENDING)
 BEGIN, END = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -20,20 +21,18 @@ BEGIN, END = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 PATIENCE = 20
 
 
-class HangingEmbedder(WordEmbedder):
-    """Fails or hangs on request."""
+class HangingEmbedder(FailingEmbedder):
+    """It hangs on request."""
 
     def __init__(self):
         super().__init__()
-        self.fails = False
         self.goes_on = threading.Event()
         self.goes_on.set()
 
     def embed(self, texts):
-        if self.fails:
-            raise OSError("no network")
+        vectors = super().embed(texts)
         assert self.goes_on.wait(PATIENCE)
-        return super().embed(texts)
+        return vectors
 
 
 @pytest.fixture
@@ -167,9 +166,9 @@ def pending(embedder, monkeypatch):
     monkeypatch.setattr("mnemic.repository.missing_vectors.RETRY_SECONDS", 0.0)
     memory = Memory(":memory:", embedder=embedder)
     memory.add("tea at noon")
-    embedder.fails = True
+    embedder.is_down = True
     memory.add_many(["coffee at four"], on_embed_error="pending")
-    embedder.fails = False
+    embedder.is_down = False
     embedder.goes_on.clear()
     yield memory
     embedder.goes_on.set()

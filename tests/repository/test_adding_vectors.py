@@ -5,13 +5,13 @@ import asyncio
 import io
 import pickle
 import threading
+from functools import partial
 from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
-from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic import Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory, ContextWindow
 from mnemic.errors import (
     CountMismatchError,
@@ -29,6 +29,8 @@ from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.exact_source import ExactSource
+from tests.support.failing_embedders import FailingEmbedder
+from tests.support.threads import run_together
 
 NORTH, EAST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 BETWEEN = [3.0, 4.0, 0.0]
@@ -166,12 +168,6 @@ def test_an_error_of_another_length_has_both(memory):
         assert (again.stored, again.given, str(again)) == (3, 2, str(error))
 
 
-def test_an_error_of_a_first_call_has_both_lengths(memory):
-    with pytest.raises(EmbeddingModelMismatchError) as refused:
-        memory.add_many(["a", "b"], embeddings=[NORTH, [1.0]])
-    assert (refused.value.stored, refused.value.given) == (3, 1)
-
-
 def test_an_error_of_another_model_has_no_lengths(tmp_path):
     with Memory(tmp_path / "a.db", embedder=None, embedding_model="one") as memory:
         memory.add(MemoryEntry("a", embedding=NORTH))
@@ -184,16 +180,6 @@ def test_an_error_shows_no_number_of_a_vector(memory):
     with pytest.raises(InvalidEntryError) as caught:
         memory.add(MemoryEntry("north", embedding=["8.125", "x"]))
     assert "8.125" not in str(caught.value)
-
-
-def test_awaited_verbs_take_vectors_too():
-    async def main():
-        async with AsyncMemory(":memory:", embedder=None) as memory:
-            await memory.add(MemoryEntry("north", embedding=NORTH))
-            await memory.add_many(["east"], embeddings=[EAST])
-            return contents(await memory.search(vector=EAST))
-
-    assert asyncio.run(main()) == ["east", "north"]
 
 
 # Beside an embedder
@@ -225,19 +211,13 @@ def test_texts_are_embedded_in_place_of_the_content():
 
 
 def test_texts_of_a_list_are_embedded_in_one_call():
-    class Counting(WordEmbedder):
-        calls = 0
 
-        def embed(self, texts):
-            self.calls += 1
-            return super().embed(texts)
-
-    embedder = Counting()
+    embedder = FailingEmbedder()
     with opened(embedder=embedder) as memory:
         memory.add_many(
             ["one", {"content": "two", "embed": ["a", "b"]}, {"content": "x", "embed": ()}]
         )
-        assert (embedder.calls, embedder.texts) == (1, ["one", "a", "b"])
+        assert embedder.calls == [["one", "a", "b"]]
         assert contents(memory.search("b", search_type="semantic"))[0] == "two"
 
 
@@ -255,17 +235,8 @@ def test_a_memory_without_a_vector_is_found_by_keywords_and_never_embedded(tmp_p
     assert embedder.texts == ["hidden", "words", "words", "hidden words"]
 
 
-class Failing(WordEmbedder):
-    is_down = True
-
-    def embed(self, texts):
-        if self.is_down:
-            raise OSError("down")
-        return super().embed(texts)
-
-
 def test_given_vectors_need_no_embedder_that_works():
-    with opened(embedder=Failing(dimensions=3)) as memory:
+    with opened(embedder=FailingEmbedder(3, is_down=True)) as memory:
         memory.add(MemoryEntry("north", embedding=NORTH))
         memory.add({"content": "none", "embed": ()})
         memory.add("", metadata={"k": 1})
@@ -273,7 +244,7 @@ def test_given_vectors_need_no_embedder_that_works():
 
 
 def test_texts_that_are_not_stored_cannot_wait_for_the_embedder():
-    embedder = Failing()
+    embedder = FailingEmbedder(is_down=True)
     with opened(embedder=embedder) as memory:
         with pytest.raises(EmbeddingError):
             memory.add_many([{"content": "waiting", "embed": "other"}], on_embed_error="pending")
@@ -386,22 +357,6 @@ def test_given_vectors_are_of_the_embedders_model_by_the_name_that_it_is_given()
         assert given.embedding_model == memory.add("red dog").embedding_model == "mine"
 
 
-@pytest.mark.parametrize("name", ["", "a\n", 5])
-def test_the_name_of_a_model_is_a_name(name):
-    with pytest.raises(InvalidArgumentError, match="embedding_model"):
-        opened(embedder=None, embedding_model=name)
-
-
-def test_archived_and_superseded_memories_keep_their_vectors(memory):
-    one = memory.add(MemoryEntry("north", embedding=NORTH))
-    memory.update(one.id, status="archived")
-    memory.add(MemoryEntry("east", embedding=EAST))
-    assert contents(memory.search(vector=NORTH)) == ["east"]
-    memory.update(one.id, status="active")
-    assert scores(memory.search(vector=NORTH)) == {"north": 1.0, "east": 0.0}
-    assert memory.verify().ok
-
-
 # Searching
 
 
@@ -454,11 +409,7 @@ def test_searches_find_the_first_vectors_while_others_write_them(tmp_path):
                     failures.append((known, len(found)))
 
         tasks = [(write, "a"), (write, "b"), (read,), (read,)]
-        threads = [threading.Thread(target=task, args=given) for task, *given in tasks]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*(partial(task, *given) for task, *given in tasks))
         assert failures == []
         assert len(memory.search(vector=NORTH, limit=100)) == 40
         assert memory.verify().ok
@@ -476,10 +427,6 @@ def test_a_candidate_source_takes_vectors_from_the_first_one_on():
         assert (contents(found), found.approximate) == (["memory 3"], True)
     finally:
         asyncio.run(repository.close())
-
-
-words = st.sampled_from(["red", "cat", "dog", "tree", "boat", "lamp", "the", "a", "Oslo", "5"])
-texts = st.lists(words, min_size=1, max_size=8).map(" ".join)
 
 
 def exact(found):

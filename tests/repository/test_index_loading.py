@@ -8,7 +8,7 @@ from mnemic import Memory, MemoryEntry
 from mnemic.errors import StoreCorruptError
 from mnemic.repository import listing
 from mnemic.store.operations import RowsSince
-from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
 from tests.support.operations import replace_operation
 
 CALL_SECONDS = 0.004
@@ -63,11 +63,8 @@ def test_what_the_index_does_not_answer_faster_never_loads_it(memory, call):
 
 @pytest.mark.usefixtures("memory")
 def test_loading_embeds_nothing_and_is_not_stopped_by_a_failing_embedder(path):
-    class Failing(WordEmbedder):
-        def embed(self, texts):
-            raise RuntimeError(len(texts))
 
-    with Memory(path, embedder=Failing()) as other:
+    with Memory(path, embedder=FailingEmbedder(is_down=True)) as other:
         for _ in range(2 * CALLS):
             assert other.count(filters={"category": "c1"}) == 3
         assert is_loaded(other)

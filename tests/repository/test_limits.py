@@ -9,7 +9,7 @@ import pytest
 from mnemic import AsyncMemory
 from mnemic.errors import InvalidArgumentError, MnemicError, StorageQuotaExceededError
 from tests.support.doors import opened
-from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
 
 
 def shown(users):
@@ -39,18 +39,12 @@ def test_each_user_has_a_quota_of_their_own():
 
 
 def test_nothing_is_embedded_of_what_cannot_be_stored():
-    class Counting(WordEmbedder):
-        calls = 0
 
-        def embed(self, texts, /):
-            self.calls += 1
-            return super().embed(texts)
-
-    embedder = Counting()
+    embedder = FailingEmbedder()
     with opened(embedder=embedder, user_quota=3) as memory:
         with pytest.raises(StorageQuotaExceededError):
             memory.add("more than three", user_id="alice")
-        assert embedder.calls == 0
+        assert embedder.calls == []
 
 
 def test_a_retry_and_a_duplicate_take_no_space():

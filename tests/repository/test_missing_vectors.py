@@ -8,22 +8,14 @@ from mnemic.errors import EmbeddingError
 from mnemic.memory import Memory
 from mnemic.repository.missing_vectors import RETRY_SECONDS
 from tests.support.embedders import WordEmbedder
-
-
-class Failing(WordEmbedder):
-    fails = True
-
-    def embed(self, texts):
-        if self.fails:
-            raise OSError("no connection")
-        return super().embed(texts)
+from tests.support.failing_embedders import FailingEmbedder
 
 
 @pytest.mark.requirement("C172")
 def test_a_failing_embedder_fails_the_write_or_leaves_the_vector_for_later(caplog):
-    embedder = Failing()
+    embedder = FailingEmbedder(is_down=True)
     with Memory(":memory:", embedder=embedder) as memory:
-        with pytest.raises(EmbeddingError, match="failed: OSError at test_missing_vectors"):
+        with pytest.raises(EmbeddingError, match="failed: ConnectionError at failing_embedders"):
             memory.add("lost")
         with caplog.at_level(logging.WARNING):
             kept = memory.add_many(["a red sofa"], on_embed_error="pending")[0]
@@ -31,21 +23,16 @@ def test_a_failing_embedder_fails_the_write_or_leaves_the_vector_for_later(caplo
         assert "stored without vectors for now" in caplog.text
         assert kept.embedding is None
         assert memory.count() == 3
-        embedder.fails = False
+        embedder.is_down = False
         assert memory.search("red sofa", limit=1)[0].entry == kept
         assert len(memory.search("furniture")) == 3
 
 
 def test_a_text_that_cannot_be_embedded_never_stops_a_search(monkeypatch, caplog):
-    class Picky(WordEmbedder):
-        def embed(self, texts):
-            if any("poison" in text for text in texts):
-                raise OSError("cannot embed this")
-            return super().embed(texts)
 
     now = [0.0]
     monkeypatch.setattr("mnemic.repository.missing_vectors.time.monotonic", lambda: now[0])
-    with Memory(":memory:", embedder=Picky()) as memory:
+    with Memory(":memory:", embedder=FailingEmbedder(fails_on="poison")) as memory:
         memory.add("a red sofa")
         memory.add_many(["poison"], on_embed_error="pending")
         with caplog.at_level(logging.WARNING, "mnemic.compat.long_term"):

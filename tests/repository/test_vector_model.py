@@ -1,6 +1,6 @@
 """The model of an agent's vectors: named by the first one, and changed where there are none."""
 
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +9,8 @@ from mnemic import Memory, as_embedder
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import EmbeddingModel
 from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
+from tests.support.threads import run_together
 
 SMALL, LARGE = EmbeddingModel("small", 16), EmbeddingModel("large", 64)
 
@@ -34,11 +36,8 @@ def test_a_memory_without_vectors_takes_another_model(path):
 
 
 def test_memories_that_wait_for_a_vector_do_not_hold_the_old_model(path):
-    class Down(WordEmbedder):
-        def embed(self, _):
-            raise ConnectionError
 
-    with Memory(path, embedder=Down(16, "small")) as memory:
+    with Memory(path, embedder=FailingEmbedder(16, "small", is_down=True)) as memory:
         memory.add_many(["red sofa"], on_embed_error="pending")
         memory.add_many(["blue chair"], on_embed_error="pending")
     with Memory(path, embedder=large()) as memory:
@@ -101,11 +100,7 @@ def test_of_many_first_vectors_at_once_one_model_wins(path):
         except EmbeddingModelMismatchError as error:
             refused.append(error)
 
-    threads = [threading.Thread(target=add, args=(memory,)) for memory in memories]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*(partial(add, memory) for memory in memories))
     for memory in memories:
         memory.close()
     assert len(refused) == 3

@@ -11,11 +11,7 @@ import pytest
 
 from mnemic import MemoryEntry
 from mnemic.async_memory import AsyncMemory
-from mnemic.errors import (
-    EmbeddingError,
-    InvalidArgumentError,
-    StorageQuotaExceededError,
-)
+from mnemic.errors import EmbeddingError, InvalidArgumentError, StorageQuotaExceededError
 from mnemic.memory import Memory
 from mnemic.observability.events import MemoryStoredEvent, MemoryUpdatedEvent
 from mnemic.store.operations import NeedVectors
@@ -24,6 +20,7 @@ from tests.support.clock import NOON
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry, uid
+from tests.support.failing_embedders import FailingEmbedder
 from tests.support.operations import replace_operation
 from tests.support.paths import FIXTURES
 from tests.support.processes import ENVIRONMENT
@@ -79,13 +76,8 @@ def test_the_vectors_of_an_unchanged_content_go_with_the_race_that_changes_it(
         assert one.verify().vectors == 1
 
 
-class Failing(WordEmbedder):
-    def embed(self, texts):
-        raise RuntimeError(f"{len(texts)} texts and no model")
-
-
 def test_a_put_whose_embedder_fails_leaves_the_old_one():
-    with opened(embedder=Failing()) as failing:
+    with opened(embedder=FailingEmbedder(is_down=True)) as failing:
         put(failing, 1, "a red sofa", on_embed_error="pending")
         with pytest.raises(EmbeddingError):
             put(failing, 1, "a green chair")
@@ -131,7 +123,7 @@ def test_what_others_take_the_place_of_is_within_the_scope_of_the_call(memory):
 
 
 def test_what_others_take_the_place_of_stays_where_they_are_not_stored():
-    with opened(embedder=Failing()) as failing:
+    with opened(embedder=FailingEmbedder(is_down=True)) as failing:
         put(failing, 1, "a red sofa", on_embed_error="pending")
         with pytest.raises(EmbeddingError):
             failing.add_many(["a green chair"], instead_of=[uid(1)])

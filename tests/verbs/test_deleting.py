@@ -1,17 +1,17 @@
-"""Verbs over many memories: delete_many, delete_all by filter, purge."""
+"""Verbs over many memories: update_many, delete_many, delete_all by filter, purge."""
 
 import logging
 import random
 import subprocess
 import sys
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 
 from mnemic import Memory, MemoryEntry, MemoryFilter
 from mnemic.errors import (
     AmbiguousIdError,
+    EmbeddingError,
     FilterError,
     InvalidArgumentError,
     LicenseRestrictionError,
@@ -22,14 +22,12 @@ from mnemic.model import MemoryQuery
 from mnemic.observability.events import MemoryForgottenEvent, MemoryUpdatedEvent
 from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.doors import opened
+from tests.support.entries import uid
+from tests.support.failing_embedders import FailingEmbedder
 from tests.support.processes import ENVIRONMENT
 
 TEA = {"metadata.topic": "tea"}
 USERS = ("alice", "bob", None)
-
-
-def uid(number):
-    return UUID(int=number)
 
 
 def fill(memory, users=USERS):
@@ -55,6 +53,61 @@ def memory():
         fill(memory)
         yield memory
         assert memory.verify().problems == ()
+
+
+# Changing
+
+
+def test_memories_are_changed_by_filter_and_by_id(memory):
+    assert memory.update_many(filters=TEA, add_tags=["hot"], user_id="alice") == 2
+    assert memory.update_many([uid(3), uid(7)], importance=0.9, user_id="alice") == 1
+    assert memory.update_many(filters={}, metadata={"seen": True}, all_users=True) == 9
+    assert numbers(memory, filters={"tags": {"contains": "hot"}, "metadata.seen": True}) == [1, 2]
+    assert numbers(memory, filters={"importance": 0.9}) == [3]
+    assert numbers(memory, "bob", filters={"tags": {"contains": "hot"}}) == []
+    assert memory.update_many(filters=TEA, all_users=True) == 0  # changes nothing
+
+
+def test_metadata_and_expiry_of_many(memory):
+    soon = memory.repository.now() + HOUR
+    alice = {"user_id": "alice"}
+    assert memory.update_many(filters=TEA, replace_metadata={"k": 1}, expires_at=soon, **alice) == 2
+    assert memory.get(uid(1), **alice).metadata == {"k": 1}
+    assert memory.get(uid(2), **alice).expires_at == soon
+    assert memory.update_many(filters={"metadata.k": 1}, expires_at="never", **alice) == 2
+    assert memory.get(uid(2), **alice).expires_at is None
+    assert memory.update_many([uid(1)], expires_at=soon - DAY, **alice) == 1
+    assert numbers(memory) == [2, 3]
+
+
+def test_archived_memories_are_changed_where_the_call_or_the_filter_names_the_status(memory):
+    assert memory.update_many(filters=TEA, status="archived", user_id="alice") == 2
+    assert memory.count(user_id="alice") == 1
+    assert memory.update_many(filters=TEA, importance=0.1, user_id="alice") == 0
+    archived = {"status": "archived"}
+    assert memory.update_many(filters=archived, importance=0.1, user_id="alice") == 2
+    assert memory.update_many(filters=TEA, status="active", user_id="alice") == 2
+    assert memory.count(user_id="alice") == 3
+
+
+def test_one_content_for_many_is_embedded_once():
+    embedder = FailingEmbedder()
+    with opened(embedder=embedder) as memory:
+        fill(memory, ["alice"])
+        embedder.calls.clear()
+        assert memory.update_many(filters=TEA, content="removed on request", user_id="alice") == 2
+        assert embedder.calls == [["removed on request"]]
+        found = memory.search("removed on request", user_id="alice", search_type="semantic")
+        assert [hit.content for hit in found[:2]] == ["removed on request"] * 2
+        assert memory.verify().problems == ()
+
+
+def test_nothing_is_changed_where_the_embedder_fails():
+    with opened(embedder=FailingEmbedder(fails_on="bad")) as memory:
+        fill(memory, ["alice"])
+        with pytest.raises(EmbeddingError):
+            memory.update_many(filters=TEA, content="bad", add_tags=["x"], user_id="alice")
+        assert numbers(memory, filters={"tags": {"contains": "x"}}) == []
 
 
 # Deleting

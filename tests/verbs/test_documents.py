@@ -1,7 +1,7 @@
 """Documents are stored in parts, and replaced and deleted as one."""
 
 import io
-import threading
+from functools import partial
 
 import pytest
 
@@ -14,10 +14,12 @@ from mnemic.errors import (
 )
 from mnemic.events import MemoryForgottenEvent
 from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
 from tests.support.how_to_questions import QUESTIONS
 from tests.support.paths import ROOT
 from tests.support.places import STORES, Places
 from tests.support.sealing import encryption
+from tests.support.threads import run_together
 
 HOW_TO = ROOT / "docs" / "how-to"
 NAME = "how-to/billing.md"
@@ -166,27 +168,16 @@ def test_a_view_holds_its_documents(memory):
     assert {entry.project_id for entry in parts_of(mine)} == {"p"}
 
 
-class FailingEmbedder(WordEmbedder):
-    """Fails while it is told to."""
-
-    fails = False
-
-    def embed(self, texts):
-        if self.fails:
-            raise RuntimeError("no route to host")
-        return super().embed(texts)
-
-
 @pytest.mark.parametrize("kind", STORES)
 def test_a_document_is_stored_whole_or_not_at_all(kind, tmp_path):
     embedder = FailingEmbedder()
     with Places(kind, tmp_path) as places:
         memory = places.opened(embedder=embedder, quota=2_000)
         first = memory.add_document(TEXT, name=NAME)
-        embedder.fails = True
+        embedder.is_down = True
         with pytest.raises(EmbeddingError):
             memory.add_document("Something else.", name=NAME)
-        embedder.fails = False
+        embedder.is_down = False
         with pytest.raises(StorageQuotaExceededError):
             memory.add_document(f"# New\n\n{'word ' * 400}\n\n{TEXT}", name=NAME)
         assert parts_of(memory) == list(first)
@@ -202,16 +193,8 @@ def test_of_two_at_once_one_is_whole(kind, tmp_path):
         memory = places.opened(embedder=WordEmbedder())
         memory.add_document(shared + texts[0], name=NAME)
         for _ in range(5):
-            threads = [
-                threading.Thread(
-                    target=memory.add_document, args=(shared + text,), kwargs={"name": NAME}
-                )
-                for text in texts
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            calls = (partial(memory.add_document, shared + text, name=NAME) for text in texts)
+            run_together(*calls)
             stored = "\n\n".join(contents(memory))
             assert stored in [shared + text for text in texts]
 

@@ -13,6 +13,7 @@ from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.exact_source import ExactSource
+from tests.support.failing_embedders import FailingEmbedder
 
 TEXTS = [
     f"{color} {thing}" for color in ("red", "blue", "green") for thing in ("tea", "boat", "cup")
@@ -81,18 +82,11 @@ def test_a_memory_that_shall_have_no_vector_has_no_similarity():
 
 
 def test_a_memory_without_a_vector_has_no_similarity_and_reaches_no_floor():
-    class Failing(WordEmbedder):
-        fails = False
 
-        def embed(self, texts):
-            if self.fails:
-                raise OSError("down")
-            return super().embed(texts)
-
-    embedder = Failing()
+    embedder = FailingEmbedder()
     with opened(embedder=embedder) as memory:
         memory.add("red tea")
-        embedder.fails = True
+        embedder.is_down = True
         memory.add_many(["blue tea"], on_embed_error="pending")
         assert memory.search("tea").degraded
         near = msgspec.structs.replace(HYBRID, min_similarity=0.9)
