@@ -1,28 +1,22 @@
-"""Memories that are searched with plain and with awaited calls."""
+"""Memories that are searched."""
+
+from contextlib import ExitStack
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import Memory
+from mnemic.repository import index_snapshots
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.searches import Awaited
 
 
-@pytest.fixture(params=["plain", "awaited"])
-def open_memory(request):
-    """Return what opens a memory of each kind, with a clock that stands at noon."""
-    opened = []
-
-    def opens(**options):
-        given = {"embedder": WordEmbedder(), "clock": Clock(), **options}
-        kind = Memory if request.param == "plain" else AsyncMemory
-        made = kind(":memory:", **given)
-        opened.append(made if request.param == "plain" else Awaited(made))
-        return opened[-1]
-
-    yield opens
-    for one in opened:
-        one.close()
+@pytest.fixture
+def open_memory():
+    """Return what opens a memory, with a clock that stands at noon."""
+    with ExitStack() as opened:
+        yield lambda **options: opened.enter_context(
+            Memory(":memory:", **{"embedder": WordEmbedder(), "clock": Clock(), **options})
+        )
 
 
 @pytest.fixture
@@ -38,3 +32,12 @@ def shared(memory):
     memory.add("tea of alice at home", user_id="alice")
     memory.scoped(project_id="p").add("tea of bob", user_id="bob")
     return memory
+
+
+@pytest.fixture
+def small_snapshots(monkeypatch):
+    """Save snapshots of small indexes, as soon as they are due."""
+    monkeypatch.setattr(index_snapshots, "MIN_ROWS", 1)
+    monkeypatch.setattr(index_snapshots, "MIN_CHANGES", 1)
+    monkeypatch.setattr(index_snapshots, "CHANGED_SHARE", 10**9)
+    monkeypatch.setattr(index_snapshots, "CHECK_SECONDS", 0.0)

@@ -1,15 +1,11 @@
-"""What `search`, `similar`, `recent` and `important` promise, with plain and with awaited calls."""
+"""What `search`, `similar`, `recent` and `important` promise."""
 
 import math
 from datetime import timedelta
 
 import pytest
 
-from mnemic.errors import (
-    EmbedderRequiredError,
-    FilterError,
-    InvalidArgumentError,
-)
+from mnemic.errors import EmbedderRequiredError, FilterError, InvalidArgumentError
 from mnemic.model import (
     KEYWORD,
     SEMANTIC,

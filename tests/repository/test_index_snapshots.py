@@ -30,17 +30,10 @@ from tests.support.operations import replace_operation_of_all
 from tests.support.processes import ENVIRONMENT
 from tests.support.tiers import examples
 
+pytestmark = pytest.mark.usefixtures("small_snapshots")
+
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure", "est")]
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Save snapshots of small indexes, as soon as they are due."""
-    monkeypatch.setattr(index_snapshots, "MIN_ROWS", 1)
-    monkeypatch.setattr(index_snapshots, "MIN_CHANGES", 1)
-    monkeypatch.setattr(index_snapshots, "CHANGED_SHARE", 10**9)
-    monkeypatch.setattr(index_snapshots, "CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -6,24 +6,17 @@ import pytest
 from mnemic import Memory, MemoryEntry
 from mnemic.index import faiss_source
 from mnemic.index.choice import FaissIndex
-from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
 from mnemic.vectors import FaissOptions
 from tests.repository.test_index_snapshots import saved
 from tests.repository.test_reembedding import Embedder, Turned
 
-pytestmark = pytest.mark.requirement("R339", "C094")
+pytestmark = [
+    pytest.mark.requirement("R339", "C094"),
+    pytest.mark.usefixtures("small_snapshots"),
+]
 
 OWN = np.ones(64, np.float32)
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Save small indexes, as soon as they are due."""
-    monkeypatch.setattr(index_snapshots, "MIN_ROWS", 1)
-    monkeypatch.setattr(index_snapshots, "MIN_CHANGES", 1)
-    monkeypatch.setattr(index_snapshots, "CHANGED_SHARE", 10**9)
-    monkeypatch.setattr(index_snapshots, "CHECK_SECONDS", 0.0)
 
 
 def best(memory, text):

@@ -10,7 +10,6 @@ from tests.support.clock import DAY, NOON, Clock
 from tests.support.doors import opened
 
 MOMENT = timedelta(microseconds=1)
-DEFAULT = timedelta(days=90)
 
 
 def deleted(memory):
@@ -19,19 +18,20 @@ def deleted(memory):
     return kept.id
 
 
-@pytest.mark.requirement("R005", "R034", "R036", "C201")
+@pytest.mark.requirement("R005", "R034", "R036", "C097", "C201")
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("options", "kept"),
     [
-        (timedelta(days=7), timedelta(days=7)),
-        (7, timedelta(days=7)),
-        (0.5, timedelta(hours=12)),
-        (timedelta(hours=1), timedelta(hours=1)),
+        ({}, timedelta(days=90)),
+        ({"retention": timedelta(days=7)}, timedelta(days=7)),
+        ({"retention": 7}, timedelta(days=7)),
+        ({"retention": 0.5}, timedelta(hours=12)),
+        ({"retention": timedelta(hours=1)}, timedelta(hours=1)),
     ],
 )
-def test_a_deleted_memory_is_kept_as_long_as_the_option_says(given, kept):
+def test_a_deleted_memory_is_kept_as_long_as_the_option_says(options, kept):
     clock = Clock()
-    with opened(clock=clock, retention=given) as memory:
+    with opened(clock=clock, **options) as memory:
         one = deleted(memory)
         clock.now = NOON + kept
         assert memory.purge() == 0
@@ -41,20 +41,6 @@ def test_a_deleted_memory_is_kept_as_long_as_the_option_says(given, kept):
         assert not memory.restore(one)
         assert memory.purge() == 1
         assert list(memory.list(include_deleted=True)) == []
-
-
-@pytest.mark.requirement("R034", "C097")
-def test_unless_another_retention_is_given_it_is_kept_ninety_days():
-    clock = Clock()
-    with opened(clock=clock) as memory:
-        one = deleted(memory)
-        clock.now = NOON + DEFAULT
-        assert memory.purge() == 0
-        assert memory.restore(one)
-        memory.delete(one)
-        clock.now += DEFAULT + MOMENT
-        assert not memory.restore(one)
-        assert memory.purge() == 1
 
 
 @pytest.mark.requirement("C201")

@@ -24,8 +24,12 @@ from mnemic.vectors import FaissOptions
 from tests.index.test_saved_index import write_product_codes
 from tests.repository.test_index_snapshots import entry, saved
 from tests.support.embedders import WordEmbedder
+from tests.support.failing_embedders import FailingEmbedder
 from tests.support.operations import replace_operation_of_all
 from tests.support.processes import ENVIRONMENT
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.usefixtures("small_snapshots")
 
 KINDS = {
     "hnsw": FaissOptions(links=8, build_depth=40, search_depth=400),
@@ -35,12 +39,8 @@ PATIENCE = 60
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Save small indexes, as soon as they are due."""
-    monkeypatch.setattr(index_snapshots, "MIN_ROWS", 1)
-    monkeypatch.setattr(index_snapshots, "MIN_CHANGES", 1)
-    monkeypatch.setattr(index_snapshots, "CHANGED_SHARE", 10**9)
-    monkeypatch.setattr(index_snapshots, "CHECK_SECONDS", 0.0)
+def anew(monkeypatch):
+    """Build indexes anew as soon as they are due."""
     monkeypatch.setattr(faiss_source, "MIN_ANEW_SECONDS", 0.0)
     monkeypatch.setattr(faiss_source, "ANEW_SHARE", 0.0)
 
@@ -99,13 +99,6 @@ def saved_source(memory):
     snapshots = memory.repository._indexes.active.own.model.snapshots
     until(lambda: saved(memory) and not snapshots._lacks_source)
     return memory
-
-
-def until(is_so):
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def files(memory):
@@ -262,17 +255,6 @@ def test_nothing_sensitive_or_removed_is_in_the_file(tmp_path, kind):
         assert secret.id in [hit.id for hit in hits]
 
 
-class _Failing(WordEmbedder):
-    """Fails once it is told to."""
-
-    fails = False
-
-    def embed(self, texts):
-        if self.fails:
-            raise RuntimeError
-        return super().embed(texts)
-
-
 def is_saved(sync):
     """Save the indexes as they are, without embedding anything; return whether both were saved."""
     snapshot, snapshots = sync.own.native.snapshot(), sync.own.model.snapshots
@@ -286,12 +268,12 @@ def is_saved(sync):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_vector_of_a_text_that_was_overwritten_is_in_the_file(tmp_path, kind):
-    path, embedder = tmp_path / "a.db", _Failing(dimensions=16)
+    path, embedder = tmp_path / "a.db", FailingEmbedder(16)
     with opened(path, kind, embedder=embedder) as memory:
         changed = filled(memory).add("fing fing mest", user_id="ann")
         old = bytes_of(vectors_of(memory, [changed.id])[0][0], kind)
         built(memory)
-        embedder.fails = True
+        embedder.is_down = True
         memory.update(changed.id, content="kale nure", user_id="ann", on_embed_error="pending")
         sync = memory.repository._indexes.active
         sync.apply_changes()

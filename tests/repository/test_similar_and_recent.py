@@ -5,11 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from mnemic import MemoryEntry
-from mnemic.errors import (
-    EmbeddingError,
-    EntryNotFoundError,
-    LicenseRestrictionError,
-)
+from mnemic.errors import EmbeddingError, EntryNotFoundError, LicenseRestrictionError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder

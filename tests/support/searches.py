@@ -1,29 +1,10 @@
-"""Searches by plain and by awaited calls."""
-
-import asyncio
-import inspect
+"""Searches of every kind."""
 
 import numpy as np
 
 from tests.support.embedders import WordEmbedder
 
 TEXTS = ["the cat sleeps on the red sofa", "ferries leave at noon", "a red sofa was bought"]
-
-
-class Awaited:
-    """A memory with awaited calls, each awaited at once in an event loop of its own."""
-
-    def __init__(self, memory):
-        self.awaited = memory
-
-    def __getattr__(self, name):
-        attribute = getattr(self.awaited, name)
-        if not inspect.iscoroutinefunction(attribute):
-            return attribute
-        return lambda *arguments, **options: asyncio.run(attribute(*arguments, **options))
-
-    def scoped(self, **names):
-        return Awaited(self.awaited.scoped(**names))
 
 
 def found(results):

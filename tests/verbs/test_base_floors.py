@@ -8,10 +8,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import AsyncLongTermMemory
-from mnemic.errors import (
-    InvalidArgumentError,
-    InvalidEntryError,
-)
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.repository.found import NEAR_BEST
 from tests.support.embedders import WordEmbedder
 

@@ -8,12 +8,7 @@ from functools import partial
 import pytest
 
 from mnemic import MemoryEntry
-from mnemic.errors import (
-    EntryNotFoundError,
-    InvalidEntryError,
-    ReadOnlyError,
-    VersionConflictError,
-)
+from mnemic.errors import EntryNotFoundError, InvalidEntryError, ReadOnlyError, VersionConflictError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate
 from tests.support.clock import HOUR, NOON, Clock

@@ -1,13 +1,12 @@
 """What `Memory.context` promises: a cited block for a prompt, within a budget of tokens."""
 
-import asyncio
 import math
 import pickle
 import re
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import Memory
 from mnemic.context import EstimatedTokens, MemoryContext
 from mnemic.errors import InvalidArgumentError
 from tests.support.clock import NOON, Clock
@@ -36,26 +35,10 @@ COUNTERS = {
 }
 
 
-@pytest.fixture(params=["plain", "awaited"])
-def memory(request):
-    """Return a memory of each door, whose methods are called plainly."""
-    options = {"embedder": WordEmbedder(256), "clock": Clock()}
-    if request.param == "plain":
-        with Memory(":memory:", "aide", **options) as opened:
-            yield opened
-        return
-
-    class Awaited:
-        def __init__(self, inner):
-            self.inner = inner
-
-        def __getattr__(self, name):
-            method = getattr(self.inner, name)
-            return lambda *given, **named: asyncio.run(method(*given, **named))
-
-    opened = AsyncMemory(":memory:", "aide", **options)
-    yield Awaited(opened)
-    asyncio.run(opened.close())
+@pytest.fixture
+def memory():
+    with Memory(":memory:", "aide", embedder=WordEmbedder(256), clock=Clock()) as opened:
+        yield opened
 
 
 def test_a_block_is_of_the_best_matches_and_cites_them(memory):

@@ -1,11 +1,10 @@
-"""Reads over many memories, at both doors: by ids, as numbers, as values, in pages."""
+"""Reads over many memories: by ids, as numbers, as values, in pages."""
 
-import asyncio
 from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import Memory
 from mnemic.errors import (
     AmbiguousIdError,
     EntryNotFoundError,
@@ -17,35 +16,11 @@ from tests.support.clock import HOUR, NOON
 from tests.support.entries import contents
 
 
-def plain(name):
-    def call(given, *arguments, **options):
-        with Memory(":memory:", embedder=None, clock=lambda: NOON) as memory:
-            memory.add_many(given)
-            return getattr(memory, name)(*arguments, **options)
-
-    return call
-
-
-def awaited(name):
-    def call(given, *arguments, **options):
-        async def scenario():
-            async with AsyncMemory(":memory:", embedder=None, clock=lambda: NOON) as memory:
-                await memory.add_many(given)
-                return await getattr(memory, name)(*arguments, **options)
-
-        return asyncio.run(scenario())
-
-    return call
-
-
-@pytest.fixture(params=[plain, awaited], ids=["plain", "awaited"])
-def verb(request):
-    """Return a function that calls a verb of a memory with some memories."""
-
-    def call(name, given, *arguments, **options):
-        return request.param(name)(given, *arguments, **options)
-
-    return call
+def verb(name, given, *arguments, **options):
+    """Call a verb of a memory with some memories."""
+    with Memory(":memory:", embedder=None, clock=lambda: NOON) as memory:
+        memory.add_many(given)
+        return getattr(memory, name)(*arguments, **options)
 
 
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
@@ -56,7 +31,7 @@ THREE_MEMORIES = [
 ]
 
 
-def test_get_many_returns_the_memories_in_the_order_of_the_ids_without_unknown_ones(verb):
+def test_get_many_returns_the_memories_in_the_order_of_the_ids_without_unknown_ones():
     found = verb("get_many", THREE_MEMORIES, [TWO, str(ONE), UUID(int=9), TWO])
     assert contents(found) == ["two", "one", "two"]
     assert contents(verb("get_many", THREE_MEMORIES, (THREE, ONE), user_id="alice")) == ["three"]
@@ -78,7 +53,7 @@ def test_many_ids_are_read_and_each_counts_one_access():
         assert {entry.access_count for entry in memory.list(limit=300)} == {1}
 
 
-def test_all_users_are_read_by_id_in_pages_and_as_numbers(verb):
+def test_all_users_are_read_by_id_in_pages_and_as_numbers():
     assert verb("get", THREE_MEMORIES, THREE, all_users=True).content == "three"
     with pytest.raises(EntryNotFoundError):
         verb("get", THREE_MEMORIES, THREE)
@@ -90,7 +65,7 @@ def test_all_users_are_read_by_id_in_pages_and_as_numbers(verb):
     assert verb("count", THREE_MEMORIES) == 2
 
 
-def test_an_id_of_several_users_is_ambiguous_for_all_users(verb):
+def test_an_id_of_several_users_is_ambiguous_for_all_users():
     alike = {"id": ONE, "created_at": NOON}
     twice = [{"content": user, "user_id": user, **alike} for user in ("alice", "bob")]
     for name, wanted in (("get", ONE), ("get_many", [ONE])):

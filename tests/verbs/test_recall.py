@@ -1,6 +1,5 @@
-"""What the retriever offers is there as verbs of a memory, at both doors."""
+"""What the retriever offers is there as verbs of a memory."""
 
-import asyncio
 from datetime import timedelta
 
 import msgspec
@@ -37,25 +36,15 @@ def entries_of(memory):
     return memory.list(**SCOPE).entries
 
 
-def both(memory, verb, *args, **named):
-    """Return what a verb gives at the plain door, which is what it gives at the other."""
-    given = getattr(memory, verb)(*args, **named)
-    awaited = asyncio.run(getattr(memory.aio, verb)(*args, **named))
-    assert as_shown(awaited) == as_shown(given)
-    return given
-
-
 def as_shown(result):
-    if hasattr(result, "query_time"):
-        return msgspec.structs.replace(result, query_time=timedelta())
-    return result
+    return msgspec.structs.replace(result, query_time=timedelta())
 
 
 @pytest.mark.parametrize("mode", ["relevant", "recent", "important", "frequent", "temporal"])
 def test_every_mode_is_limited_to_a_range_of_creation_times(memory, mode):
-    found = both(memory, "recall", "query", mode=mode, since=NOON - 2 * DAY, until=NOON, **SCOPE)
+    found = memory.recall("query", mode=mode, since=NOON - 2 * DAY, until=NOON, **SCOPE)
     assert sorted(contents(found)) == ["bread ~0.7", "salt ~0.5"]
-    since = both(memory, "recall", "query", mode=mode, since=NOON.isoformat(), **SCOPE)
+    since = memory.recall("query", mode=mode, since=NOON.isoformat(), **SCOPE)
     assert contents(since) == ["tea ~0.9"]
 
 
@@ -94,7 +83,7 @@ def test_linked_memories_are_those_of_the_retriever(memory):
         {"direction": "in"},
         {"include_archived": True, "depth": 3},
     ):
-        found = both(memory, "linked", bread.id, **options, **SCOPE)
+        found = memory.linked(bread.id, **options, **SCOPE)
         wanted = retriever.recall_linked(bread.id, **options, **SCOPE)
         assert as_shown(found) == as_shown(wanted)
     assert contents(memory.linked(tea.id, depth=2, **SCOPE)) == ["bread ~0.7", "salt ~0.5"]
@@ -121,17 +110,11 @@ def test_salience_and_reinforcement_are_those_of_the_retriever(memory):
         {"options": SalienceOptions(half_life_days=1.0)},
     ):
         wanted = retriever.salience(salt.id, "alice", **options)
-        assert both(memory, "salience", salt.id, **options, **SCOPE) == wanted
+        assert memory.salience(salt.id, **options, **SCOPE) == wanted
     raised = memory.reinforce(salt.id, "user_correction", **SCOPE)
     assert raised.importance == pytest.approx(0.65)
-    again = asyncio.run(
-        memory.aio.reinforce(
-            str(salt.id),
-            "repeated_access",
-            options=SalienceOptions(boosts={"repeated_access": 0.2}),
-            **SCOPE,
-        )
-    )
+    boosts = SalienceOptions(boosts={"repeated_access": 0.2})
+    again = memory.reinforce(str(salt.id), "repeated_access", options=boosts, **SCOPE)
     assert again.importance == pytest.approx(0.85)
 
 
