@@ -1,14 +1,12 @@
 """`audit`: what of the memories may need attention."""
 
-import asyncio
 from datetime import timedelta
 
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Encryption, Memory, MemoryEntry
-from mnemic.compat import AsyncLongTermMemory
-from mnemic.errors import DeadlineExceededError, InvalidArgumentError, StoreClosedError
+from mnemic import Encryption, Memory, MemoryEntry
+from mnemic.errors import DeadlineExceededError, InvalidArgumentError
 from mnemic.model import MemoryAudit
 from mnemic.policy import RedactionPattern
 from mnemic.repository import audit
@@ -66,28 +64,6 @@ def test_memories_without_a_text_repeat_nothing(memory):
     memory.add("", metadata={"a": 1})
     memory.add("", metadata={"a": 1})
     assert memory.audit().exact_duplicates == 0
-
-
-def test_a_near_duplicate_names_the_most_similar_earlier_memory():
-    with own() as memory:
-        far = memory.add(MemoryEntry("a", embedding=[1.0, 0.0, 0.0]))
-        near = memory.add(MemoryEntry("b", embedding=[0.9, 0.436, 0.0]))
-        new = memory.add(MemoryEntry("c", embedding=[0.95, 0.31, 0.0]))
-        found = memory.audit(ids=True, near=0.94)
-        (finding,) = found.findings["near_duplicates"]
-        assert (finding.id, finding.repeats) == (new.id, near.id)
-        assert finding.similarity == pytest.approx(0.99, abs=0.01)
-        assert finding.repeats != far.id
-
-
-def test_a_memory_is_compared_with_those_alone_that_repeat_none():
-    with own() as memory:
-        angles = np.deg2rad([0, 15, 30])
-        vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-        first, second, _ = memory.add_many(["a", "b", "c"], embeddings=vectors)
-        found = memory.audit(ids=True)  # 15 degrees are 0.966, 30 are 0.866
-        assert found.ids("near_duplicates") == (second.id,)
-        assert found.findings["near_duplicates"][0].repeats == first.id
 
 
 def test_a_floor_of_none_looks_for_no_near_duplicates():
@@ -227,13 +203,6 @@ def test_never_accessed_memories_were_not_read(memory):
     assert memory.audit().never_accessed == 1, "an audit is no access"
 
 
-def test_unembedded_memories_have_no_vector():
-    with own() as memory:
-        memory.add(MemoryEntry("with", embedding=[1.0, 0.0]))
-        without = memory.add("without")
-        assert memory.audit(ids=True).ids("unembedded") == (without.id,)
-
-
 def test_memories_that_are_to_have_no_vector_are_not_unembedded(memory):
     memory.add({"content": "found by its words alone", "embed": ()})
     assert memory.audit().unembedded == 0
@@ -371,21 +340,3 @@ def test_an_audit_ends_at_its_timeout(memory):
 def test_wrong_arguments_are_refused(memory, wrong):
     with pytest.raises(InvalidArgumentError):
         memory.audit(**wrong)
-
-
-def test_every_door_audits(tmp_path):
-    path = tmp_path / "a.db"
-    with Memory(path, embedder=WordEmbedder()) as memory:
-        memory.add_many(["tea", "tea"])
-
-    async def audits():
-        async with AsyncMemory(path, embedder=WordEmbedder()) as memory:
-            awaited = await memory.audit()
-        async with AsyncLongTermMemory(path, embedder=WordEmbedder()) as long_term:
-            return awaited, await long_term.audit()
-
-    assert [each.exact_duplicates for each in asyncio.run(audits())] == [1, 1]
-    with Memory(path, embedder=WordEmbedder(), read_only=True) as memory:
-        assert memory.audit().exact_duplicates == 1
-    with pytest.raises(StoreClosedError):
-        memory.audit()

@@ -6,7 +6,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic import MemoryEntry
-from mnemic.errors import FilterError, OutOfMemoryError
+from mnemic.errors import OutOfMemoryError
 from mnemic.index import NativeIndex
 from mnemic.model import MemoryFilter, MemoryStatus, MemoryType
 from mnemic.repository.listing import MAX_SKIPPED, Lister
@@ -144,18 +144,6 @@ def test_the_index_answers_where_it_is_current_and_the_store_otherwise(tmp_path,
         assert ways[4:] == ["index"]
 
 
-def test_filters_of_the_status_are_decided_by_the_store(ways):
-    with opened() as memory:
-        old = memory.add(MemoryEntry("tea at noon", category="a"))
-        memory.add(MemoryEntry("tea at four", category="b", supersedes=old.id))
-        assert memory.count() == 1
-        assert memory.count(filters={"status": "superseded"}) == 1
-        assert memory.count(filters={"status": {"in": ["active", "superseded"]}}) == 2
-        found = memory.distinct("category", filters={"status": "superseded"})
-        assert [(one.value, one.count) for one in found] == [("a", 1)]
-    assert ways == ["index"]
-
-
 @pytest.mark.parametrize("name", ["counted", "distinct"])
 def test_an_index_without_memory_for_it_leaves_the_answer_to_the_store(monkeypatch, name):
     def failing(*_given):
@@ -166,40 +154,6 @@ def test_an_index_without_memory_for_it_leaves_the_answer_to_the_store(monkeypat
         memory.add("tea", tags=["a"])
         assert memory.count(filters={"tags": ["a"]}) == 1
         assert [one.value for one in memory.distinct("tags")] == ["a"]
-
-
-def test_accesses_that_are_not_written_yet_count_both_ways():
-    for embedder in ({}, {"embedder": None}):
-        with opened(**embedder) as memory:
-            first, second = (
-                memory.add(MemoryEntry("tea", category="a")),
-                memory.add(MemoryEntry("ferry", category="b")),
-            )
-            memory.get(first.id)
-            read = {"access_count": {"gte": 1}}
-            assert memory.count(filters=read) == 1
-            assert [one.value for one in memory.distinct("category", filters=read)] == ["a"]
-            assert second.access_count == 0
-
-
-def test_expired_and_deleted_memories_are_not_counted():
-    now = [NOON]
-    for embedder in ({}, {"embedder": None}):
-        now[0] = NOON
-        with opened(clock=lambda: now[0], **embedder) as memory:
-            memory.add(MemoryEntry("tea", category="a", expires_at=NOON + HOUR))
-            gone = memory.add(MemoryEntry("ferry", category="b"))
-            memory.add(MemoryEntry("harbour", category="c"))
-            assert memory.count(filters={"category": {"exists": True}}) == 3
-            now[0] = NOON + HOUR
-            memory.delete(gone.id)
-            assert memory.count(filters={"category": {"exists": True}}) == 1
-            assert [one.value for one in memory.distinct("category")] == ["c"]
-            for call in (memory.count, lambda **given: memory.distinct("category", **given)):
-                with pytest.raises(FilterError, match="goes with lists"):
-                    call(filters=MemoryFilter(include_forgotten=True))
-                with pytest.raises(FilterError, match="names a part"):
-                    call(filters=MemoryFilter(limit=5))
 
 
 # Offsets of lists

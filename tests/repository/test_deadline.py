@@ -31,27 +31,6 @@ def memory():
         yield memory
 
 
-def verbs(memory):
-    kept = memory.add("tea at four")
-    return {
-        "search": lambda timeout, **more: memory.search("tea", timeout=timeout, **more),
-        "context": lambda timeout, **more: memory.context("tea", timeout=timeout, **more),
-        "similar": lambda timeout, **more: memory.similar(kept.id, timeout=timeout, **more),
-        "recent": lambda timeout, **more: memory.recent(timeout=timeout, **more),
-        "important": lambda timeout, **more: memory.important(timeout=timeout, **more),
-    }
-
-
-@pytest.mark.parametrize("verb", ["search", "context", "similar", "recent", "important"])
-def test_a_search_with_time_left_is_answered_and_one_without_raises(memory, verb):
-    call = verbs(memory)[verb]
-    assert call(None) == call(60) == call(3600)
-    with pytest.raises(TimeoutError) as raised:
-        call(0)
-    assert isinstance(raised.value, DeadlineExceededError)
-    assert "allow more time" in str(raised.value)
-
-
 def test_a_search_gives_up_after_an_embedder_that_was_too_slow(memory):
     memory.embedder.seconds = 0.05
     with pytest.raises(DeadlineExceededError):

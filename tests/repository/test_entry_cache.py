@@ -1,6 +1,5 @@
 """Reading an entry again asks the store for two numbers, and never gives yesterday's entry."""
 
-import threading
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -18,6 +17,7 @@ from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at
 from tests.support.operations import replace_operation
+from tests.support.threads import run_together
 
 
 def opened(path, **options):
@@ -181,11 +181,7 @@ def test_threads_that_read_and_write_at_once_see_their_own_writes(path):
                     failures.append(number)
                 memory.search("sofa")
 
-        threads = [threading.Thread(target=work, args=(entry,)) for entry in entries]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*(partial(work, entry) for entry in entries))
     assert failures == []
 
 

@@ -1,6 +1,5 @@
 """A full memory deletes its least important memories for new ones (`when_full="evict"`)."""
 
-import asyncio
 import io
 import logging
 import pickle
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemic import AddedMemories, AsyncMemory, Memory, MemoryEntryUpdate, UpdateResult
+from mnemic import AddedMemories, Memory, MemoryEntryUpdate, UpdateResult
 from mnemic.errors import InvalidArgumentError, StorageQuotaExceededError
 from mnemic.events import MemoryForgottenEvent
 from mnemic.licensing import Quota
@@ -274,17 +273,6 @@ def test_a_budget_of_nothing_stores_nothing():
 # Doors and processes
 
 
-def test_an_awaited_memory_takes_the_options():
-    async def scenario():
-        options = {"embedder": None, "user_max_entries": 2, "when_full": "evict"}
-        async with AsyncMemory(":memory:", **options) as memory:
-            old = await memory.add_many(["memory 1", "memory 2"])
-            added = await asyncio.gather(*(memory.add(f"new {at}") for at in range(2)))
-            assert {one.evicted for one in added} == {(old[0].id,), (old[1].id,)}
-
-    asyncio.run(scenario())
-
-
 def test_long_term_memory_takes_the_options():
     events = []
 
@@ -300,16 +288,6 @@ def test_long_term_memory_takes_the_options():
         assert (await memory.update_many([third.id], update)).evicted == ()
 
     run(scenario, user_max_entries=2, user_quota=20, when_full="evict")
-
-
-def test_another_opening_no_longer_finds_what_went(tmp_path):
-    path = tmp_path / "a.db"
-    with full(path) as memory, opened(path) as other:
-        first, *_ = filled(memory)
-        assert first in [hit.id for hit in other.search("memory 1")]
-        memory.add("memory 4")
-        assert first not in [hit.id for hit in other.search("memory 1")]
-        assert [hit.content for hit in other.search("memory 4", limit=1)] == ["memory 4"]
 
 
 @pytest.mark.requirement("C082", "C201")

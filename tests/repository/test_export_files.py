@@ -17,17 +17,9 @@ from mnemic._core import NewFile
 from mnemic.errors import ExportFormatError, InvalidArgumentError, StoreFileError, StoreFullError
 from mnemic.memory import Memory
 from mnemic.repository.export import read_export, write_export
-from mnemic.repository.export_format import (
-    ExportFooter,
-)
+from mnemic.repository.export_format import ExportFooter
 from tests.support.clock import NOON
-from tests.support.exports import (
-    HEADER,
-    SAMPLE,
-    memory,
-    of_text,
-    records,
-)
+from tests.support.exports import HEADER, SAMPLE, memory, of_text, records
 from tests.support.paths import names_in
 from tests.support.small_disks import small_disk
 
@@ -51,14 +43,6 @@ def _write_and_fail(target, **options):
     with write_export(target, agent_id="a", exported_at=NOON, **options) as export:
         export.write_memory(memory())
         raise KeyboardInterrupt
-
-
-def test_a_path_is_written_with_mode_0600_and_nothing_else_is_left(tmp_path):
-    path = tmp_path / "e.jsonl"
-    write_one(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert os.listdir(tmp_path) == ["e.jsonl"]  # noqa: PTH208 - names are compared
-    assert len(records(str(path))) == 3
 
 
 @pytest.mark.parametrize("is_anonymous", [True, False])
@@ -141,17 +125,6 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     assert path.read_text() == "old"
     write_one(path, overwrite=True)
     assert len(records(path)) == 3
-
-
-def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
-    path = tmp_path / "e.jsonl"
-    with (
-        pytest.raises(InvalidArgumentError, match="exists"),
-        write_export(path, agent_id="a", exported_at=NOON),
-    ):
-        path.write_text("another's")
-    assert path.read_text() == "another's"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_only_a_regular_file_is_overwritten(tmp_path):

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import threading
+from functools import partial
 
 import pytest
 
@@ -13,6 +14,7 @@ from mnemic.repository import index_pool
 from mnemic.repository.index_pool import indexes_of
 from mnemic.vectors import IndexPool
 from tests.support.embedders import WordEmbedder
+from tests.support.threads import run_together
 
 WORDS = ("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey")
 
@@ -119,11 +121,7 @@ def test_many_threads_get_the_right_answers_within_the_budget(memories):
                 wrong.append(at)
             sizes.append(pool.nbytes)
 
-    threads = [threading.Thread(target=search, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*(partial(search, seed) for seed in range(4)))
     assert not wrong
     assert max(sizes) <= pool.max_bytes + 1.5 * size
 

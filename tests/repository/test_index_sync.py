@@ -1,7 +1,7 @@
 """An index most of whose places are vacant is rebuilt, beside its use."""
 
 import threading
-import time
+from functools import partial
 
 import pytest
 
@@ -12,6 +12,8 @@ from mnemic.model import Ranking, Weights
 from mnemic.store.operations import RowsSince
 from tests.support.embedders import WordEmbedder
 from tests.support.operations import replace_operation
+from tests.support.threads import run_together
+from tests.support.waiting import until
 
 FEW = 8
 PATIENCE = 20.0  # seconds, for what takes milliseconds
@@ -63,13 +65,6 @@ def rewrite(memory, entry, times=3 * FEW):
         sync_of(memory).index.summary()  # takes in what was written
 
 
-def wait_until(is_so):
-    ends = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.001)
-
-
 def contents(hits):
     return {hit.content for hit in hits}
 
@@ -80,7 +75,7 @@ def test_places_that_memories_left_are_given_up(memory):
     rewrite(memory, changed)
     assert core_of(memory).docids > 3 * FEW
     memory.search("tea")
-    wait_until(lambda: core_of(memory).docids == len(core_of(memory)) == 2)
+    until(lambda: core_of(memory).docids == len(core_of(memory)) == 2)
     assert contents(memory.search("tea", limit=1)) == {f"tea number {3 * FEW - 1}"}
     assert contents(memory.search("coffee", limit=1)) == {kept.content}
 
@@ -104,7 +99,7 @@ def test_what_is_written_while_all_is_read_again_is_there_before_and_after(memor
     memory.update(changed.id, content="milk")
     assert contents(memory.search("coffee milk tea")) == {"coffee", "milk"}
     may_go.set()
-    wait_until(lambda: core_of(memory).docids < FEW)
+    until(lambda: core_of(memory).docids < FEW)
     assert contents(memory.search("coffee milk tea")) == {"coffee", "milk"}
     memory.delete(added.id)
     assert contents(memory.search("coffee milk tea")) == {"milk"}
@@ -120,7 +115,7 @@ def test_what_was_accessed_while_all_is_read_again_is_known_after(memory, held):
     memory.get(read.id)
     assert memory.search("tea or coffee", ranking=by_access)[0].id == read.id
     may_go.set()
-    wait_until(lambda: core_of(memory).docids < FEW)
+    until(lambda: core_of(memory).docids < FEW)
     assert memory.search("tea or coffee", ranking=by_access)[0].id == read.id
 
 
@@ -137,11 +132,7 @@ def test_every_search_sees_what_its_thread_wrote_while_indexes_come_and_go(memor
             if found != {text}:
                 wrong.append((text, found))
 
-    threads = [threading.Thread(target=write_and_look, args=(name,)) for name in ("ann", "bob")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*(partial(write_and_look, name) for name in ("ann", "bob")))
     assert wrong == []
     assert len(cores) > 1
 
@@ -152,7 +143,7 @@ def test_closing_does_not_wait_for_all_to_be_read(memory, monkeypatch):
 
     def check():
         begun.set()
-        wait_until(lambda: sync.own.is_stopped)
+        until(lambda: sync.own.is_stopped)
         check_before()
 
     check_before = sync.loading._check_not_stopped
@@ -175,8 +166,8 @@ def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog
 
     replace_operation(monkeypatch, store, RowsSince, reading)
     found = contents(memory.search("tea"))
-    wait_until(lambda: "the disk is gone" in caplog.text)
-    wait_until(lambda: not sync_of(memory).loading._thread.is_running)
+    until(lambda: "the disk is gone" in caplog.text)
+    until(lambda: not sync_of(memory).loading._thread.is_running)
     assert contents(memory.search("tea")) == found == {f"tea number {3 * FEW - 1}"}
 
 

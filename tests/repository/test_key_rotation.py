@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -31,6 +32,7 @@ from tests.support.operations import replace_operation
 from tests.support.processes import ENVIRONMENT
 from tests.support.sealing import column, make_sums_right, opened_field, put_field, run
 from tests.support.secret_forms import left_in, shown
+from tests.support.threads import run_together
 from tests.support.tiers import amount
 
 SECRET = "the zqsecret of the night"  # noqa: S105 - no password
@@ -435,11 +437,7 @@ def test_keys_that_openings_make_at_once_are_one(path):
             except MnemicError as error:
                 failures.append(error)
 
-        threads = [threading.Thread(target=write, args=(d, n)) for n, d in enumerate(doors, 1)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*(partial(write, d, n) for n, d in enumerate(doors, 1)))
         assert failures == []
         for door in doors:
             assert len(contents(door)) == 4

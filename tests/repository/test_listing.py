@@ -19,6 +19,18 @@ async def pages(memory, **options):
         cursor = page.cursor
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+def test_ties_are_neither_repeated_nor_left_out(limit):
+    async def scenario(memory):
+        entries = [entry(f"{at}") for at in range(10)]
+        await memory.store_batch(entries)
+        listed = [text for page in await pages(memory, limit=limit) for text in page]
+        by_id = sorted(entries, key=lambda one: one.id)
+        assert listed == contents(by_id)
+
+    run(scenario)
+
+
 def test_a_list_is_inside_its_scopes_and_its_filter():
     async def scenario(memory):
         await memory.store_batch(

@@ -165,46 +165,6 @@ def listed(memory, where=TEA, **options):
     return contents(matching(memory, MemoryFilter(filters=where, **options)))
 
 
-@pytest.mark.parametrize("order", MemorySortOrder)
-def test_a_filter_is_listed_by_the_index_in_every_order(tea, ways, order):
-    assert set(listed(tea, sort_by=order)) == {"green tea", "black tea", "white tea"}
-    assert ways == ["index"]
-
-
-def test_all_memories_are_listed_by_the_store_where_it_has_their_order(tea, ways):
-    assert listed(tea, {})[0] == "white tea"
-    assert tea.list().entries[-1].content == "water"
-    assert listed(tea, {}, sort_by=MemorySortOrder.IMPORTANCE_DESCENDING)[0] == "white tea"
-    assert ways == ["store", "store", "index"]
-
-
-def test_states_that_the_index_lacks_are_listed_by_the_store(tea, ways):
-    tea.delete(matching(tea, MemoryFilter(filters=TEA))[0].id)
-    assert listed(tea, {**TEA, "status": "active"}) == ["black tea", "green tea"]
-    assert len(listed(tea, include_forgotten=True)) == 3
-    assert len(tea.list(filters=TEA, include_deleted=True)) == 3
-    assert ways == ["index", "store", "store", "store"]
-
-
-def test_without_an_embedder_the_store_lists_until_a_search_has_loaded_the_index(ways):
-    with opened(embedder=None) as memory:
-        memory.add("green tea")
-        assert listed(memory) == ["green tea"]
-        memory.search("tea")
-        assert listed(memory) == ["green tea"]
-    assert ways == ["store", "index"]
-
-
-def test_the_store_lists_what_another_opening_wrote_until_a_search_takes_it_in(tmp_path, ways):
-    with opened(tmp_path / "a.db") as memory, opened(tmp_path / "a.db") as other:
-        memory.add("green tea")
-        other.add("black tea")
-        assert sorted(listed(memory)) == ["black tea", "green tea"]
-        memory.search("tea")
-        assert sorted(listed(memory)) == ["black tea", "green tea"]
-    assert ways == ["store", "index"]
-
-
 def test_an_index_without_memory_for_it_leaves_the_list_to_the_store(tea, ways, monkeypatch):
     def failing(_self, _wanted):
         raise OutOfMemoryError("10 bytes of memory are not to be had")

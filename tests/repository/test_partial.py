@@ -11,7 +11,6 @@ from mnemic.model import KEYWORD, SEMANTIC, SearchResults, Weights
 from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.repository.find import READ_AT_ONCE
-from tests.repository.test_deadline import verbs
 from tests.support.embedders import WordEmbedder
 
 
@@ -20,18 +19,6 @@ def memory():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add("tea at noon")
         yield memory
-
-
-@pytest.mark.parametrize("verb", ["search", "context", "similar", "recent", "important"])
-def test_a_partial_result_may_be_empty_and_is_marked(memory, verb):
-    call = verbs(memory)[verb]
-    late = call(0, on_timeout="partial")
-    assert len(late) == 0
-    assert late.partial
-    assert "partial=True" in repr(late) or verb == "context"
-    in_time = call(3600, on_timeout="partial")
-    assert not in_time.partial
-    assert in_time == call(None)
 
 
 def test_a_treatment_of_timeouts_is_one_of_two(memory):

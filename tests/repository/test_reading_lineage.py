@@ -1,14 +1,13 @@
 """Versions of memories, rivals, and heads that links lead to."""
 
 import time
-from uuid import UUID
 
 import pytest
 
 from mnemic import Memory, MemoryEntry
 from mnemic.errors import DeadlineExceededError, EntryNotFoundError
 from mnemic.index import Hops
-from mnemic.model import LinkType, Scope
+from mnemic.model import Scope
 from mnemic.repository.reading import LineageReader
 from mnemic.store.operations import EntriesById, Successors
 from tests.support.clock import DAY, NOON, SECOND
@@ -110,30 +109,6 @@ def test_other_successors_are_rivals_last_changed_first(chains):
     assert chains.lineage(newer) == [["first", "two"], ["three"]]
 
 
-@pytest.mark.requirement("C135", "C109")
-def test_a_link_to_a_forked_memory_leads_to_the_successor_that_was_changed_last(chains):
-    start, first = chains.add("start"), chains.add("first")
-    chains.memory.link(start.id, first.id)
-    one, two = chains.add("one", first), chains.add("two", first)
-    assert chains.leads_to(start) == ["two"]
-    chains.now += SECOND
-    chains.memory.update(one.id, importance=1)
-    assert chains.leads_to(start) == ["one"]
-    chains.memory.delete(one.id)
-    assert chains.leads_to(start) == ["two"]
-    chains.memory.delete(two.id)
-    assert chains.leads_to(start) == []
-
-
-@pytest.mark.requirement("C135")
-def test_forks_of_one_moment_go_to_the_smallest_id(chains):
-    start, first = chains.add("start"), chains.add("first")
-    chains.memory.link(start.id, first.id)
-    made = [chains.memory.add(name, supersedes=first.id) for name in ("one", "two")]
-    smallest = min(made, key=lambda entry: entry.id.bytes)
-    assert chains.leads_to(start) == [smallest.content]
-
-
 @pytest.mark.requirement("C161", "R391")
 def test_a_memory_stays_superseded_when_its_successor_is_gone(chains):
     """Neither current again, as what was replaced is known to be wrong, nor lost."""
@@ -154,59 +129,6 @@ def test_a_memory_stays_superseded_when_its_successor_is_gone(chains):
     assert chains.memory.get(first.id).content == "first"
 
 
-@pytest.mark.requirement("C109")
-def test_deleted_versions_are_left_out_and_the_chain_goes_on(chains):
-    start, first = chains.add("start"), chains.add("first")
-    chains.memory.link(start.id, first.id)
-    second = chains.add("second", first)
-    third = chains.add("third", second)
-    chains.memory.delete(second.id)
-    assert chains.lineage(third) == [["first"], []]
-    assert chains.leads_to(start) == ["third"]
-    chains.memory.delete(second.id, permanent=True)
-    assert chains.lineage(third) == [[], []]
-    assert chains.leads_to(start) == []
-
-
-@pytest.mark.requirement("C109")
-def test_cycles_of_versions_end(chains):
-    start = chains.add("start")
-    first = chains.add("first")
-    chains.memory.link(start.id, first.id)
-    second = chains.add("second", first)
-    cyclic = chains.memory.add_many(
-        [MemoryEntry("first again", id=first.id, supersedes=second.id)], on_conflict="replace"
-    )[0]
-    versions, rivals = chains.lineage(cyclic, 20)
-    assert len(versions) <= 1
-    assert rivals == []
-    assert len(chains.leads_to(start)) <= 1
-
-
-@pytest.mark.requirement("C109")
-def test_versions_outside_the_scope_are_not_read(chains):
-    first = chains.add("first", session_id="s")
-    second = chains.add("second", first, session_id="t")
-    assert chains.lineage(second) == [["first"], []]
-    assert chains.lineage(second, scope=Scope("default", session_id="t")) == [[], []]
-    other = chains.add("another's", user_id="bob")
-    newer = chains.add("newer", other, user_id="bob")
-    assert chains.lineage(newer) == [[], []]  # it is not of the scope
-    assert chains.lineage(newer, scope=Scope("default", "bob")) == [["another's"], []]
-
-
-@pytest.mark.requirement("C109")
-def test_ids_of_several_users_are_versions_of_their_own_for_all_users(chains):
-    heads = []
-    for user in ("alice", "bob"):
-        first = chains.add(f"first of {user}", id=UUID(int=1), user_id=user)
-        heads.append(chains.add(f"second of {user}", first, user_id=user))
-    everyone = Scope("default", all_users=True)
-    found = LineageReader(chains.repository.shared).lineages(everyone, heads, 3)
-    shown = [[entry.content for entry in lineage.versions] for lineage in found]
-    assert shown == [["first of alice"], ["first of bob"]]
-
-
 def test_a_deadline_that_has_passed_is_raised(chains):
     first = chains.add("first")
     second = chains.add("second", first)
@@ -215,16 +137,3 @@ def test_a_deadline_that_has_passed_is_raised(chains):
         LineageReader(chains.repository.shared).lineages(OWN, [second], 3, past)
     with pytest.raises(DeadlineExceededError):
         chains.repository.finder.neighbours(OWN, [(1, 1.0)], HOPS, deadline=past)
-
-
-@pytest.mark.requirement("C117")
-def test_neighbours_are_bounded_and_weighted_by_the_type_of_link(chains):
-    start = chains.add("start")
-    for kind in LinkType:
-        if kind is not LinkType.SUPERSEDES:
-            entry = chains.add(kind.name)
-            chains.memory.link(start.id, entry.id, kind)
-    best = ["REFINES", "CONTRADICTS", "REINFORCES", "DERIVED_FROM", "RELATED"]
-    assert chains.leads_to(start) == best
-    assert chains.leads_to(start, limit=2) == best[:2]
-    assert chains.leads_to(start, depth=0) == chains.leads_to(start, limit=0) == []

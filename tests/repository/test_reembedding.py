@@ -25,12 +25,12 @@ from mnemic.errors import (
 )
 from mnemic.repository import missing_vectors, reembedding
 from mnemic.store.operations import AddShadowVectors, CountToEmbed, RowsToEmbed, SwitchModel
-from tests.support.doors import run
-from tests.support.entries import contents, numbered
+from tests.support.entries import contents
 from tests.support.operations import replace_operation
 from tests.support.places import KINDS, Places
 from tests.support.processes import ENVIRONMENT
 from tests.support.tiers import amount
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.requirement("R339", "C115", "C094", "C165", "C089")
 
@@ -112,13 +112,6 @@ def path(tmp_path):
 def filled(memory, number=10):
     memory.add_many([f"tea number{at}" for at in range(number)])
     return memory
-
-
-def until(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 def in_thread(work):
@@ -652,14 +645,6 @@ def test_awaited_it_does_not_block_the_event_loop_and_ends_when_it_is_cancelled(
             assert report.kept >= 4
 
     asyncio.run(main())
-
-
-def test_the_documented_interface_has_it():
-    async def scenario(memory):
-        await memory.store_batch([numbered(at, agent_id="aide") for at in (1, 2)])
-        return await memory.reembed(Turned())
-
-    assert run(scenario).embedded == 2
 
 
 KILLED = """

@@ -98,19 +98,6 @@ def test_hours_ago_are_counted_from_the_local_time():
     assert start == datetime(2026, 11, 27, tzinfo=ZoneInfo("Asia/Tokyo"))
 
 
-@pytest.mark.parametrize(("day", "other"), [(27, 26), (26, 27)])
-def test_search_context_and_policy_mean_the_same_day(day, other):
-    query = "What did I note yesterday?" if day == 27 else "What did I note two days ago?"
-    with asked_at("2026-11-28T08:00", "Asia/Tokyo") as memory:
-        for number in (other, day):
-            noted_at = datetime(2026, 11, number, 12, tzinfo=ZoneInfo("Asia/Tokyo"))
-            memory.add(f"I did note number {number}", user_id="ana", created_at=noted_at)
-        found = memory.search(query, user_id="ana")
-        shown = memory.context(query, user_id="ana").hits
-        sent = RetrievalPolicy(memory).run(RetrievalRequest(query, "ana", "monday")).memories
-    assert [hits[0].content for hits in (found, shown, sent)] == [f"I did note number {day}"] * 3
-
-
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the system's zone cannot be set")
 def test_the_systems_time_zone_counts_unless_another_is_given(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")

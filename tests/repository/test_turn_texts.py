@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 
-import numpy as np
 import pytest
 
 from mnemic import AsyncMemory, Memory
@@ -82,16 +81,6 @@ def test_a_hundred_awaited_searches_share_calls_and_threads():
     with_memory(embedder, scenario)
 
 
-def test_the_same_text_of_several_searches_is_embedded_once():
-    embedder = Counting()
-
-    async def scenario(memory):
-        await together(memory, ["tea"] * 20)
-        assert embedder.calls == [["tea"]]
-
-    with_memory(embedder, scenario, query_cache=0)
-
-
 def test_a_text_that_cannot_be_embedded_fails_its_own_search_alone():
     embedder, texts = Counting(fails_on="winter tea"), queries(20)
 
@@ -136,23 +125,6 @@ def test_an_embedder_that_joins_no_calls_gets_a_text_a_call():
     with_memory(embedder, scenario)
 
 
-def test_keywords_and_given_vectors_embed_nothing_beside_others():
-    embedder = Counting()
-
-    async def scenario(memory):
-        vector = np.ones(64, dtype=np.float32)
-        await asyncio.gather(
-            memory.search("tea", user_id="alice", search_type="keyword"),
-            memory.search("ice", user_id="alice", vector=vector),
-            memory.search("dog", user_id="alice"),
-            memory.search("red sofa", user_id="alice"),
-            memory.recent(user_id="alice"),
-        )
-        assert sorted(sum(embedder.calls, [])) == ["dog", "red sofa"]  # noqa: RUF017 - few
-
-    with_memory(embedder, scenario)
-
-
 def test_a_cancelled_search_takes_no_other_with_it():
     embedder, texts = Counting(), queries(20)
 
@@ -187,26 +159,6 @@ def test_names_of_speakers_are_left_out_of_texts_embedded_together():
         ]
         assert shown(found) == shown(alone)
         assert {tea, dogs} == {"does I like tea?", "does I like dogs?"}
-
-    with_memory(embedder, scenario)
-
-
-def test_the_plain_door_embeds_each_query_by_itself():
-    embedder = Counting()
-    with Memory(":memory:", embedder=embedder) as memory:
-        memory.add("tea")
-        embedder.calls.clear()
-        memory.search("tea at noon")
-        assert embedder.calls == [["tea at noon"]]
-
-
-@pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
-def test_all_kinds_of_search_by_meaning_share(search_type):
-    embedder = Counting()
-
-    async def scenario(memory):
-        await together(memory, queries(30), search_type=search_type)
-        assert len(embedder.calls) == 1
 
     with_memory(embedder, scenario)
 

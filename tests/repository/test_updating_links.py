@@ -3,11 +3,7 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic.errors import (
-    EntryNotFoundError,
-    InvalidArgumentError,
-    LinkAcrossUsersError,
-)
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError, LinkAcrossUsersError
 from mnemic.memory import Memory
 from mnemic.model import LinkType, MemoryLink, MemoryStatus
 from tests.support.clock import HOUR, NOON, Clock
@@ -49,6 +45,34 @@ def test_only_a_memory_of_the_same_user_can_be_superseded(owner):
         assert await memory.count(all_users=True) == 1
 
     run(scenario)
+
+
+def test_links_have_directions_types_and_an_order():
+    clock = Clock()
+
+    async def scenario(memory):
+        one, two, three = entry("one"), entry("two"), entry("three")
+        await memory.store_batch([one, two, three])
+        made = []
+        for from_entry, to_entry, kind in (
+            (one, two, "refines"),
+            (one, two, LinkType.CONTRADICTS),
+            (three, one, "related"),
+        ):
+            clock.now += HOUR
+            made.append(await memory.link(from_entry.id, str(to_entry.id), kind, 0.5))
+        assert [link.created_at for link in made] == [NOON + HOUR * at for at in (1, 2, 3)]
+        assert await memory.links(one.id) == made
+        assert await memory.links(one.id, direction="out") == made[:2]
+        assert await memory.links(one.id, direction="in") == made[2:]
+        assert await memory.links(one.id, types=["refines", "related"]) == [made[0], made[2]]
+        assert await memory.links(one.id, types=[]) == []
+        assert await memory.unlink(one.id, two.id, "refines") == 1
+        assert await memory.unlink(one.id, two.id) == 1
+        assert await memory.unlink(one.id, two.id) == 0
+        assert await memory.links(one.id) == made[2:]
+
+    run(scenario, clock=clock)
 
 
 def test_links_end_at_scopes_and_at_what_is_gone():
