@@ -47,7 +47,7 @@ class NotComparable:
 
 
 WRONG = (
-    *(None, 5, "x", object(), [], {}, math.nan, b"x", [None], {"x": object()}, True),
+    *(None, 5, -1, "x", object(), [], {}, math.nan, b"x", [None], {"x": object()}, True),
     *(
         *STRANGE_TEXTS,
         [STRANGE_TEXTS[2]],

@@ -8,24 +8,8 @@ import pytest
 
 import mnemic
 import mnemic_files
-from mnemic import (
-    AsyncMemory,
-    Encryption,
-    Memory,
-    MemoryEntry,
-    MemoryFilter,
-    Ranking,
-    StringVectorMap,
-    VectorMap,
-    Weights,
-    as_embedder,
-)
-from mnemic.compat import (
-    AsyncLongTermMemory,
-    AsyncMemoryRetriever,
-    AsyncRetrievalService,
-    ContextWindow,
-)
+from mnemic import AsyncMemory, Memory, MemoryFilter, StringVectorMap, VectorMap
+from mnemic.compat import AsyncRetrievalService
 from mnemic.errors import (
     EmbeddingError,
     FilterError,
@@ -35,8 +19,7 @@ from mnemic.errors import (
     StoreError,
 )
 from mnemic.hyde import HydeConfig
-from mnemic.model import MemoryQuery, RecallOptions, Scope
-from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
+from mnemic.policy import RetrievalConfig, RetrievalPolicy
 from mnemic.reporting.tracebacks import CALLERS
 from tests.support.embedders import WordEmbedder
 from tests.support.frames import frames_of_mnemic
@@ -56,62 +39,26 @@ def raised_by(call, kind=MnemicError):
 
 
 CALLS = {
-    "add": lambda memory: memory.add(None),
-    "add an id": lambda memory: memory.add("x", id="note-1"),
-    "add a time": lambda memory: memory.add("x", created_at=1_700_000_000),
     "add in a view": lambda memory: memory.scoped(user_id="a").add("x", importance=7),
-    "add_many": lambda memory: memory.add_many([3]),
     "add_many of a dict": lambda memory: memory.add_many([{"content": "x", "importance": 7}]),
-    "search": lambda memory: memory.search("x", limit=-1),
     "search by filters": lambda memory: memory.search("x", filters={"OR": [{"tags": {"gte": 1}}]}),
-    "search by a time": lambda memory: memory.search("x", since="once"),
     "search by a vector": lambda memory: memory.search(vector=[1.0, 2.0]),
     "search with a name": lambda memory: memory.search("x", lmit=1),
-    "context": lambda memory: memory.context("x", max_tokens=0),
-    "retrieve": lambda memory: memory.retrieve("x", min_score=7),
-    "recall": lambda memory: memory.recall("x", mode="other"),
-    "list": lambda memory: memory.list(limit=0),
-    "get": lambda memory: memory.get("x"),
-    "get_many": lambda memory: memory.get_many(["x"]),
-    "update": lambda memory: memory.update("x", importance=7),
-    "update of none": lambda memory: memory.update(MemoryEntry, content="x"),
-    "delete": lambda memory: memory.delete("x"),
-    "delete_all": lambda memory: memory.delete_all(filters={"a": 1}),
     "link": lambda memory: memory.link("x", "y", "z"),
-    "scoped": lambda memory: memory.scoped(user_id=""),
     "another scope": lambda memory: memory.scoped(user_id="a").scoped(user_id="b"),
-    "opening": lambda _: Memory(3),
-    "opening with an embedder": lambda _: Memory(":memory:", embedder=3),
     "opening in a folder that is not": lambda _: Memory("nowhere/at/all.db"),
     "opening with a name": lambda _: Memory(":memory:", embeder=None),
-    "opening the awaited door": lambda _: AsyncMemory(":memory:", embedder=3),
-    "opening the documented door": lambda _: AsyncLongTermMemory(":memory:", quota="x"),
-    "an embedder": lambda _: as_embedder(3),
-    "a map": lambda _: VectorMap(0),
     "adding to a map": lambda _: VectorMap(2).upsert([1], [[1.0]]),
-    "a map of strings": lambda _: StringVectorMap(0),
     "adding to a map of strings": lambda _: StringVectorMap(2).upsert(["a"], [[1.0]]),
     "searching a map of strings": lambda _: StringVectorMap(2).search([1.0], k=1),
-    "a filter": lambda _: MemoryFilter(min_importance=7),
-    "a ranking": lambda _: Ranking(weights=3),
-    "weights": lambda _: Weights(relevance=-1),
-    "a query": lambda _: MemoryQuery(query="x", limit=-1),
-    "a scope": lambda _: Scope(""),
-    "options of recall": lambda _: RecallOptions(user_id=None, max_results=-1),
-    "a key": lambda _: Encryption(3),
-    "a window": lambda _: ContextWindow(0),
-    "adding to a window": lambda _: ContextWindow(9).add("x", "no type"),
     "a service": lambda memory: AsyncRetrievalService(memory, cache_size=-1),
     "retrieving": lambda memory: AsyncRetrievalService(memory).sync.retrieve(3),
-    "recalling": lambda memory: AsyncMemoryRetriever(memory).sync.recall(
-        "x", user_id=None, mode="other"
-    ),
     "a policy": lambda memory: RetrievalPolicy(memory, 3),
     "running a policy": lambda memory: RetrievalPolicy(memory).run(3),
-    "a request": lambda _: RetrievalRequest(3, "a", "s"),
     "settings of a policy": lambda _: RetrievalConfig.from_dict({"min_scor": 1}),
     "settings of hyde": lambda _: HydeConfig.from_dict({"enable": 1}),
 }
+"""Beside those that tests/promises/test_arguments.py makes of every verb, class and record."""
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -123,16 +70,9 @@ def test_a_wrong_argument_shows_the_callers_line_and_the_verb(memory, name, tmp_
 
 
 AWAITED = {
-    "add": lambda memory: memory.add(None),
-    "add_many": lambda memory: memory.add_many([3]),
-    "search": lambda memory: memory.search("x", limit=-1),
     "search by filters": lambda memory: memory.search("x", filters={"a": 1}),
     "search with a name": lambda memory: memory.search("x", lmit=1),
     "search by a vector": lambda memory: memory.search(vector=[1.0]),
-    "get": lambda memory: memory.get("x"),
-    "update": lambda memory: memory.update("x", importance=7),
-    "export": lambda memory: memory.export(3),
-    "import": lambda memory: memory.import_(3),
     "opening": lambda _: AsyncMemory.model_of(3),
 }
 
