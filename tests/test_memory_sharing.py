@@ -4,14 +4,13 @@ import asyncio
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from functools import partial
 from uuid import uuid4
 
 import pytest
 
-from mnemic.errors import (
-    StoreClosedError,
-)
+from mnemic.errors import StoreClosedError
 from mnemic.memory import Memory
 from mnemic.store.operations import RowsSince
 from tests.support.doors import opened
@@ -134,17 +133,11 @@ def test_a_search_does_not_wait_for_what_others_write_after_it_began(path, monke
 
 def test_closing_while_threads_use_a_memory_gives_answers_or_says_closed(memory):
     memory.add_many([f"note {number}" for number in range(100)])
-    errors, started = [], threading.Barrier(5)
 
     def work(call):
-        started.wait()
-        try:
+        with suppress(StoreClosedError):
             while True:
                 call()
-        except StoreClosedError:
-            pass
-        except BaseException as error:  # noqa: BLE001 - shown below
-            errors.append(error)
 
     calls = (
         lambda: memory.add("note"),
@@ -152,39 +145,25 @@ def test_closing_while_threads_use_a_memory_gives_answers_or_says_closed(memory)
         lambda: memory.get(memory.add("note").id),
         lambda: memory.delete(memory.add("note").id),
     )
-    threads = [threading.Thread(target=work, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    started.wait()
-    memory.close()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert errors == []
+    run_together(memory.close, *(partial(work, call) for call in calls))
 
 
 @pytest.mark.requirement("R008")
 def test_threads_add_and_search_at_once_and_see_their_own_writes(memory):
-    errors = []
-
     def work(name):
-        try:
-            view = memory.scoped(user_id=name)
-            for number in range(30):
-                added = view.add(f"note {number} of {name}")
-                found = view.search(f"note {number} of {name}", limit=100)
-                assert len(found) == number + 1 - number // 10
-                assert added.id in {hit.id for hit in found}
-                assert {hit.user_id for hit in found} == {name}
-                if number % 10 == 9:
-                    view.delete(added.id)
-                    assert added.id not in {hit.id for hit in view.search("note", limit=100)}
-        except BaseException as error:  # noqa: BLE001 - shown below
-            errors.append(error)
+        view = memory.scoped(user_id=name)
+        for number in range(30):
+            added = view.add(f"note {number} of {name}")
+            found = view.search(f"note {number} of {name}", limit=100)
+            assert len(found) == number + 1 - number // 10
+            assert added.id in {hit.id for hit in found}
+            assert {hit.user_id for hit in found} == {name}
+            if number % 10 == 9:
+                view.delete(added.id)
+                assert added.id not in {hit.id for hit in view.search("note", limit=100)}
 
     names = [f"user{number}" for number in range(6)]
     run_together(*(partial(work, name) for name in names))
-    assert errors == []
     assert [memory.count(user_id=name) for name in names] == [27] * 6
 
 
@@ -197,14 +176,14 @@ def test_searches_beside_deletions_answer_with_living_memories_in_full(memory):
         while not done.is_set():
             answers.append(memory.search("note", limit=5))
 
-    threads = [threading.Thread(target=search) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for entry in added[:200]:
-        memory.delete(entry.id)
-    done.set()
-    for thread in threads:
-        thread.join()
+    def delete():
+        try:
+            for entry in added[:200]:
+                memory.delete(entry.id)
+        finally:
+            done.set()
+
+    run_together(delete, search, search, search)
     assert {len(answer) for answer in answers} <= {5}
     assert memory.count() == 100
 

@@ -10,6 +10,7 @@ from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
 from mnemic.model import KEYWORD, Ranking, Scope, Weights
 from mnemic.model.ranking import MOST_IMPORTANT
 from tests.support.rows import NOW, batch, rank, record, rows_found, wanted
+from tests.support.threads import run_together
 
 AGENT = Scope("a")
 BY_WORDS = {"query": None, "ranking": KEYWORD}
@@ -169,26 +170,17 @@ def test_searches_see_each_row_as_it_was_or_as_it_becomes():
             parts = found[1]
             seen.append((parts["similarity"], parts["keyword"] > 0, parts["importance"]))
 
-    errors = []
-
-    def watched():
+    def change():
         try:
-            search()
-        except BaseException as error:  # noqa: BLE001 - told by the thread that waits
-            errors.append(error)
+            for seq in range(1, 601):
+                changed, vector = states[seq % 2]
+                second = {"removed": [2]} if seq % 2 else {}
+                came = [changed] if seq % 2 else [changed, others[0]]
+                made.apply(batch(came, since=seq, seq=seq + 1, vectors={1: vector}, **second))
+        finally:
+            is_done.set()
 
-    threads = [threading.Thread(target=watched) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for seq in range(1, 601):
-        changed, vector = states[seq % 2]
-        second = {"removed": [2]} if seq % 2 else {}
-        came = [changed] if seq % 2 else [changed, others[0]]
-        made.apply(batch(came, since=seq, seq=seq + 1, vectors={1: vector}, **second))
-    is_done.set()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    run_together(change, *[search] * 4)
     assert set(seen) <= {(1.0, True, 0.25), (0.0, False, 0.75)}
     assert similarities(made)[1] == 1.0
     assert len(made) == 49

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mnemic.errors import BusyThreadError, EmbeddingError
 from mnemic.threads.event_loop_thread import EventLoopThread, LoopEndedError
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
+from tests.support.threads import run_together
 
 THREAD = "mnemic-embedder"
 asker = contextvars.ContextVar("asker", default=None)
@@ -134,11 +136,7 @@ def test_threads_share_one_loop_and_context_variables_are_those_of_the_caller():
             asker.set(name)
             memory.add(name)
 
-        adding = [threading.Thread(target=add, args=(f"thread {at}",)) for at in range(8)]
-        for thread in adding:
-            thread.start()
-        for thread in adding:
-            thread.join()
+        run_together(*(partial(add, f"thread {at}") for at in range(8)))
         assert sorted(embedder.askers) == sorted(f"thread {at}" for at in range(8))
         assert len(embedder.loops) == len(threads()) == 1
 
@@ -417,11 +415,7 @@ def test_calls_beside_the_end_of_a_loop_get_an_answer_or_an_error():
             except LoopEndedError:
                 outcomes.append("ended")
 
-    calling = [threading.Thread(target=call, args=(at,)) for at in range(6)]
-    for thread in calling:
-        thread.start()
-    for thread in calling:
-        thread.join(60)
+    run_together(*(partial(call, at) for at in range(6)))
     assert len(outcomes) == 120
     assert outcomes.count("ended") >= 20
     assert loop.run(asyncio.sleep(0, "answer"), 30) == "answer"
