@@ -233,26 +233,22 @@ def test_queries_and_documents_are_embedded_apart_with_their_prefixes():
         assert texts == ["passage: sofa", "passage: chair"]
 
 
-def test_an_objects_own_queries_are_used():
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda memory, _: memory.search("tea"),
+        lambda memory, entry: memory.salience(entry.id, query="tea"),
+    ],
+    ids=["search", "salience"],
+)
+def test_an_objects_own_queries_are_used(ask):
     class Apart(WordEmbedder):
         def embed_query(self, text):
             return self.embed([f"asked {text}"])[0]
 
     given = Apart()
     with Memory(":memory:", embedder=given) as memory:
-        memory.add("tea")
-        memory.search("tea")
-        assert given.texts == ["tea", "asked tea"]
-
-
-def test_the_query_of_a_salience_is_embedded_as_a_query():
-    class Apart(WordEmbedder):
-        def embed_query(self, text):
-            return self.embed([f"asked {text}"])[0]
-
-    given = Apart()
-    with Memory(":memory:", embedder=given) as memory:
-        memory.salience(memory.add("tea").id, query="tea")
+        ask(memory, memory.add("tea"))
         assert given.texts == ["tea", "asked tea"]
 
 

@@ -16,6 +16,7 @@ from mnemic.index import RowSet
 from mnemic.index.choice import FaissOptions
 from mnemic.index.faiss_source import FaissSource
 from tests.support.exact_source import ExactSource
+from tests.support.threads import run_together
 from tests.support.tiers import examples
 
 
@@ -54,7 +55,6 @@ class Flat(_Settled):
 SOURCES = (ExactSource, WaitingVectors, Graph, Flat, FaissSource)
 DIM = 3
 CLOSE = 1e-6
-PATIENCE = 20.0  # seconds, for what takes milliseconds
 FORMS = ("list", "bitmap")
 
 
@@ -118,6 +118,25 @@ def check_nearest(queries, found, k, allowed):
     assert max(others, default=-2) <= min(near, default=-2) + CLOSE
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_only_selected_rows_are_proposed(make, form):
+    rows = {1: [(1, 0, 0)], 2: [(0.8, 0.6, 0)], 3: [(0, 1, 0)], 70: [(-1, 0, 0)]}
+    source = filled(make, rows)
+    assert asked(source, [(1, 0, 0)], 2, row_set([3, 70], form)) == [3, 70]
+    assert asked(source, [(1, 0, 0)], 2, row_set([2, 64, 71, 900], form)) == [2]
+    assert asked(source, [(1, 0, 0)], 2, row_set([], form)) == []
+
+
+def test_new_vectors_replace_all_vectors_of_a_row(make):
+    source = filled(make, {1: [(1, 0, 0), (0, 1, 0)], 2: [(0.6, 0.8, 0)]})
+    put(source, {1: [(0, 0, 1)]})
+    assert asked(source, [(0, 1, 0)], 1) == [2]
+    assert asked(source, [(0, 0, 1)], 1) == [1]
+    put(source, {1: [(0, 1, 0), (1, 0, 0)]})
+    assert asked(source, [(0, 1, 0)], 1) == [1]
+    assert sorted(asked(source, [(0, 0, 1)])) == [1, 2]
+
+
 def test_arguments_are_neither_changed_nor_kept(make):
     source, rows = make(DIM), np.array([1, 2], np.int64)
     vectors = np.array([(1, 0, 0), (0, 3, 0)], np.float32)
@@ -179,25 +198,21 @@ def test_after_any_changes_the_nearest_are_those_of_a_naive_search(
 
 def test_a_source_is_asked_while_it_changes(make):
     source = filled(make, {row: [(1, 0, row)] for row in range(1, 200)})
-    errors, is_done = [], threading.Event()
+    is_done = threading.Event()
 
     def ask():
-        try:
-            while not is_done.is_set():
-                assert set(asked(source, [(1, 0, 1)], 10)) <= set(range(1, 400))
-        except Exception as error:  # noqa: BLE001 - the test raises it
-            errors.append(error)
+        while not is_done.is_set():
+            assert set(asked(source, [(1, 0, 1)], 10)) <= set(range(1, 400))
 
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for row in range(200, 400):
-        put(source, {row: [(1, row, 0), (0, 1, row)]})
-        remove(source, row - 150)
-    is_done.set()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert not errors
+    def change():
+        try:
+            for row in range(200, 400):
+                put(source, {row: [(1, row, 0), (0, 1, row)]})
+                remove(source, row - 150)
+        finally:
+            is_done.set()
+
+    run_together(change, ask, ask, ask)
 
 
 # Sets of rows

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from mnemic.index import NativeIndex
-from mnemic.model import (
-    Scope,
-)
+from mnemic.model import Scope
 from tests.support.rows import batch, rank, record, rows_found, wanted
 
 AGENT = Scope("a")

@@ -6,10 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic.errors import (
-    EntryNotFoundError,
-    InvalidArgumentError,
-)
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import (
     RECENCY_FOCUSED,
     RELEVANCE_FOCUSED,

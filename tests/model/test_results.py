@@ -4,13 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic.model import (
-    LongTermMemoryStats,
-    MemoryEntry,
-    MemoryType,
-    SearchHit,
-    SearchResults,
-)
+from mnemic.model import LongTermMemoryStats, MemoryEntry, MemoryType, SearchHit, SearchResults
 from tests.support.clock import NOON
 
 ID = UUID("01890000-0000-7000-8000-000000000001")

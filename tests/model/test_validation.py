@@ -7,12 +7,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import ContextItem, ContextWindow
-from mnemic.errors import (
-    ExportFormatError,
-    InvalidArgumentError,
-    InvalidEntryError,
-    StoreFileError,
-)
+from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError, StoreFileError
 from mnemic.model import Scope
 from mnemic.policy import RetrievalPolicy, RetrievalRequest, TokenBucket
 from mnemic_files import MemoryFiles

@@ -257,5 +257,29 @@ def test_a_search_by_access_does_not_fail_because_accesses_cannot_be_written(tmp
         other.close()
 
 
+@pytest.mark.parametrize("embedder", [WordEmbedder(), None])
+def test_what_comes_into_an_index_anew_brings_what_was_just_read(embedder):
+    with Memory(":memory:", embedder=embedder) as memory:
+
+        def frequent(**named):
+            (found,) = memory.recall(mode="frequent", user_id=None, **named)
+            assert round(101**found.score) - 1 == found.memory.access_count
+            return found.memory.access_count
+
+        tea = memory.add("tea")
+        memory.get(tea.id)
+        assert frequent() == 1  # nothing was loaded before
+        memory.delete(tea.id)
+        memory.restore(tea.id)
+        assert frequent() == 2
+        memory.update(tea.id, status="archived")
+        assert frequent(include_archived=True) == 3
+        assert frequent(include_archived=True) == 4
+        memory.update(tea.id, status="active")
+        assert frequent() == 5
+        memory.update(tea.id, status="archived")
+        assert frequent(include_archived=True) == 6
+
+
 def test_of_accesses_that_are_written_together_the_latest_counts_in_whatever_order_they_came():
     assert _merged([([1, 2], 30), ([1], 10), ([2], 40)]) == {1: (2, 30), 2: (2, 40)}
