@@ -9,11 +9,7 @@ import pytest
 
 from mnemic import Memory, MemoryEntry, licensing
 from mnemic.compat import DocumentedLicenses, LicenseTier
-from mnemic.errors import (
-    ExportFormatError,
-    InvalidArgumentError,
-    StorageQuotaExceededError,
-)
+from mnemic.errors import ExportFormatError, InvalidArgumentError, StorageQuotaExceededError
 from mnemic.model import ImportResult, Scope
 from mnemic.repository.export import BATCH
 from mnemic.store.operations import Links, StoredEntries

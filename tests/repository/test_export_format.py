@@ -76,40 +76,25 @@ def test_content_of_ten_megabytes_comes_back_when_every_byte_is_escaped():
     assert of_text(text)[1][1].entry == entry
 
 
-def test_the_fixture_of_version_1_reads_as_it_was_written():
-    read = [record for _, record in records(FIXTURES / "export_v1.jsonl")]
-    assert read[0] == ExportHeader("a", NOON, 1)
-    assert same(read[1].entry, everything(source=None))
-    assert read[1].idempotency_key == "key-1"
-    assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
-    assert read[3:] == [ExportedLink(LINK), ExportFooter(2, 1)]
+FIXTURE_OF = {
+    1: ({"source": None}, [], None, ExportedLink(LINK)),
+    2: ({"source": None}, further(), None, ExportedLink(LINK)),
+    3: ({"source": None}, further(), "u", OWNED),
+    4: ({}, further(), "u", OWNED),
+}
+"""Of each version: what its first memory lacks, its further parts, the second's user, the link."""
 
 
-def test_the_fixture_of_version_2_reads_as_it_was_written():
-    read = [record for _, record in records(FIXTURES / "export_v2.jsonl")]
-    assert read[0] == ExportHeader("a", NOON, 2)
-    assert same(read[1].entry, everything(source=None))
-    assert read[1].idempotency_key == "key-1"
-    assert [vector.tobytes() for vector in read[1].more] == [part.tobytes() for part in further()]
-    assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
-    assert read[3:] == [ExportedLink(LINK), ExportFooter(2, 1)]
-
-
-def test_the_fixture_of_version_3_reads_as_it_was_written():
-    read = [record for _, record in records(FIXTURES / "export_v3.jsonl")]
-    assert read[0] == ExportHeader("a", NOON, 3)
-    assert same(read[1].entry, everything(source=None))
-    assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts", user_id="u"))
-    assert read[3:] == [OWNED, ExportFooter(2, 1)]
-
-
-def test_the_fixture_of_version_4_reads_as_it_was_written():
-    read = [record for _, record in records(FIXTURES / "export_v4.jsonl")]
-    assert read[0] == ExportHeader("a", NOON, 4)
-    assert same(read[1].entry, everything())
-    assert read[1].entry.source == "notes/oslo.md"
-    assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts", user_id="u"))
-    assert read[3:] == [OWNED, ExportFooter(2, 1)]
+@pytest.mark.parametrize("version", FIXTURE_OF)
+def test_the_fixture_of_each_version_reads_as_it_was_written(version):
+    fields, parts, user, link = FIXTURE_OF[version]
+    header, first, *others = [each for _, each in records(FIXTURES / f"export_v{version}.jsonl")]
+    assert header == ExportHeader("a", NOON, version)
+    assert same(first.entry, everything(**fields))
+    assert first.idempotency_key == "key-1"
+    assert [vector.tobytes() for vector in first.more] == [part.tobytes() for part in parts]
+    second = ExportedMemory(memory(2, content="Allergic to peanuts", user_id=user))
+    assert others == [second, link, ExportFooter(2, 1)]
 
 
 def test_the_vectors_of_further_parts_come_back_bit_for_bit():

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
 from mnemic.repository import export, export_format
-from mnemic.repository.export_format import (
-    ExportedLink,
-    ExportedMemory,
-    ExportFooter,
-)
+from mnemic.repository.export_format import ExportedLink, ExportedMemory, ExportFooter
 from tests.support.exports import (
     END,
     HEADER,

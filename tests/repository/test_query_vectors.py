@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import MemoryEntry, Ranking
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import HYBRID, KEYWORD
 from tests.support.clock import NOON
 from tests.support.doors import opened

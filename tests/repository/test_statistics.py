@@ -6,11 +6,7 @@ import apsw
 import pytest
 
 from mnemic import Memory, MemoryEntry
-from mnemic.errors import (
-    InvalidArgumentError,
-    LicenseRestrictionError,
-    StoreClosedError,
-)
+from mnemic.errors import InvalidArgumentError, LicenseRestrictionError, StoreClosedError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import UserUsage
 from tests.support.clock import DAY, NOON, Clock
