@@ -5,11 +5,7 @@ import pytest
 
 from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWindow
 from mnemic.compat.long_term import AsyncLongTermMemory
-from mnemic.errors import (
-    InvalidArgumentError,
-    LicenseRestrictionError,
-    StorageQuotaExceededError,
-)
+from mnemic.errors import InvalidArgumentError, LicenseRestrictionError, StorageQuotaExceededError
 from mnemic.licensing import (
     AGENT_FEATURES,
     LONG_TERM,

@@ -8,15 +8,9 @@ import pytest
 import mnemic.errors
 from mnemic import MemoryEntry
 from mnemic.compat.long_term import AsyncLongTermMemory
-from mnemic.errors import (
-    EntryNotFoundError,
-    InvalidArgumentError,
-    StoreFileError,
-)
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError, StoreFileError
 from mnemic.memory import Memory
-from mnemic.model import (
-    MemoryEntryUpdate,
-)
+from mnemic.model import MemoryEntryUpdate
 from tests.support.clock import DAY, NOON, SECOND, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.long_term import RETENTION, entry, numbers_found, run, with_memory_and_clock

@@ -2,9 +2,7 @@
 
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.model import MemoryStatus
 from tests.support.doors import with_memory

@@ -11,22 +11,11 @@ recorded but not yet written when a memory is forgotten, and unlinking memories 
 import pytest
 from hypothesis import HealthCheck, Phase, assume
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
 from mnemic.errors import EntryNotFoundError, LicenseRestrictionError
 from mnemic.licensing import LicenseTier
-from mnemic.model import (
-    MemoryEntry,
-    MemoryEntryUpdate,
-    MemoryFilter,
-    MemorySortOrder,
-    MemoryStatus,
-)
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryFilter, MemorySortOrder, MemoryStatus
 from tests.support.embedders import WordEmbedder
 from tests.support.long_term_machine import (
     AGENTS,

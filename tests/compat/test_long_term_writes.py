@@ -4,10 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
-    InvalidEntryError,
-)
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from tests.support.long_term import entry, with_memory_and_clock
 
 # Keys

@@ -11,11 +11,7 @@ import pytest
 from mnemic.async_memory import AsyncMemory
 from mnemic.compat import ContextWindow, RetrievalService
 from mnemic.compat.long_term import AsyncLongTermMemory
-from mnemic.errors import (
-    InvalidArgumentError,
-    StorageQuotaExceededError,
-    StoreClosedError,
-)
+from mnemic.errors import InvalidArgumentError, StorageQuotaExceededError, StoreClosedError
 from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryQuery

@@ -17,10 +17,7 @@ from mnemic.compat import (
 from mnemic.errors import LicenseRestrictionError
 from mnemic.licensing import SEMANTIC_RETRIEVAL
 from mnemic.model import MemoryQuery, RelevanceScores, RetrievalStats
-from mnemic.observability.events import (
-    MemoryRetrievalCompletedEvent,
-    QueryExpandedEvent,
-)
+from mnemic.observability.events import MemoryRetrievalCompletedEvent, QueryExpandedEvent
 from mnemic.retrieval import AsyncRetrievalService
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.retrieval import (

@@ -33,14 +33,7 @@ from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
 from tests.support.keys import KEY, OTHER_KEY, shows, told
 from tests.support.paths import FIXTURES
-from tests.support.sealing import (
-    column,
-    make_sums_right,
-    opened_field,
-    put,
-    put_field,
-    run,
-)
+from tests.support.sealing import column, make_sums_right, opened_field, put, put_field, run
 from tests.support.secret_forms import left_in
 
 SECRET = "the zqsecret of the night"  # noqa: S105 - no password

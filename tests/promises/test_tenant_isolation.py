@@ -11,13 +11,7 @@ import pytest
 from mnemic.compat import ContextWindow
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
-from mnemic.model import (
-    MemoryEntry,
-    MemoryEntryUpdate,
-    MemoryFilter,
-    MemoryQuery,
-    MemorySortOrder,
-)
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.observability.events import MemoryStoredEvent
 from mnemic.recall import MemoryRetriever
 from tests.support.clock import NOON

@@ -5,10 +5,7 @@ import gc
 import inspect
 import threading
 import weakref
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import CodeType
 
 import pytest
