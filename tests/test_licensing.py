@@ -1,15 +1,23 @@
 import asyncio
+import pickle
 from uuid import uuid4
 
 import pytest
 
 from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWindow
 from mnemic.compat.long_term import AsyncLongTermMemory
-from mnemic.errors import InvalidArgumentError, LicenseRestrictionError, StorageQuotaExceededError
+from mnemic.errors import (
+    FeatureNotLicensedException,
+    InvalidArgumentError,
+    LicenseException,
+    LicenseRestrictionError,
+    StorageQuotaExceededError,
+)
 from mnemic.licensing import (
     AGENT_FEATURES,
     LONG_TERM,
     RECALL_FEATURES,
+    SEMANTIC_RETRIEVAL,
     DocumentedLicenses,
     LicenseTier,
     required_tier,
@@ -221,8 +229,62 @@ def test_core_is_told_at_once_which_tier_has_searches_by_meaning():
     run(scenario, LicenseTier.CORE)
 
 
+@pytest.mark.requirement("R012", "R018", "R019", "R109")
+def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():
+    async def scenario(memory):
+        kept = entry("x")
+        await memory.store(kept)
+        assert await memory.retrieve(kept.id) == kept
+        assert await memory.search_by_filter({}) == [kept]
+        with pytest.raises(LicenseException) as raised:
+            await memory.search_semantic("x")
+        assert str(raised.value) == "Semantic search requires Teams tier or higher"
+        assert raised.value.feature_key == SEMANTIC_RETRIEVAL
+
+    run(scenario, LicenseTier.WRITER_PRO)
+
+    async def with_teams(memory):
+        await memory.store(entry("x"))
+        assert len(await memory.search_semantic("x", min_similarity=0)) == 1
+
+    run(with_teams, LicenseTier.TEAMS)
+    with Memory(
+        ":memory:", embedder=WordEmbedder(), license=DocumentedLicenses(LicenseTier.WRITER_PRO)
+    ) as memory:
+        memory.add("x")
+        with pytest.raises(PermissionError):
+            memory.search("x")
+    assert FeatureNotLicensedException is LicenseRestrictionError
+
+
 def large(size):
     return entry("ø" * (size // 2) + "x" * (size % 2))
+
+
+@pytest.mark.requirement("R026", "R070", "R119", "R127")
+def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):
+    async def scenario(memory):
+        limit = 100 * MEGABYTE
+        await memory.store_batch([large(9 * MEGABYTE + 900 * 1024) for _ in range(10)])
+        used = (await memory.get_stats()).storage_bytes_used
+        assert used == 10 * (9 * MEGABYTE + 900 * 1024)
+        assert 98 < (await memory.get_stats()).storage_percent_used < 100
+        with pytest.raises(StorageQuotaExceededError) as raised:
+            await memory.store(large(2 * MEGABYTE))
+        error = raised.value
+        assert (error.current_usage, error.limit, error.license_tier) == (used, limit, "WriterPro")
+        assert str(error) == (
+            f"Storage quota exceeded. Current: {used} bytes, Limit: {limit} bytes (WriterPro tier)"
+        )
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - its own bytes
+        assert (again.current_usage, again.limit, str(again)) == (used, limit, str(error))
+        assert await memory.count() == 10
+        await memory.store(large(limit - used))
+        assert (await memory.get_stats()).storage_percent_used == 100
+        with pytest.raises(StorageQuotaExceededError):
+            await memory.store(large(1))
+
+    run(scenario, LicenseTier.WRITER_PRO, tmp_path / "a.db")
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ def test_after_closing_every_call_says_so_and_closing_again_is_harmless(memory):
             call()
 
 
+@pytest.mark.requirement("R001")
 def test_every_acknowledged_memory_survives_a_killed_process(path):
     code = (
         "import sys\n"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mnemic import CachedEmbedder, Memory, as_embedder
+from mnemic.embed.cache import LARGEST_SHARE
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from tests.support.embedders import WordEmbedder
@@ -162,6 +163,83 @@ def test_the_counted_bytes_are_those_that_python_takes():
     finally:
         tracemalloc.stop()
     assert taken == pytest.approx(cached.used_bytes, rel=0.1)
+
+
+def test_a_vector_that_takes_more_than_its_share_is_not_kept():
+    one = CachedEmbedder(WordEmbedder())
+    one.embed(["a"])
+    cached = CachedEmbedder(WordEmbedder(), max_bytes=one.used_bytes * LARGEST_SHARE - 1)
+    assert cached.embed(["a"]).shape == (1, 64)
+    assert (len(cached), cached.used_bytes) == (0, 0)
+
+
+def test_concurrent_calls_with_one_text_embed_it_once():
+    embedder = Gated()
+    cached = CachedEmbedder(embedder)
+
+    def call():
+        return cached.embed(["red"])
+
+    def let():
+        waiting_calls(cached, 4)
+        embedder.may_end.set()
+
+    *vectors, _ = in_threads(call, call, call, call, let)
+    assert embedder.texts == ["red"]
+    for one in vectors:
+        np.testing.assert_array_equal(one, WordEmbedder().embed(["red"]))
+    assert (cached.hits, cached.misses) == (3, 1)
+
+
+def test_a_coroutine_that_nobody_awaits_holds_up_no_other_call():
+    async def embed(texts):
+        return WordEmbedder().embed(texts)
+
+    cached = CachedEmbedder(embed, model="words")
+    unwanted = cached.embed(["red"])
+    unwanted.close()
+    del unwanted
+
+    async def again():
+        return await asyncio.wait_for(cached.embed(["red"]), 20)
+
+    assert asyncio.run(again()).shape == (1, 64)
+
+
+def test_kept_vectors_wait_for_no_call_that_runs():
+    embedder = Gated()
+    embedder.may_end.set()
+    cached = CachedEmbedder(embedder)
+    checked = ValidatedEmbedder(cached)
+    checked.embed(["red"])
+    embedder.begun.acquire()
+    embedder.may_end.clear()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(lambda: checked.embed(["blue"]))
+        try:
+            assert embedder.begun.acquire(timeout=20)
+            assert checked.embed(["red"]).shape == (1, 64)
+            (vectors,) = checked.embed_chunked(["red"], queries=True)
+            assert vectors.shape == (1, 64)
+            assert not running.done()
+        finally:
+            embedder.may_end.set()
+        assert running.result(20).shape == (1, 64)
+    assert embedder.texts == ["red", "blue"]
+
+
+def test_whether_vectors_are_kept_is_no_use_of_them():
+    embedder = TwoSided()
+    cached = CachedEmbedder(embedder)
+    cached.embed(["red"])
+    cached.embed_queries(["blue"])
+    assert cached.keeps(["red"], queries=False)
+    assert cached.keeps(["blue", "blue"], queries=True)
+    assert cached.keeps([], queries=True)
+    assert not cached.keeps(["red"], queries=True)
+    assert not cached.keeps(["red", "blue"], queries=False)
+    assert (cached.hits, cached.misses) == (0, 2)
+    assert not as_embedder(embedder).keeps(["red"], queries=False)
 
 
 def test_dropped_texts_are_embedded_anew():

@@ -230,6 +230,7 @@ def test_an_embedder_that_cannot_count_fails_as_one_that_cannot_embed():
         assert memory.count() == 0
 
 
+@pytest.mark.requirement("R001")
 def test_reopening_gives_the_same_ranking(tmp_path, monkeypatch):
     contents = [f"{FILLER}{FILLER}{FACT} {number}" for number in range(8)] + ["brief", FACT]
     with opened(tmp_path / "a.db") as memory:

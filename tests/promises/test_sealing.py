@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic.compat import AsyncLongTermMemory, DocumentedLicenses, LicenseTier
 from mnemic.crypto import Encryption, MasterKey
 from mnemic.errors import (
     DetectorError,
@@ -20,7 +21,7 @@ from mnemic.errors import (
     SealBrokenError,
     WrongKeyError,
 )
-from mnemic.model import MemoryStatus
+from mnemic.model import MemoryEntryUpdate, MemoryStatus
 from mnemic.observability.events import (
     MemoryRetrievedEvent,
     MemorySearchCompletedEvent,
@@ -28,6 +29,7 @@ from mnemic.observability.events import (
     MemoryUpdatedEvent,
 )
 from mnemic_files import MemoryFiles
+from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
@@ -112,6 +114,11 @@ def test_each_way_to_be_sensitive_seals(path, fields, options, is_sensitive):
         assert memory.get(uid(1)) == added
 
 
+def test_no_tier_of_a_licence_is_needed(path):
+    with sealing(path, license=DocumentedLicenses(LicenseTier.WRITER_PRO)) as memory:
+        assert memory.add(SECRET, sensitive=True).is_encrypted
+
+
 @pytest.mark.requirement("C088")
 def test_a_detector_that_fails_stores_nothing(path):
     def fails(text):
@@ -125,6 +132,28 @@ def test_a_detector_that_fails_stores_nothing(path):
         with pytest.raises(DetectorError):
             memory.add_many([SECRET, "other"])
         assert memory.count() == 0
+
+
+@pytest.mark.requirement("R117")
+def test_every_door_seals(path):
+    entry = MemoryEntry(
+        id=uid(1), agent_id=AGENT, content=SECRET, created_at=NOON, metadata={"sensitive": True}
+    )
+
+    async def scenario():
+        given = {"embedder": WordEmbedder(), "encryption": Encryption(KEY)}
+        async with AsyncLongTermMemory(path, agent_id=AGENT, **given) as door:
+            await door.store(entry)
+            assert (await door.retrieve(uid(1), user_id=None)).is_encrypted
+            (hit,) = await door.search_semantic("secret night", 10, 0.0, user_id=None)
+            assert hit.entry.content == SECRET
+        async with AsyncMemory(path, AGENT, **given) as door:
+            assert (await door.add(SECRET, sensitive=True, id=uid(2))).is_encrypted
+            assert {hit.id for hit in await door.search("secret night")} == {uid(1), uid(2)}
+
+    asyncio.run(scenario())
+    assert is_sealed(path, 1)
+    assert is_sealed(path, 2)
 
 
 def test_wrong_options_are_refused(path):
@@ -557,6 +586,23 @@ def test_an_export_is_imported_sealed_under_the_other_memorys_key(path, tmp_path
         with pytest.raises(KeyUnavailableError):
             memory.import_(target)
         assert memory.count() == 0
+
+
+def test_an_update_record_of_a_whole_door_seals(path):
+    async def scenario():
+        given = {"embedder": WordEmbedder(), "encryption": Encryption(KEY)}
+        async with AsyncLongTermMemory(path, agent_id=AGENT, **given) as door:
+            await door.store(
+                MemoryEntry(id=uid(1), agent_id=AGENT, content=SECRET, created_at=NOON)
+            )
+            update = MemoryEntryUpdate(metadata={"sensitive": True})
+            await door.update(uid(1), update, user_id=None)
+            return await door.get_stats(user_id=None)
+
+    stats = asyncio.run(scenario())
+    assert stats.sealed_entries == 1
+    assert is_sealed(path, 1)
+    assert left_in(path.parent, ["zqsecret"]) == {}
 
 
 def test_two_memories_of_one_file_and_one_key_see_each_others_sealed_memories(path):

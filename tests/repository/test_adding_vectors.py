@@ -185,6 +185,7 @@ def test_an_error_shows_no_number_of_a_vector(memory):
 # Beside an embedder
 
 
+@pytest.mark.requirement("R022")
 def test_given_vectors_count_as_the_embedders():
     embedder = WordEmbedder()
     with opened(embedder=embedder) as memory:

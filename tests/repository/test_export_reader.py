@@ -18,6 +18,7 @@ from tests.support.exports import (
     LINK,
     ONE,
     OWNED,
+    PROFILE,
     SAMPLE,
     TWO,
     lines_of,
@@ -102,6 +103,12 @@ def test_a_mutated_file_gives_right_records_or_a_typed_error(changes):
 VALUES = st.one_of(
     JSON, st.integers(), st.sampled_from([float("nan"), float("inf"), "\ud800", "\0", 10**4000])
 )
+
+
+@PROFILE
+@given(st.binary(max_size=200), st.booleans())
+def test_random_bytes_give_a_typed_error(data, after_header):
+    assert not assert_right_or_refused(HEADER.encode() * after_header + data)
 
 
 @examples(1000)

@@ -38,6 +38,7 @@ def test_each_user_has_a_quota_of_their_own():
         assert memory.verify().problems == ()
 
 
+@pytest.mark.requirement("R076")
 def test_nothing_is_embedded_of_what_cannot_be_stored():
 
     embedder = FailingEmbedder()

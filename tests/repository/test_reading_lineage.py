@@ -1,6 +1,7 @@
 """Versions of memories, rivals, and heads that links lead to."""
 
 import time
+from uuid import UUID
 
 import pytest
 
@@ -127,6 +128,59 @@ def test_a_memory_stays_superseded_when_its_successor_is_gone(chains):
     chains.memory.add_many([MemoryEntry("first", id=first.id)], on_conflict="replace")
     assert chains.leads_to(start) == ["first"]
     assert chains.memory.get(first.id).content == "first"
+
+
+@pytest.mark.requirement("C109")
+def test_cycles_of_versions_end(chains):
+    start = chains.add("start")
+    first = chains.add("first")
+    chains.memory.link(start.id, first.id)
+    second = chains.add("second", first)
+    cyclic = chains.memory.add_many(
+        [MemoryEntry("first again", id=first.id, supersedes=second.id)], on_conflict="replace"
+    )[0]
+    versions, rivals = chains.lineage(cyclic, 20)
+    assert len(versions) <= 1
+    assert rivals == []
+    assert len(chains.leads_to(start)) <= 1
+
+
+@pytest.mark.requirement("C109")
+def test_deleted_versions_are_left_out_and_the_chain_goes_on(chains):
+    start, first = chains.add("start"), chains.add("first")
+    chains.memory.link(start.id, first.id)
+    second = chains.add("second", first)
+    third = chains.add("third", second)
+    chains.memory.delete(second.id)
+    assert chains.lineage(third) == [["first"], []]
+    assert chains.leads_to(start) == ["third"]
+    chains.memory.delete(second.id, permanent=True)
+    assert chains.lineage(third) == [[], []]
+    assert chains.leads_to(start) == []
+
+
+@pytest.mark.requirement("C109")
+def test_versions_outside_the_scope_are_not_read(chains):
+    first = chains.add("first", session_id="s")
+    second = chains.add("second", first, session_id="t")
+    assert chains.lineage(second) == [["first"], []]
+    assert chains.lineage(second, scope=Scope("default", session_id="t")) == [[], []]
+    other = chains.add("another's", user_id="bob")
+    newer = chains.add("newer", other, user_id="bob")
+    assert chains.lineage(newer) == [[], []]  # it is not of the scope
+    assert chains.lineage(newer, scope=Scope("default", "bob")) == [["another's"], []]
+
+
+@pytest.mark.requirement("C109")
+def test_ids_of_several_users_are_versions_of_their_own_for_all_users(chains):
+    heads = []
+    for user in ("alice", "bob"):
+        first = chains.add(f"first of {user}", id=UUID(int=1), user_id=user)
+        heads.append(chains.add(f"second of {user}", first, user_id=user))
+    everyone = Scope("default", all_users=True)
+    found = LineageReader(chains.repository.shared).lineages(everyone, heads, 3)
+    shown = [[entry.content for entry in lineage.versions] for lineage in found]
+    assert shown == [["first of alice"], ["first of bob"]]
 
 
 def test_a_deadline_that_has_passed_is_raised(chains):

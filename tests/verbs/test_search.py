@@ -1,6 +1,7 @@
 """Finding: pages, totals, similarity, floors and hints."""
 
 import pickle
+import sys
 
 import msgspec
 import pytest
@@ -254,9 +255,11 @@ def test_a_least_cosine_that_cannot_be_is_refused(given, message):
             memory.similar(memory.recent(limit=1)[0].id, **given)
 
 
-def test_very_large_pages_are_empty():
+def test_very_large_pages_have_all_or_nothing():
     with stocked() as memory:
         assert not memory.search("red", offset=(1 << 63) - 1, limit=(1 << 63) - 1)
+        for limit in (sys.maxsize, 2**64, 10**30):
+            assert len(memory.search("red", limit=limit)) == len(TEXTS)
 
 
 # Hints
