@@ -102,13 +102,15 @@ def test_any_answer_of_the_model_that_is_none_gives_nothing(answer, kind, caplog
     quiet(caplog)
 
 
-@pytest.mark.requirement("R333", "R360", "R389", "T009")
+@pytest.mark.requirement("R333", "R360", "R389", "R398", "T009")
 @pytest.mark.parametrize("failure", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
 def test_any_error_of_the_model_gives_nothing(failure, kind, caplog):
     async def scenario(w):
         w.model.failure = failure
         assert await w.ask() == []
+        assert w.engine.stats().failures == {"hypotheses": 1}
+        assert any(record.name.startswith("mnemic.hyde") for record in caplog.records)
         await is_well(w)
 
     run(scenario, "east", model=kind(["east"]))
@@ -196,6 +198,7 @@ def test_any_error_of_the_embedder_gives_nothing(failure, caplog):
         w.model.lines = ["east, in other words"]
         w.embedder.failure = failure
         assert await w.ask() == []
+        assert w.engine.stats().failures == {"embedding": 1}
         await is_well(w)
 
     run(scenario, "east")

@@ -239,12 +239,8 @@ def fact(number, content=None):
     return TurnMemory(entry=stored, score=1 - number / 1000)
 
 
-def many(count, length=250):
-    return [fact(number, f"fact{number:04} ".ljust(length, "x")) for number in range(1, 1 + count)]
-
-
 def shown(text):
-    """Return the numbers of the memories of `many` in a text, in their order."""
+    """Return the numbers of the facts in a text, in their order."""
     return [int(number) for number in re.findall(r"fact(\d{4})", text)]
 
 

@@ -132,20 +132,6 @@ def test_filters_hold_for_found_memories_and_neighbours(turn):
     assert contents(memories) == ["a"]
 
 
-@pytest.mark.requirement("C219", "C109")
-def test_a_superseded_version_leads_to_its_head_with_the_chain_below(turn):
-    first = turn.add("the port is 5432", 1, 0, 0, 0)
-    second = turn.add("the port is 5433", 0, 1, 0, 0, supersedes=first.id)
-    turn.add("ask Ann for the port", 0, 0.6, 0.8, 0, supersedes=second.id)
-    turn.add("another", 0.9, 0.436, 0, 0)
-    found = turn.turn(AXES["a"])
-    assert contents(found) == ["ask Ann for the port", "another"]
-    assert [each.score for each in found] == pytest.approx([1, 0.9], abs=1e-3)
-    assert contents(found[0].versions) == ["the port is 5432", "the port is 5433"]
-    assert turn.turn(AXES["a"], candidates_per_hypothesis=1)[0].id == found[0].id
-    assert contents(turn.turn(AXES["b"], AXES["c"])) == ["ask Ann for the port", "another"]
-
-
 @pytest.mark.requirement("C219")
 def test_heads_of_many_versions_are_found_as_far_down_as_a_turn_wants(turn):
     old = turn.add("version", 1, 0, 0, 0)

@@ -1,33 +1,29 @@
-"""The contract of shadow vectors: those of other models than the agent's own."""
+"""The contract of making another model the agent's own."""
 
-import msgspec
 import numpy as np
 import pytest
 
-from mnemic.errors import ReadOnlyError
-from mnemic.model.new_entry import NewEntry
+from mnemic.errors import EmbeddingModelMismatchError, ReadOnlyError
+from mnemic.model.rows import State
 from mnemic.store.operations import (
-    Add,
-    AddEmbeddings,
     AddShadowVectors,
-    Delete,
+    CountToEmbed,
     DropShadowVectors,
     Restore,
+    RowsSince,
     RowsToEmbed,
-    ScopeStatistics,
     SwitchModel,
-    Update,
     VectorsById,
     VectorsOfRow,
 )
 from tests.store.contract import (
     AGENT,
     EVERYONE,
+    MODEL,
     added,
     changed,
-    contents_of,
+    count_of,
     embedded,
-    exported,
     forgotten,
     model_of,
     one,
@@ -35,227 +31,275 @@ from tests.store.contract import (
     rows_of,
     rows_since,
     seq_of,
+    vectors_in,
 )
 from tests.support.clock import NOON
 from tests.support.entries import numbered, only, uid
 
-pytestmark = pytest.mark.requirement("R339", "C115")
+pytestmark = pytest.mark.requirement("R339", "C115", "C094", "C165", "C089")
 
-FIRST = np.array([[1, 2, 3]], np.float32)
-CHUNKS = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
-
-
-def kept(store, number, vectors=FIRST, *, model="other", agent="a", entry=None):
-    """Store shadow vectors of an entry; return of how many entries they were stored."""
-    row = rows_of(store, agent)[number]
-    entry = one(store, EVERYONE, number, include_deleted=True) if entry is None else entry
-    wanted = AddShadowVectors(agent, model, {row: entry}, {row: vectors})
-    return store.write(wanted).result()
+NEW = ("new", 3)
 
 
-def held(store, model="other", agent="a"):
-    """Return the numbers of the entries, deleted ones apart, with shadow vectors of a model."""
-    missing = store.read(RowsToEmbed(agent, (model, 3), 0, 1000))
-    return [number for number, row in sorted(rows_of(store, agent).items()) if row not in missing]
+def filled(store, *numbers, agent="a", model=NEW, scale=1.0):
+    """Store new vectors of entries, `number` times `scale` in each component."""
+    rows = rows_of(store, agent)
+    scope = EVERYONE if agent == "a" else type(EVERYONE)(agent, all_users=True)
+    entries = {rows[number]: one(store, scope, number, include_deleted=True) for number in numbers}
+    vectors = {
+        rows[number]: np.full((1, model[1]), number * scale, np.float32) for number in numbers
+    }
+    return store.write(AddShadowVectors(agent, model[0], entries, vectors)).result()
 
 
-def dropped(store, model=None, agent="a"):
-    return store.write(DropShadowVectors(agent, model)).result()
+def waiting(store, agent="a", model=NEW):
+    """Return the numbers of the entries that lack new vectors."""
+    numbers = {row: number for number, row in rows_of(store, agent).items()}
+    return [numbers[row] for row in store.read(RowsToEmbed(agent, model, 0, 100))]
 
 
-@pytest.mark.parametrize(("model", "vectors"), [("other", 2 * FIRST), ("third", FIRST)])
-def test_vectors_take_the_place_of_earlier_ones_of_the_model_alone(store, model, vectors):
-    added(store, "a", [numbered(1)])
-    kept(store, 1, CHUNKS)
-    kept(store, 1, FIRST, model="third")
-    kept(store, 1, 2 * FIRST)
-    assert held(store) == held(store, "third") == [1]
-    assert store.write(SwitchModel("a", (model, 3))).result()
-    assert store.read(VectorsOfRow("a", rows_of(store)[1], model)).tolist() == vectors.tolist()
+def switched(store, agent="a", model=NEW, skipped=()):
+    return store.write(SwitchModel(agent, model, skipped)).result()
 
 
-def test_they_are_no_changes_and_the_agents_own_vectors_stay_as_they_are(store):
-    added(store, "a", [embedded(1), embedded(2, (0, 1))])
-    before = (
-        seq_of(store),
-        revision_of(store, AGENT),
-        store.read(ScopeStatistics(EVERYONE, now=NOON)),
-    )
-    kept(store, 1)
-    kept(store, 2, CHUNKS)
-    assert (
-        seq_of(store),
-        revision_of(store, AGENT),
-        store.read(ScopeStatistics(EVERYONE, now=NOON)),
-    ) == before
-    assert model_of(store, "a") == ("m", 2)
-    assert rows_since(store, None).vectors.tolist() == [[1, 0], [0, 1]]
-    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == [[1, 0]]
+def own(store, agent="a", model=NEW):
+    """Return the own vectors by number, as an index loads them."""
+    numbers = {row: number for number, row in rows_of(store, agent).items()}
+    batch = store.read(RowsSince(agent, model, None))
+    pairs = zip(batch.embedded, vectors_in(batch), strict=True)
+    return {numbers[row]: vector for row, vector in pairs}
 
 
-@pytest.mark.plain_text("PostgreSQL tells sealed ones from the agent's own by the model alone")
-def test_they_are_in_no_export(store):
-    added(store, "a", [numbered(1)])
-    kept(store, 1)
-    assert exported(store, model="other")[0].entry.embedding is None
-    assert store.read(VectorsOfRow("a", rows_of(store)[1], "other")).size == 0
-    wanted = (None, uid(1))
-    assert store.read(VectorsById("a", [wanted], "other"))[wanted].vectors is None
+def dropped(store, name=None, agent="a"):
+    """Drop the shadow vectors of a model, or of all; return of how many entries."""
+    return store.write(DropShadowVectors(agent, name)).result()
 
 
-@pytest.mark.plain_text("sealed vectors of the agent's model are its own")
-def test_the_vectors_of_a_model_that_becomes_the_agents_own_are_kept_apart(store):
-    added(store, "a", [numbered(1), numbered(2)])
-    kept(store, 1, np.array([[7, 7]], np.float32), model="m")
+def test_entries_that_lack_vectors_are_listed_in_pages_and_counted(store):
+    added(store, "a", [embedded(1), embedded(2), numbered(3)])
+    assert waiting(store) == [1, 2, 3]
+    assert store.read(CountToEmbed("a", NEW)) == (3, 3)
+    filled(store, 2)
+    assert waiting(store) == [1, 3]
+    assert store.read(CountToEmbed("a", NEW)) == (2, 3)
     rows = rows_of(store)
-    assert rows_since(store, None).embedded == []  # the index still embeds both
-    contents = contents_of(store, "a", list(rows.values()))
-    store.write(AddEmbeddings("a", "m", contents, [np.ones((1, 2), np.float32)] * 2)).result()
-    assert rows_since(store, None).vectors.tolist() == [[1, 1], [1, 1]]
-    assert dropped(store, "m") == 1
-    assert rows_since(store, None).vectors.tolist() == [[1, 1], [1, 1]]
+    assert store.read(RowsToEmbed("a", NEW, 0, 1)) == [rows[1]]
+    assert store.read(RowsToEmbed("a", NEW, rows[1], 9)) == [rows[3]]
 
 
-def test_none_are_stored_for_another_content_or_an_unknown_row(store):
-    added(store, "a", [numbered(1)])
-    stale = msgspec.structs.replace(one(store, AGENT, 1), content="another")
-    assert kept(store, 1, entry=stale) == 0
-    unknown = AddShadowVectors("a", "other", {999: stale}, {999: FIRST})
-    assert store.write(unknown).result() == 0
-    assert kept_for_stranger(store) == 0
-    assert (held(store), dropped(store)) == ([], 0)
+def test_some_entries_may_lack_their_vectors_beside_those_that_are_skipped(store):
+    added(store, "a", [embedded(1), embedded(2), embedded(3), embedded(4)])
+    filled(store, 1)
+    skipped = [rows_of(store)[2]]
+    assert not store.write(SwitchModel("a", NEW, skipped, 1)).result()
+    assert store.write(SwitchModel("a", NEW, skipped, 2)).result()
+    assert own(store) == {1: [1, 1, 1]}
 
 
-def kept_for_stranger(store):
-    """Store vectors of one agent's row in the name of another; return of how many."""
-    row, entry = rows_of(store)[1], one(store, AGENT, 1)
-    return store.write(AddShadowVectors("b", "other", {row: entry}, {row: FIRST})).result()
-
-
-def test_agents_have_vectors_of_their_own(store):
-    added(store, "a", [numbered(1)])
-    added(store, "b", [numbered(1, agent_id="b")])
-    kept(store, 1)
-    assert held(store, agent="b") == []
-    assert dropped(store, "other", "b") == 0
-    assert held(store) == [1]
-
-
-def test_a_new_content_takes_all_of_them_away_and_other_changes_none(store):
+def test_vectors_of_another_length_do_not_count(store):
     added(store, "a", [embedded(1)])
-    kept(store, 1)
-    kept(store, 1, model="third")
-    changed(store, 1, importance=0.9, add_tags=["x"])
-    assert held(store) == held(store, "third") == [1]
-    changed(store, 1, content="another")
-    assert held(store) == held(store, "third") == []
+    filled(store, 1, model=("new", 5))
+    assert waiting(store) == [1]
+
+
+def test_nothing_is_switched_while_an_entry_lacks_its_vectors(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    filled(store, 1)
+    before = seq_of(store)
+    assert switched(store) is False
+    assert seq_of(store) == before
+    assert model_of(store, "a") == MODEL
+    assert own(store, model=MODEL) == {1: [1, 0], 2: [1, 0]}
+
+
+@pytest.mark.plain_text("keeps old vectors beside the new ones")
+def test_all_vectors_change_in_one_step_and_the_old_ones_are_kept(store):
+    added(store, "a", [embedded(1), embedded(2, (0, 1))])
+    filled(store, 1, 2)
+    assert switched(store) is True
+    assert model_of(store, "a") == NEW
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
+    assert waiting(store, model=MODEL) == []
+    with pytest.raises(EmbeddingModelMismatchError, match="reembed"):
+        store.read(RowsSince("a", MODEL, None))
+    with pytest.raises(EmbeddingModelMismatchError, match="'new'"):
+        added(store, "a", [embedded(3)])
+    assert (dropped(store, "m"), dropped(store)) == (2, 0)
+
+
+@pytest.mark.plain_text("keeps old vectors beside the new ones")
+def test_switching_back_embeds_nothing_again(store):
+    added(store, "a", [embedded(1), embedded(2, (0, 1))])
+    filled(store, 1, 2)
+    assert switched(store)
+    assert waiting(store, model=MODEL) == []
+    assert switched(store, model=MODEL)
+    assert own(store, model=MODEL) == {1: [1, 0], 2: [0, 1]}
+    assert waiting(store) == []
+    assert switched(store)
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
+
+
+@pytest.mark.plain_text("keeps old vectors beside the new ones")
+def test_the_old_vectors_are_dropped_on_request_and_the_own_ones_never(store):
+    added(store, "a", [embedded(1)])
+    filled(store, 1)
+    assert switched(store)
+    assert dropped(store, "new") == 0
+    assert dropped(store, "m") == 1
+    assert dropped(store) == 0
+    assert waiting(store, model=MODEL) == [1]
+    assert own(store) == {1: [1, 1, 1]}
+
+
+@pytest.mark.plain_text("keeps old vectors beside the new ones")
+def test_all_chunks_of_a_long_entry_are_switched(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    row = rows_of(store)[1]
+    entry = one(store, EVERYONE, 1)
+    chunks = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
+    store.write(AddShadowVectors("a", "new", {row: entry}, {row: chunks})).result()
+    filled(store, 2)
+    assert switched(store)
+    assert store.read(VectorsOfRow("a", row, "new")).tolist() == chunks.tolist()
+    assert switched(store, model=MODEL)
+    assert switched(store)
+    assert store.read(VectorsOfRow("a", row, "new")).tolist() == chunks.tolist()
+
+
+def test_an_entry_that_shall_have_no_vector_has_none_of_the_new_model_either(store):
+    added(store, "a", [embedded(1, (0, 0)), embedded(2)])
+    assert waiting(store) == [2]
+    filled(store, 1, 2)  # as was done before its vector was taken away
+    assert switched(store)
+    assert own(store) == {1: [0, 0, 0], 2: [2, 2, 2]}
+    assert dropped(store, "new") == 0
+    assert dropped(store, "m") in {0, 1}  # none is kept of it, and none of sealed entries
+
+
+@pytest.mark.plain_text("keeps old vectors beside the new ones")
+def test_old_vectors_of_sensitive_entries_are_not_kept(store):
+    added(store, "a", [embedded(1, sensitive=True), embedded(2)])
+    assert waiting(store) == [1, 2]
+    assert filled(store, 1, 2) == 2
+    assert switched(store)
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
+    assert waiting(store, model=MODEL) == [1]
+    assert dropped(store, "m") == 1
+
+
+def test_deleted_entries_need_no_vectors_and_lose_their_own(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    forgotten(store, 1)
+    assert waiting(store) == [2]
+    filled(store, 2)
+    assert switched(store)
+    assert own(store) == {2: [2, 2, 2]}
+    assert store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result()
+    batch = rows_since(store, None, model=NEW)
+    assert batch.embedded == [rows_of(store)[2]]  # an index embeds the other
+
+
+def test_archived_entries_are_switched_too(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    changed(store, 1, status="archived")
+    assert waiting(store) == [1, 2]
+    filled(store, 1, 2)
+    assert switched(store)
+    batch = store.read(RowsSince("a", NEW, None, state=State.INACTIVE))
+    assert batch.vectors.tolist() == [[1, 1, 1]]
+
+
+@pytest.mark.plain_text("keeps old vectors beside the new ones")
+def test_skipped_entries_have_no_vectors_afterwards(store):
+    added(store, "a", [embedded(1), embedded(2), embedded(3)])
+    filled(store, 1)
+    rows = rows_of(store)
+    assert switched(store, skipped=[rows[2]]) is False
+    assert switched(store, skipped=[rows[2], rows[3]]) is True
+    assert own(store) == {1: [1, 1, 1]}
+    assert waiting(store, model=MODEL) == []
+    assert dropped(store, "m") == 3
+
+
+def test_a_content_that_changes_meanwhile_lacks_its_vectors_again(store):
+    added(store, "a", [embedded(1)])
+    filled(store, 1)
+    changed(store, 1, content="another", embedded=("m", np.ones((1, 2), np.float32)))
+    assert waiting(store) == [1]
+    assert switched(store) is False
+
+
+def test_an_agent_without_vectors_gets_its_first_ones(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    filled(store, 1, 2)
+    assert switched(store)
+    assert model_of(store, "a") == NEW
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
     assert dropped(store) == 0
 
 
-@pytest.mark.plain_text("PostgreSQL deletes sealed ones with the entry's own")
-def test_other_own_vectors_for_the_same_content_leave_them(store):
-    added(store, "a", [embedded(1)])
-    kept(store, 1)
-    own = "m", np.array([[3, 4]], np.float32)
-    store.write(
-        Update(AGENT, only(1), change=lambda old: old, embedded=own, now=NOON, replace_vectors=True)
-    ).result()
-    assert held(store) == [1]
-    assert rows_since(store, None).vectors.tolist() == [[3, 4]]
+def test_an_agent_without_entries_changes_nothing(store):
+    assert store.read(CountToEmbed("a", NEW)) == (0, 0)
+    assert switched(store)
+    assert (seq_of(store), model_of(store, "a")) == (0, None)
 
 
-def test_other_own_vectors_of_a_sensitive_entry_take_them_away(store):
-    added(store, "a", [embedded(1, sensitive=True)])
-    kept(store, 1)
-    own = "m", np.array([[3, 4]], np.float32)
-    store.write(
-        Update(AGENT, only(1), change=store.marked, embedded=own, now=NOON, replace_vectors=True)
-    ).result()
-    assert held(store) == []
-
-
-@pytest.mark.parametrize("own", [True, False], ids=["with own vectors", "without"])
-@pytest.mark.plain_text("PostgreSQL deletes sealed ones with the entry's own")
-def test_an_entry_stored_over_another_keeps_them_if_the_content_stays(store, own):
-    def again(**fields):
-        entry = embedded(1, **fields) if own else numbered(1, **fields)
-        store.write(Add("a", [NewEntry(entry)], now=NOON, on_conflict="replace")).result()
-
-    added(store, "a", [embedded(1)])
-    kept(store, 1)
-    content = one(store, AGENT, 1).content
-    again(content=content, importance=0.9)
-    assert held(store) == [1]
-    again(content=content, sensitive=True)
-    assert held(store) == []
-    again(content=content)
-    kept(store, 1)
-    again(content="another")
-    assert held(store) == []
-
-
-def test_deleted_entries_keep_them_until_they_are_deleted_permanently(store):
-    added(store, "a", [numbered(1), numbered(2)])
-    kept(store, 1)
-    kept(store, 2)
-    forgotten(store, 1)
-    store.write(Restore(AGENT, only(1), oldest=NOON, now=NOON)).result()
-    assert held(store) == [1, 2]
-    forgotten(store, 1)
-    store.write(Delete(AGENT, only(2))).result()
-    assert dropped(store) == 1
-
-
-def test_dropping_a_model_leaves_all_other_vectors(store):
+def test_an_index_reads_all_rows_after_a_switch_and_without_vectors_only_the_changes(store):
     added(store, "a", [embedded(1), embedded(2)])
-    for number in (1, 2):
-        kept(store, number, CHUNKS)
-        kept(store, number, model="third")
-    assert dropped(store, "other") == 2
-    assert dropped(store, "other") == 0
-    assert dropped(store, "m") == 0  # the agent's own
-    assert (held(store), held(store, "third")) == ([], [1, 2])
-    kept(store, 1)
-    assert dropped(store) == 3
-    assert held(store, "third") == []
-    assert rows_since(store, None).vectors.tolist() == [[1, 0], [1, 0]]
+    filled(store, 1, 2)
+    before = seq_of(store)
+    assert switched(store)
+    assert seq_of(store) == before + 1
+    batch = store.read(RowsSince("a", NEW, before))
+    assert (batch.since, batch.seq, len(batch.records)) == (None, before + 1, 2)
+    batch = store.read(RowsSince("a", None, before))
+    assert (batch.since, batch.removed, len(batch.records)) == (before, [], 1)
+    assert store.read(RowsSince("a", NEW, before + 1)).since == before + 1
 
 
-def test_what_one_opening_stores_another_reads(stores):
-    first, second = stores
-    added(first, "a", [numbered(1)])
-    kept(first, 1)
-    assert held(second) == [1]
-    changed(second, 1, content="another")
-    assert held(first) == []
+def test_the_revision_of_each_user_rises(store):
+    entries = [embedded(1, user_id="alice"), embedded(2, user_id="bob"), embedded(3)]
+    added(store, "a", entries)
+    scopes = [type(EVERYONE)("a", user) for user in ("alice", "bob", None)]
+    before = [revision_of(store, scope) for scope in scopes]
+    filled(store, 1, 2, 3)
+    assert [revision_of(store, scope) for scope in scopes] == before
+    assert switched(store)
+    assert [revision_of(store, scope) for scope in scopes] == [number + 1 for number in before]
 
 
-def test_a_store_that_is_only_read_keeps_none(opening):
-    added(store := opening(), "a", [numbered(1)])
-    kept(store, 1)
-    row, entry = rows_of(store)[1], one(store, AGENT, 1)
-    only_read = opening(read_only=True)
-    assert held(only_read) == [1]
-    with pytest.raises(ReadOnlyError):
-        only_read.write(AddShadowVectors("a", "other", {row: entry}, {row: FIRST}))
-    with pytest.raises(ReadOnlyError):
-        only_read.write(DropShadowVectors("a", "other"))
-
-
-def test_a_backup_has_them(opening):
-    added(store := opening(), "a", [numbered(1)])
-    kept(store, 1)
-    store.backup(opening.place("copy"))
-    assert held(opening("copy")) == [1]
-
-
-def test_a_write_that_fails_leaves_them_as_they_were(store):
+def test_nothing_of_another_agent_is_touched(store):
     added(store, "a", [embedded(1)])
-    kept(store, 1)
-    with pytest.raises(ValueError, match="stop"):
-        store.write(Update(AGENT, only(1), change=stopping, now=NOON)).result()
-    assert held(store) == [1]
+    added(store, "b", [embedded(1, agent_id="b"), embedded(2, (0, 1), agent_id="b")])
+    filled(store, 1, agent="b", scale=7)
+    before = store.position("b")
+    filled(store, 1)
+    assert switched(store)
+    assert store.position("b") == before
+    assert own(store, "b", MODEL) == {1: [1, 0], 2: [0, 1]}
+    assert waiting(store, "b") == [2]
+    filled(store, 2, agent="b")
+    assert switched(store, "b")
+    assert own(store, "b") == {1: [7, 7, 7], 2: [2, 2, 2]}
 
 
-def stopping(_):
-    raise ValueError("stop")
+def test_entries_without_links_and_contents_lose_nothing(store):
+    added(store, "a", [embedded(number) for number in range(1, 6)])
+    shown = [one(store, EVERYONE, number) for number in range(1, 6)]
+    filled(store, *range(1, 6))
+    assert switched(store)
+    assert [one(store, EVERYONE, number) for number in range(1, 6)] == shown
+    assert store.read(VectorsById("a", [(None, uid(1))], "new"))[None, uid(1)].vectors is not None
+    assert count_of(store, EVERYONE, now=NOON) == 5
+
+
+def test_another_opening_sees_the_switch_and_a_read_only_one_cannot_make_it(opening):
+    first, second = opening(), opening()
+    added(first, "a", [embedded(1)])
+    filled(first, 1)
+    assert switched(first)
+    assert model_of(second, "a") == NEW
+    assert own(second) == {1: [1, 1, 1]}
+    with pytest.raises(ReadOnlyError):
+        opening(read_only=True).write(SwitchModel("a", MODEL))
