@@ -97,19 +97,6 @@ def test_a_block_never_exceeds_its_budget(found, budget, name, form):
 
 
 @PROFILE
-@given(memories(), st.integers(1, 400), st.sampled_from(sorted(COUNTERS)), st.booleans())
-def test_each_memory_is_kept_or_rejected(found, budget, name, cuts):
-    plan = PackingPlan(max_tokens=budget, counter=counter_of(name), cuts_last=cuts)
-    result = select_within_budget(found, plan)
-    ids = [one.id for one in result.kept] + [one.id for one in result.dropped]
-    assert sorted(ids) == [one.id for one in found]
-    assert result.text == format_for_system_prompt(result.kept)
-    assert result.tokens == (counter_of(name).count(result.text) if result.text else 0)
-    assert len(result.costs) == len(result.kept)
-    assert all(one.reason.endswith(".") for one in result.dropped)
-
-
-@PROFILE
 @given(memories(), st.integers(1, 400))
 @pytest.mark.requirement("C037", "C044")
 def test_the_best_memories_that_fit_are_kept(found, budget):

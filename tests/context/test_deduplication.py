@@ -2,20 +2,12 @@
 
 # ruff: noqa: RUF001 - texts in many scripts are the point
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from mnemic.context.packing import deduplicate
 from mnemic.errors import CountMismatchError, InvalidArgumentError
-from mnemic.model.payload import PayloadMemory, Provenance
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-def memory(name, content, *, score=0.5, minutes=0, **fields):
-    timestamp = NOON + timedelta(minutes=minutes)
-    return PayloadMemory(id=name, content=content, score=score, timestamp=timestamp, **fields)
+from mnemic.model.payload import Provenance
+from tests.support.payloads import memory
 
 
 def names(memories):

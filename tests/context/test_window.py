@@ -20,7 +20,6 @@ from tests.support.windows import (
     TOOL,
     USER,
     Words,
-    contents,
     document,
     opened,
     words,
@@ -82,16 +81,6 @@ def test_add_many_adds_nothing_if_one_cannot_be_used(batch, message):
 # Augmentation from free tokens
 
 
-def test_with_500_tokens_available_only_the_fitting_of_ten_memories_are_added():
-    window = opened(1000, compaction_threshold=100)
-    window.add(words(500), USER)
-    sizes = [200, 400, 150, 180, 90, 70, 60, 50, 10, 5]
-    results = [window.try_add(document(words(n), f"m{n}")) for n in sizes]
-    assert [n for n, result in zip(sizes, results, strict=True) if result] == [200, 150, 90, 60]
-    assert sum(result.tokens_added for result in results) == 500
-    assert window.current_tokens == 1000
-
-
 def test_a_known_memory_is_refreshed_even_in_a_full_window_and_without_counting():
     counted = []
 
@@ -132,18 +121,6 @@ def test_an_unknown_id_is_told():
     for change in (window.pin, window.unpin, lambda name: window.update_priority(name, 3)):
         with pytest.raises(UnknownIdError, match="no item 'nobody' is in the window of 'default'"):
             change("nobody")
-
-
-def test_clear_leaves_pinned_items_unless_told_otherwise():
-    window = opened()
-    window.add("prompt", SYSTEM)
-    window.add("pinned", USER, pinned=True)
-    window.add("tea", USER)
-    assert window.clear() == 2
-    assert contents(window.items()) == ["pinned"]
-    assert window.current_tokens == 1
-    assert window.clear(include_pinned=True) == 1
-    assert (window.current_tokens, window.item_count) == (0, 0)
 
 
 # Snapshots and statistics

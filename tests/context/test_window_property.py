@@ -19,6 +19,7 @@ from mnemic.context import (
 from mnemic.errors import ContextWindowFullError
 from tests.support.clock import NOON
 from tests.support.tiers import examples
+from tests.support.windows import Words, words
 
 SYSTEM = ContextItemType.SYSTEM_PROMPT
 MAX_TOKENS = 60
@@ -27,15 +28,6 @@ kinds = st.sampled_from(list(ContextItemType))
 priorities = st.integers(0, 100)
 sizes = st.integers(1, 30)
 places = st.integers(0, 9)
-
-
-class Words:
-    def count(self, text, /):
-        return len(text.split())
-
-
-def words(number):
-    return " ".join(["word"] * number)
 
 
 class WindowAndTwin(RuleBasedStateMachine):
