@@ -6,13 +6,11 @@ from mnemic import errors
 from mnemic.policy.payload import (
     COLLECTION_NOT_FOUND,
     ERROR_POLICIES,
-    INVALID_QUERY,
     TIMEOUT,
     UNAVAILABLE,
     RetrievalError,
     error_of,
     is_expected,
-    query_error,
     timed_out,
 )
 
@@ -82,14 +80,3 @@ def test_errors_in_code_are_unexpected():
     assert is_expected(MemoryError())
     assert not is_expected(UnforeseenError())
     assert not is_expected(TypeError())
-
-
-@pytest.mark.parametrize("message", ["", " \n\t\u3000", "x" * 4001, "half \ud800 a pair", "nul \0"])
-@pytest.mark.requirement("R310", "C051")
-def test_blank_long_and_broken_messages_are_invalid(message):
-    assert query_error(message, 4000) == INVALID_QUERY
-
-
-@pytest.mark.parametrize("message", ["x", "x" * 4000, "😀" * 4000, " a "])
-def test_other_messages_are_valid(message):
-    assert query_error(message, 4000) is None

@@ -129,7 +129,7 @@ def test_of_memories_that_are_gone_no_earlier_payload_is_served(memory, embedder
 
 
 @pytest.mark.requirement("R310", "C051")
-@pytest.mark.parametrize("message", ["", " \n ", "bike? " * 1000, "half \ud800 a pair"])
+@pytest.mark.parametrize("message", ["", " \n\t\u3000", "bike? " * 1000, "half \ud800", "nul \0"])
 def test_an_invalid_message_takes_nothing_and_is_not_searched(memory, embedder, run, message):
     policy = made(memory, limiter=FixedWindow(1, 60), breaker=CircuitBreaker(1))
     for _ in range(3):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mnemic._core import estimate_tokens
 from mnemic.policy import PromptBlock, Redaction, clip
 from tests.support.clock import NOON, SECOND
-from tests.support.policy_setups import PolicySetup, asked
+from tests.support.policy import DOORS
+from tests.support.policy_setups import asked, policy_over
 from tests.support.policy_twin import broken, by_score, deduplicated, interleaved, made
 from tests.support.tiers import examples
 
@@ -96,22 +97,15 @@ def filled(found):
     config=configs,
     order=strategies,
     user=st.sampled_from(["alice", "bob", None, "nobody"]),
-    is_async=st.booleans(),
+    door=st.sampled_from(sorted(DOORS)),
 )
-def test_a_run_gives_what_the_document_with_its_rulings_gives(found, config, order, user, is_async):
+def test_a_run_gives_what_the_document_with_its_rulings_gives(found, config, order, user, door):
     strategy, ratio = order
-    stored = filled(found)
-
-    def scenario(setup):
-        everything = yield lambda memory: memory.list(all_users=True, limit=100)
-        payload = yield asked(user=user)
-        again = yield asked(user=user)
+    with policy_over(filled(found), strategy=strategy, ratio=ratio, **config) as (memory, policy):
+        everything = memory.list(all_users=True, limit=100)
+        payload, again = (DOORS[door](policy, "run", asked(user=user)) for _ in range(2))
         assert (again.memories, again.prompt) == (payload.memories, payload.prompt)
-        check(payload, everything, setup.config, user)
-
-    PolicySetup(is_async=is_async, entries=stored, strategy=strategy, ratio=ratio, **config).run(
-        scenario
-    )
+        check(payload, everything, policy.config, user)
 
 
 def check(payload, stored, config, user):
