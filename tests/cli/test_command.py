@@ -1,7 +1,6 @@
 """The command `mnemic`: every verb, its exit codes, and what it prints."""
 
 import base64
-import io
 import json
 import re
 import time
@@ -15,28 +14,6 @@ from mnemic.cli.main import BUSY, DONE, FAILED, MISSING, USAGE, VERBS, main
 from mnemic.cli.place import shown
 from mnemic.demo.printing import printable
 from tests.support.embedders import WordEmbedder
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    path = tmp_path / "memory.db"
-    monkeypatch.setenv("MNEMIC_DB", str(path))
-    for name in ("MNEMIC_USER", "MNEMIC_KEY", "MNEMIC_NEW_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    return path
-
-
-@pytest.fixture
-def run(place, capsys, monkeypatch):
-    """Run a verb in this process; return its exit code, its output and its errors."""
-    del place
-
-    def call(*arguments, stdin=""):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        code = main([*arguments])
-        return (code, *capsys.readouterr())
-
-    return call
 
 
 def added(run, *arguments, stdin=""):

@@ -10,25 +10,11 @@ from pathlib import Path
 import pytest
 
 from mnemic import Memory
-from mnemic.cli.main import DONE, FAILED, USAGE, main
+from mnemic.cli.main import DONE, FAILED, USAGE
 from mnemic.importers.kinds import KINDS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 MEM0 = str(FIXTURES / "mem0")
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a verb in this process; return its exit code, its output and its errors."""
-    monkeypatch.setenv("MNEMIC_DB", str(tmp_path / "memory.db"))
-    for name in ("MNEMIC_USER", "MNEMIC_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments):
-        code = main([*map(str, arguments)])
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def test_an_import_says_what_came_for_whom_and_what_was_left_behind(run):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mnemic import Memory
-from mnemic.cli.main import BUSY, DONE, FAILED, MISSING, USAGE, VERBS, main
+from mnemic.cli.main import BUSY, DONE, FAILED, MISSING, USAGE, VERBS
 
 COMMAND = f"'{sys.executable}' -m mnemic.cli"
 WORDS = "漢字 é 🎉"
@@ -40,19 +40,6 @@ def shell(tmp_path):
         error = done.stderr.decode()
         assert error.count("\n") <= 1, error
         return done.returncode, done.stdout, error
-
-    return run
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a verb in this process; return its exit code, its output and its errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MNEMIC_DB", str(tmp_path / "memory.db"))
-
-    def run(*arguments):
-        code = main([*map(str, arguments)])
-        return (code, *capsys.readouterr())
 
     return run
 

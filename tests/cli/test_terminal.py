@@ -34,15 +34,6 @@ TEXTS = [
 ]
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    path = tmp_path / "memory.db"
-    monkeypatch.setenv("MNEMIC_DB", str(path))
-    for name in ("MNEMIC_USER", "MNEMIC_KEY", "COLUMNS", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    return path
-
-
 class Terminal:
     """The command in a terminal of its own."""
 
