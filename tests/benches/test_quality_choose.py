@@ -12,6 +12,7 @@ from benches.quality.methods.front_door import FrontDoor
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import AdaptiveShare
 from mnemic.model.ranking import HYBRID, KEYWORD
+from tests.benches.test_quality_metrics import write_lines
 from tests.support.embedders import WordEmbedder
 
 WORDS = ["kite", "tea", "boat"]
@@ -238,10 +239,6 @@ def test_candidates_are_json_values():
     for bad in ("session.next", "=1", "session.next=", "session.next=a"):
         with pytest.raises(ValueError, match=r".+"):
             constants.parse_candidates(bad)
-
-
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from benches.quality.measure import Outcome
 from benches.quality.methods.front_door import entry_fields
 from benches.quality.methods.ranking import reciprocal_ranks
 from benches.quality.vectors import AT_ONCE, StoredEmbedder
+from tests.benches.test_quality_metrics import write_lines
 
 TURNS = [
     {"id": "a", "text": "The kite is red.", "speaker": "Ada", "role": "user"},
@@ -21,10 +22,6 @@ QUESTIONS = [
     {"id": "q1", "text": "kite", "evidence": ["a"]},
     {"id": "q2", "text": "tea", "evidence": ["b"]},
 ]
-
-
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.fixture

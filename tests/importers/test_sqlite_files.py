@@ -12,15 +12,7 @@ from mnemic.errors import SourceError
 from tests.importers.sources import SOURCES
 
 
-@pytest.mark.parametrize(
-    ("kind", "file"),
-    [
-        ("mem0", "mem0/history.db"),
-        ("mem0", "mem0/qdrant/collection/mem0/storage.sqlite"),
-        ("langgraph", "langgraph/store.db"),
-        ("chroma", "chroma/chroma.sqlite3"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "file"), SOURCES)
 def test_a_source_is_not_written_not_even_its_log(check, fixtures, tmp_path, kind, file):
     folder = tmp_path / "source"
     shutil.copytree((fixtures / file).parent, folder)

@@ -68,6 +68,11 @@ class Agent:
         path.write_text("\n".join(map(json.dumps, lines)))
         return {"session_id": "s1", "transcript_path": str(path), "cwd": str(self.folder)}
 
+    def knows(self, text, user="ana"):
+        """Store a memory of a user."""
+        with Memory(self.file, embedder=None) as memory:
+            memory.add(text, user_id=user)
+
     def stored(self, user="ana"):
         with Memory(self.file, embedder=None) as memory:
             return [(one.role, one.content) for one in memory.list(user_id=user)]
@@ -109,8 +114,7 @@ def test_a_session_begins_with_important_and_new_memories(agent):
 
 @pytest.mark.parametrize("event", ["session-start", "prompt"])
 def test_what_a_hook_tells_is_fenced(agent, event):
-    with Memory(agent.file, embedder=None) as memory:
-        memory.add(HOSTILE, user_id="ana")
+    agent.knows(HOSTILE)
     told = agent.is_told(event, {"prompt": "When is lunch?"})
     assert "Lunch" in told
     assert "</" not in told
@@ -243,8 +247,7 @@ def test_the_project_of_the_folder_is_the_user(agent):
     ],
 )
 def test_a_failure_is_silent_and_noted(agent, event, given):
-    with Memory(agent.file, embedder=None) as memory:
-        memory.add("Ana lives in Oslo.", user_id="ana")
+    agent.knows("Ana lives in Oslo.")
     assert agent.runs(event, given) == b""
     assert len(agent.log.read_text().splitlines()) == 1
     doctor = subprocess.run(
@@ -321,16 +324,14 @@ def test_a_running_server_answers_in_place_of_the_file(agent, served):
 
 def test_a_server_of_another_user_is_not_asked(agent, served):
     served.add("Ana lives in Oslo.")
-    with Memory(agent.file, embedder=None) as memory:
-        memory.add("Ben lives in Rome.", user_id="ben")
+    agent.knows("Ben lives in Rome.", "ben")
     answer = agent.runs("prompt", {"prompt": "Who lives where?"}, MNEMIC_USER="ben")
     assert b"Rome" in answer
     assert b"Oslo" not in answer
 
 
 def test_the_socket_of_a_killed_server_is_passed_over(agent):
-    with Memory(agent.file, embedder=None) as memory:
-        memory.add("Ana lives in Oslo.", user_id="ana")
+    agent.knows("Ana lives in Oslo.")
     killed = (
         "import os; from mnemic.mcp.local import Address, Listener; "
         f"Listener(Address({str(agent.file)!r}, 'default', 'ana'), None); os._exit(0)"
@@ -343,16 +344,14 @@ def test_the_socket_of_a_killed_server_is_passed_over(agent):
 
 
 def test_a_folder_of_sockets_that_others_can_open_is_not_used(agent):
-    with Memory(agent.file, embedder=None) as memory:
-        memory.add("Ana lives in Oslo.", user_id="ana")
+    agent.knows("Ana lives in Oslo.")
     (agent.folder / "run" / "mnemic").mkdir(mode=0o755)
     assert "Oslo" in agent.is_told("prompt", {"prompt": "Where does Ana live?"})
     assert "PermissionError" in agent.log.read_text()
 
 
 def test_no_library_of_the_server_is_loaded_by_a_hook(agent):
-    with Memory(agent.file, embedder=None) as memory:
-        memory.add("Ana lives in Oslo.", user_id="ana")
+    agent.knows("Ana lives in Oslo.")
     code = (
         "import sys; from mnemic.cli.main import main; main(['hook', 'prompt']); "
         "print({'mcp', 'argparse', 'asyncio', 'mnemic_minilm'} & set(sys.modules))"
