@@ -117,18 +117,6 @@ def hanging_embedder(_memory, embedder, _model):
     embedder.fail = RELEASED.wait
 
 
-def few_vectors(_memory, embedder, _model):
-    embedder.embed = lambda texts: np.ones((len(texts) + 1, 8), np.float32)
-
-
-def not_numbers(_memory, embedder, _model):
-    embedder.embed = lambda texts: np.full((len(texts), 8), np.nan, np.float32)
-
-
-def other_dimension(_memory, embedder, _model):
-    embedder.embed = lambda texts: np.ones((len(texts), 9), np.float32)
-
-
 def no_direction(_memory, embedder, _model):
     embedder.embed = lambda texts: np.zeros((len(texts), 8), np.float32)
 
@@ -149,9 +137,6 @@ BEFORE_THE_SEARCH = [
     (wordless_model, "hypotheses"),
     (broken_embedder, "embedding"),
     (hanging_embedder, "embedding"),
-    (few_vectors, "embedding"),
-    (not_numbers, "embedding"),
-    (other_dimension, "embedding"),
     (no_direction, "embedding"),
     (broken_search, "search"),
     (hanging_search, "search"),

@@ -2,14 +2,10 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from mnemic.hyde import build_conversation_window
 from mnemic.hyde.window import clean, without_tool_blocks
-
-
-def assistant(content):
-    return {"role": "assistant", "content": content}
+from tests.hyde.test_window import HOSTILE, assistant
 
 
 @pytest.mark.requirement("R378", "C126")
@@ -33,13 +29,6 @@ def assistant(content):
 )
 def test_tool_blocks_are_left_out(content, text):
     assert build_conversation_window([assistant(content)]) == [f"assistant: {text}"]
-
-
-HOSTILE = st.lists(
-    st.sampled_from(["<tool>", "</tool>", "<tool_result>", "</tool_result>", "user: ", "\n---\n"])
-    | st.text(st.sampled_from("ab \n\x00\x1b[]m\ud800\u202e\u05d0\u0301\u200d<>"), max_size=6),
-    max_size=12,
-).map("".join)
 
 
 @given(HOSTILE)

@@ -174,6 +174,7 @@ def test_any_wrong_vectors_give_nothing(result, caplog):
         w.model.lines = ["east, in other words", "north, in other words"]
         w.embedder.result = RESULTS[result]
         assert await w.ask() == []
+        assert w.engine.stats().failures == {"embedding": 1}
         await is_well(w)
 
     run(scenario, "east")

@@ -6,14 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from mnemic.hyde import build_conversation_window
-
-
-def user(content):
-    return {"role": "user", "content": content}
-
-
-def assistant(content):
-    return {"role": "assistant", "content": content}
+from tests.hyde.test_window import assistant, user
 
 
 class Role(Enum):
