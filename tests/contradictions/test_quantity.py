@@ -1,21 +1,10 @@
 """Amounts that can be the same, and amounts that cannot."""
 
-import asyncio
 import decimal
 
 import pytest
 
-from mnemic.contradictions import RuleJudge
-
-JUDGE = RuleJudge()
-
-
-def judged(older, newer):
-    return asyncio.run(JUDGE.judge(newer, [older]))[0]
-
-
-def contradicts(older, newer):
-    return judged(older, newer).confidence >= 0.5
+from tests.contradictions.test_rule_judge import contradicts, judged
 
 
 @pytest.mark.parametrize(

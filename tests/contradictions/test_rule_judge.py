@@ -45,6 +45,7 @@ def test_a_statement_and_its_denial_contradict(older, newer):
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
+        # Opposites
         ("The pantry is locked.", "The pantry is unlocked."),
         ("Camping is allowed by the river.", "Camping is forbidden by the river."),
         ("Irma loves opera.", "Irma can't stand opera."),
@@ -52,24 +53,24 @@ def test_a_statement_and_its_denial_contradict(older, newer):
         ("Irma is satisfied with the tiles.", "Irma is dissatisfied with the tiles."),
         ("The permit is pending.", "The permit was approved yesterday."),
         ("User prefers ferries to bridges.", "User prefers bridges to ferries."),
-    ],
-)
-def test_opposites_contradict(older, newer):
-    assert contradicts(older, newer)
-
-
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
+        ("Ticket 344 is open", "Ticket 344 is closed"),  # few Latin words count as English
+        # Another value of one attribute
         ("Irma lives in Bergamo.", "Irma moved to Ravenna."),
         ("The gate is painted green.", "The gate is painted red."),
         ("User's editor is Emacs.", "User's editor is Neovim."),
         ("The ledger is stored in MySQL.", "The ledger is stored in PostgreSQL."),
         ("My boss is Carla.", "My boss is named Stefan."),
         ("User lives in Bergamo.", "User moved to Ravenna."),
+        # Denials of the same case, wish and person
+        ("If it rains I take the bus.", "If it rains I never take the bus."),
+        ("I want a dog.", "I don't want a dog."),
+        ("My brother loves football.", "My brother can't stand football."),
+        ("Irma has lived in Bergamo since May.", "Irma has moved to Ravenna."),
+        ("I start work at eight.", "I start work at ten."),
+        ("Irma smokes.", "Irma stopped smoking."),
     ],
 )
-def test_another_value_of_one_attribute_contradicts(older, newer):
+def test_opposites_other_values_and_denials_contradict(older, newer):
     assert contradicts(older, newer)
 
 
@@ -90,21 +91,15 @@ def test_another_value_of_one_attribute_contradicts(older, newer):
         ("Irma plans to move to Ravenna.", "Irma lives in Bergamo."),
         ("Irma has two sons.", "Irma has three cats."),
         ("Irma dislikes noisy cafés.", "Irma likes quiet cafés."),
-    ],
-)
-def test_other_subjects_times_questions_plans_and_likes_do_not_contradict(older, newer):
-    assert not contradicts(older, newer)
-
-
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
+        # A denied opposite is a paraphrase
         ("The pantry is never open.", "The pantry is always closed."),
         ("Irma failed the exam.", "Irma did not pass the exam."),
         ("You may not smoke here.", "Smoking is forbidden here."),
+        # What is past is over
+        ("I was a baker for ten years.", "I am a teacher."),
     ],
 )
-def test_a_denied_opposite_is_a_paraphrase(older, newer):
+def test_other_subjects_times_questions_plans_likes_and_paraphrases_do_not_contradict(older, newer):
     assert not contradicts(older, newer)
 
 
@@ -120,21 +115,6 @@ def test_a_denied_opposite_is_a_paraphrase(older, newer):
 )
 def test_texts_in_other_languages_are_not_judged(older, newer):
     assert judged(older, newer) == Judgement(0.0)
-
-
-def test_a_few_latin_words_count_as_english():
-    assert contradicts("Ticket 344 is open", "Ticket 344 is closed")
-
-
-def test_the_reason_names_what_differs():
-    found = judged("The broker listens on port 5671.", "The broker listens on port 5672.")
-    assert found.reason == "different value: 5671 / 5672"
-    assert judged("I moved to Oslo last week", "Actually I moved on to Bergen").reason == (
-        "different home: oslo / bergen"
-    )
-    assert judged("I live in Oslo", "I moved to Bergen last week").reason == (
-        "different home: oslo / bergen"
-    )
 
 
 def test_there_is_one_judgement_for_each_memory_in_their_order():
@@ -223,25 +203,6 @@ def test_narrower_denials_additions_and_ended_pasts_do_not_contradict(older, new
     assert not contradicts(newer, older)
 
 
-def test_an_older_text_in_the_past_is_over():
-    assert not contradicts("I was a baker for ten years.", "I am a teacher.")
-
-
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
-        ("If it rains I take the bus.", "If it rains I never take the bus."),
-        ("I want a dog.", "I don't want a dog."),
-        ("My brother loves football.", "My brother can't stand football."),
-        ("Irma has lived in Bergamo since May.", "Irma has moved to Ravenna."),
-        ("I start work at eight.", "I start work at ten."),
-        ("Irma smokes.", "Irma stopped smoking."),
-    ],
-)
-def test_denials_of_the_same_case_wish_and_person_contradict(older, newer):
-    assert contradicts(older, newer)
-
-
 WORDS = """
 I Irma not never is was 3 4.5 1,250 % € half a quarter past ten of May 2020 12:30 99:99 am , . ? -
 to 10-20 v1.2 2024-13-45 °C kg per prefers over no longer ' s 1st and without if unless Monday
@@ -274,6 +235,13 @@ def test_a_reason_is_told_once(older, newer):
         ("I like green tea.", "I don't like green tea at all.", "one denies it: like"),
         ("I work as a nurse.", "I work as a midwife.", "different profession: nurse / midwife"),
         ("Use coffee beans.", "Don't use coffee beans.", "one denies what the other says"),
+        ("The port is 5671.", "The port is 5672.", "different value: 5671 / 5672"),
+        (
+            "I moved to Oslo last week",
+            "Actually I moved on to Bergen",
+            "different home: oslo / bergen",
+        ),
+        ("I live in Oslo", "I moved to Bergen last week", "different home: oslo / bergen"),
     ],
 )
 def test_a_reason_has_the_words_of_the_texts_and_no_disagreement_twice(older, newer, reason):
