@@ -14,6 +14,7 @@ from mnemic import AsyncMemory, HttpEmbedder, Memory
 from mnemic.errors import EmbeddingError, LanguageModelError
 from mnemic.llm import HttpLanguageModel
 from tests.support.processes import ENVIRONMENT
+from tests.support.threads import run_together
 
 
 def sockets():
@@ -124,14 +125,7 @@ def test_loops_of_several_threads_share_the_objects(server):
                 if vectors.shape != (1, 64) or answer != f"Thread {number} turn {turn}.":
                     failed.append(text)
 
-        threads = [
-            threading.Thread(target=lambda number=number: asyncio.run(talk(number)))
-            for number in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*[lambda number=number: asyncio.run(talk(number)) for number in range(8)])
         assert failed == []
     report = server.report()
     assert (report["embeddings"], report["chat"]) == (40, 40)

@@ -1,19 +1,9 @@
 """The text in a response of `/chat/completions`, or why there is none."""
 
-import asyncio
-
 import pytest
 
 from mnemic.errors import LanguageModelResultError
-from mnemic.llm import HttpLanguageModel
-
-
-def complete(server, prompt="user: which port?", system=None, **options):
-    async def scenario():
-        async with HttpLanguageModel("chat", base_url=server.url, **options) as llm:
-            return await llm.complete(prompt, system=system)
-
-    return asyncio.run(scenario())
+from tests.llm.test_http import complete
 
 
 def refused(server, **change):

@@ -5,15 +5,9 @@ import pytest
 from mnemic import HttpEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.llm import HttpLanguageModel
+from tests.http.test_service import KINDS, no_variables
 
-VARIABLES = ("EMBEDDING_BASE_URL", "OPENAI_BASE_URL", "EMBEDDING_API_KEY", "OPENAI_API_KEY")
-KINDS = (HttpEmbedder, HttpLanguageModel)
-
-
-@pytest.fixture(autouse=True)
-def no_variables(monkeypatch):
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+__all__ = ["no_variables"]  # a fixture
 
 
 @pytest.mark.requirement("T078")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -96,6 +97,7 @@ from tests.store.contract import (
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, only, uid
 from tests.support.operations import replace_operation
+from tests.support.threads import run_together
 
 VECTOR = np.array([[1, 0]], dtype=np.float32)
 INSIDE = [
@@ -678,13 +680,7 @@ def test_event_loops_and_plain_threads_use_one_store_at_once(store):
         for at in range(25):
             added(store, "a", [numbered(first + at)])
 
-    threads = [
-        threading.Thread(target=target, args=(1000 * at,))
-        for at, target in enumerate([loop, loop, plain, plain], start=1)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    targets = enumerate([loop, loop, plain, plain], start=1)
+    run_together(*[partial(target, 1000 * at) for at, target in targets])
     assert counted(store, AGENT) == 100
     assert store.position("a") == LogPosition(100, 0)

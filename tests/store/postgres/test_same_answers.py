@@ -11,8 +11,8 @@ from mnemic import Memory
 from mnemic.model import MemoryType
 from mnemic.repository import database_search
 from tests.promises.test_non_interference import answers_of, long_program
+from tests.store.postgres.test_nearest import FractionEmbedder
 from tests.support.clock import Clock
-from tests.support.embedders import WordEmbedder
 from tests.support.places import IN_POSTGRES, KINDS, Places
 
 
@@ -70,13 +70,6 @@ FILTERS = (
     {"metadata": {"at": {"lt": 4_000}}},
     {"created_at": {"gte": "2026-01-10T00:00:00Z"}},
 )
-
-
-class FractionEmbedder(WordEmbedder):
-    """Gives vectors whose numbers have no short decimal form."""
-
-    def embed(self, texts):
-        return super().embed(texts) / np.float32(3)
 
 
 def opened(place):

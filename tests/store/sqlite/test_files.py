@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import apsw
 import pytest
@@ -22,6 +23,7 @@ from mnemic.store.sqlite import opening
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
 from tests.support.paths import names_in
+from tests.support.threads import run_together
 
 
 def opened_and_closed(path):
@@ -194,23 +196,8 @@ def test_a_file_that_is_being_made_by_another_is_not_taken_for_a_strangers(tmp_p
 
 
 def test_many_threads_may_open_one_new_file_at_once(tmp_path):
-    errors = []
     for number in range(10):
-        path, barrier = tmp_path / f"{number}.db", threading.Barrier(8)
-
-        def work(path=path, barrier=barrier):
-            try:
-                barrier.wait(60)
-                opened_and_closed(path)
-            except Exception as error:  # noqa: BLE001 - shown below
-                errors.append(error)
-
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert errors == []
+        run_together(*[partial(opened_and_closed, tmp_path / f"{number}.db")] * 8)
 
 
 def test_many_processes_may_open_new_files_at_once(tmp_path):
