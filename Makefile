@@ -183,7 +183,7 @@ size: $(TOOLS) ## print the sizes of the code, and lower the budgets to what is 
 	$(BIN)/python tools/size.py --lower
 
 .PHONY: docs
-docs: $(TOOLS) ## build docs/reference/ from signatures and docstrings
+docs: $(TOOLS) ## build docs/reference/api/ from signatures and docstrings
 	$(BIN)/python -m tools.reference
 
 .PHONY: wheels

@@ -3,8 +3,8 @@
 A line of code has something other than blanks, a comment or a docstring; a statement over three
 lines counts three. Tests inside a crate are not counted. Attributes of a class are those that its
 methods assign; fields of records are not counted. The stub of the extension, whose text are its
-docstrings, is not counted either. `make size` prints all sizes and lowers each
-budget to what is needed today. To raise one, edit the table and say in docs/decisions.md why.
+docstrings, is not counted either. `make size` prints all sizes and lowers each budget to what is
+needed today. To raise one, edit the table and say in docs/project/decisions.md why.
 """
 
 import ast
@@ -34,7 +34,9 @@ LIMITS = {"methods": 30, "attributes": 12, "arguments": 10}
 """Limits of every class; one that exceeds them has a budget of its own."""
 SLACK = 1.03
 """A budget that exceeds today's size by more than this share has to be lowered."""
-TOO_LARGE = "Make it smaller; or raise the budget in tools/budgets.toml, why in docs/decisions.md."
+TOO_LARGE = (
+    "Make it smaller; or raise the budget in tools/budgets.toml, why in docs/project/decisions.md."
+)
 TOO_HIGH = "`make size` lowers the budget."
 ARE_NO_CODE = {
     tokenize.COMMENT,

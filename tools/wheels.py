@@ -37,10 +37,10 @@ OLDEST_PYTHON = (3, 11)
 NOT_IN_SDIST = {"models", "files", "benches", "examples", "tools"}
 PAGES = (
     "README.md",
-    "docs/tutorial.md",
-    "docs/how-to/backup.md",
-    "docs/how-to/memory-files.md",
-    "docs/how-to/paging.md",
+    "docs/start/tutorial.md",
+    "docs/run/backup.md",
+    "docs/build/memory-files.md",
+    "docs/build/paging.md",
 )
 """Those whose code needs no other library, or one that has a stand-in."""
 TEST_TOOLS = "hypothesis", "pytest==", "pytest-timeout", "pytest-xdist", "PyYAML"

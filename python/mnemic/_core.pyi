@@ -529,7 +529,7 @@ def fingerprint(text: str, /) -> str:
 
     Texts that differ only in case, width, white space or the punctuation around them agree. The 64
     bits are for display; compare the digests of `fingerprint_digests`. The normal form is
-    described in docs/concepts/fingerprint.md. The interpreter is detached for texts of 2 KB and more.
+    described in docs/reference/fingerprint.md. The interpreter is detached for texts of 2 KB and more.
 
     Args:
         text: Any text, also an empty one.

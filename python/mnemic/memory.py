@@ -159,7 +159,7 @@ class Memory(PlainHandle, ScopedMemory):
         session_id: Only memories of this session.
         all_users: The memories of all users; goes with no `user_id`, bound or given.
         filters: Only memories that match, as `{"tags": {"any": ["work"]}}`; the grammar is in
-            docs/concepts/filters.md.
+            docs/tune/filters.md.
         since: Only memories created then or later; a text is ISO 8601.
         until: Only memories created before.
         prefix: Only texts that begin with it, exactly.

@@ -122,7 +122,7 @@ def test_every_topic_is_asked_about(memories, questions):
 def test_the_documented_hash_is_that_of_the_data():
     documented = re.search(
         r"sha256: `([0-9a-f]{64})`",
-        (ROOT / "docs" / "lab" / "quality.md").read_text(encoding="utf-8"),
+        (ROOT / "docs" / "project" / "lab" / "quality.md").read_text(encoding="utf-8"),
     )
     assert documented.group(1) == load_own().sha256
 
@@ -170,7 +170,7 @@ def test_the_mixed_store_holds_all_languages_and_the_rest_of_the_set():
 
 
 def test_the_documented_hash_of_the_parallel_part_is_that_of_the_data():
-    text = (ROOT / "docs" / "lab" / "quality.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "project" / "lab" / "quality.md").read_text(encoding="utf-8")
     assert load_languages().sha256 in text
 
 

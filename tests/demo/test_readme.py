@@ -28,7 +28,8 @@ def rows(title, page):
 def test_the_figures_beside_peers_are_those_that_the_lab_notes_record():
     screen = text_of("README.md").split("\n## ")[0]
     shown, recorded = (
-        rows("Beside other memories", page) for page in ("README.md", "docs/lab/performance.md")
+        rows("Beside other memories", page)
+        for page in ("README.md", "docs/project/lab/performance.md")
     )
     systems = [name for name in shown if name in recorded]
     assert set(SAID) <= set(systems)

@@ -17,7 +17,7 @@ LEFT_OUT = 1
 )
 def test_the_python_of_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
     pytest.importorskip("mnemic_minilm")
-    if page == "docs/how-to/mcp.md":
+    if page == "docs/build/mcp.md":
         pytest.importorskip("mcp", reason="the extra mcp is not installed")
     monkeypatch.chdir(tmp_path)
     stand_ins.put(monkeypatch)

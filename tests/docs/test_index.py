@@ -12,13 +12,9 @@ pytestmark = pytest.mark.skipif(
     not (ROOT / "docs").is_dir(), reason="docs/ comes with the repository"
 )
 
-KINDS = {
-    "Tutorial": r"tutorial\.md",
-    "How-to": r"how-to/[\w-]+\.md",
-    "Concepts": r"(?:concepts/[\w-]+|policy|hyde|scaling)\.md",
-    "Reference": r"",
-    "For contributors": r"(?:\.\./)?(?:lab/)?\w+\.md",
-}
+FOLDERS = ("start", "build", "run", "tune", "explain", "reference")
+KINDS = {folder.title(): rf"{folder}/[\w-]+\.md" for folder in FOLDERS}
+KINDS["Project"] = r"(?:\.\./|project/(?:lab/)?)\w+\.md"
 LINK = re.compile(r"\]\(([^)]+)\)")
 
 
@@ -47,7 +43,7 @@ def test_every_page_is_in_the_index_once_under_its_kind():
 def test_coding_agents_find_every_page_for_users():
     text = text_of("docs/llms.txt")
     assert not list(dead_links("docs/llms.txt", text))
-    for kind in ("Tutorial", "How-to", "Concepts"):
+    for kind in KINDS.keys() - {"Project"}:
         assert not set(LINK.findall(sections()[kind])) - set(LINK.findall(text))
 
 

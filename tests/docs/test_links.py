@@ -41,14 +41,14 @@ def is_reached(place, page):
     ("page", "link"),
     [
         ("README.md", "docs/none.md"),
-        ("README.md", "docs/reference/memory.md"),
-        ("docs/README.md", "reference/README.md#reference"),
-        ("docs/README.md", "reference"),
-        ("docs/README.md", "tutorial.md#none"),
+        ("README.md", "docs/reference/api/memory.md"),
+        ("docs/README.md", "reference/api/README.md#reference"),
+        ("docs/README.md", "reference/api"),
+        ("docs/README.md", "start/tutorial.md#none"),
         ("docs/README.md", "#none"),
-        ("docs/reference/memory.md", "none.md"),
-        ("docs/reference/memory.md", "README.md#none"),
-        ("docs/reference/memory.md", "../concepts/none.md"),
+        ("docs/reference/api/memory.md", "none.md"),
+        ("docs/reference/api/memory.md", "README.md#none"),
+        ("docs/reference/api/memory.md", "../../explain/none.md"),
     ],
 )
 def test_a_dead_link_is_found(page, link):
@@ -93,6 +93,6 @@ def test_no_page_for_users_has_the_number_of_a_requirement_or_ruling():
     found = {
         page: re.findall(r"\b[RCT]\d{3}\b|document 00[0-4]", text_of(page))
         for page in [*PAGES, *REFERENCE]
-        if page != "docs/decisions.md"
+        if page != "docs/project/decisions.md"
     }
     assert not {page: numbers for page, numbers in found.items() if numbers}

@@ -35,7 +35,7 @@ def test_blocks_from_the_first_that_awaits_on_are_a_function():
 
 
 def test_messages_name_the_page_and_its_line():
-    mypy = "target/pages/docs.how-to.paging.md.py:7: error: no\n"
+    mypy = "target/pages/docs.build.paging.md.py:7: error: no\n"
     pyright = f"{MODULES}/README.md.py\n  {MODULES}/README.md.py:7:1 - error: no\n"
-    assert with_pages(mypy) == "docs/how-to/paging.md:7: error: no\n"
+    assert with_pages(mypy) == "docs/build/paging.md:7: error: no\n"
     assert with_pages(pyright) == "README.md\n  README.md:7:1 - error: no\n"

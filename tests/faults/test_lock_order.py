@@ -1,4 +1,4 @@
-"""Threads that use everything take locks in the order of docs/design.md."""
+"""Threads that use everything take locks in the order of docs/project/design.md."""
 
 import json
 import subprocess

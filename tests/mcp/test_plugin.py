@@ -62,7 +62,7 @@ def test_both_manifests_say_the_same_and_name_files_that_are_there():
 
 
 def test_the_first_line_says_what_is_stored_unasked():
-    for page in (PLUGIN / "README.md", ROOT / "docs" / "how-to" / "mcp.md"):
+    for page in (PLUGIN / "README.md", ROOT / "docs" / "build" / "mcp.md"):
         title, _, first, *_ = page.read_text(encoding="utf-8").splitlines()
         assert title.startswith("# ")
         assert "Without being asked" in first
@@ -81,7 +81,7 @@ def test_the_registry_is_told_of_the_package():
 
 
 def test_links_that_install_name_what_the_registry_is_told():
-    page = (ROOT / "docs" / "how-to" / "mcp.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "build" / "mcp.md").read_text(encoding="utf-8")
     of_cursor = urlsplit(re.search(r"`(cursor://\S+)`", page)[1])
     asked = parse_qs(of_cursor.query)
     assert (of_cursor.netloc, of_cursor.path) == ("anysphere.cursor-deeplink", "/mcp/install")

@@ -1,4 +1,4 @@
-"""The table of options in docs/concepts/search.md: complete, and with the values of the presets."""
+"""The table of options in docs/explain/search.md: complete, and with the values of the presets."""
 
 import re
 
@@ -15,7 +15,7 @@ OF_ALL_RANKINGS = {"weights", "recency", "salience"}
 
 def documented():
     """Return the values of each option by its dotted name, of the hybrid and the keyword preset."""
-    page = (ROOT / "docs/concepts/search.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/explain/search.md").read_text(encoding="utf-8")
     table = page[page.index("| option | hybrid") :].partition("\n\n")[0]
     options = {}
     for names, *columns in ROW.findall(table):

@@ -34,7 +34,7 @@ QUALITY = ROOT / "benches" / "quality" / "data"
 def plain_questions():
     """Yield a memory of the quality set, and its questions in the memories' own words.
 
-    docs/lab/quality.md has the other kinds, which are harder.
+    docs/project/lab/quality.md has the other kinds, which are harder.
     """
     pytest.importorskip("mnemic_minilm")
     memories, questions = (

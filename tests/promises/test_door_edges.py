@@ -146,7 +146,7 @@ def test_many_memories_are_checked_outside_the_event_loop():
 
 
 class PlainEmbedder:
-    """What docs/concepts/memory.md says is enough."""
+    """What docs/explain/memory.md says is enough."""
 
     model, dimensions = "plain", 2
 

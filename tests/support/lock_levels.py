@@ -1,10 +1,10 @@
-"""The order of locks and the list of threads, as docs/design.md has them."""
+"""The order of locks and the list of threads, as docs/project/design.md has them."""
 
 import re
 
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "design.md"
+PAGE = ROOT / "docs" / "project" / "design.md"
 OTHERS = ("the file lock of snapshots", "a pooled connection", "the connection apart")
 """What is held as a lock is."""
 

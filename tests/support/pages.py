@@ -21,7 +21,7 @@ from tests.support.paths import ROOT
 _PLACES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "files/README.md"]
 _PLACES += ["AGENTS.md", "CODE_OF_CONDUCT.md", "SUPPORT.md"]
 _PLACES += sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md"))
-BUILT = "docs/reference/"
+BUILT = "docs/reference/api/"
 PAGES = [page for page in _PLACES if (ROOT / page).is_file() and not page.startswith(BUILT)]
 if (ROOT / "tools").is_dir():
     from tools.reference import page_list

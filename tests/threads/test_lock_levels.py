@@ -1,4 +1,4 @@
-"""The tables of docs/design.md: every lock has a level, and every thread a line."""
+"""The tables of docs/project/design.md: every lock has a level, and every thread a line."""
 
 import ast
 import re

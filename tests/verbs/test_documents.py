@@ -21,7 +21,7 @@ from tests.support.places import STORES, Places
 from tests.support.sealing import encryption
 from tests.support.threads import run_together
 
-HOW_TO = ROOT / "docs" / "how-to"
+DOCS = ROOT / "docs"
 NAME = "how-to/billing.md"
 TEXT = """\
 # Billing
@@ -278,7 +278,7 @@ def cited():
     pytest.importorskip("mnemic_minilm")
     with Memory(":memory:") as memory:
         for page in QUESTIONS:
-            text = (HOW_TO / f"{page}.md").read_text("utf-8")
+            text = (DOCS / f"{page}.md").read_text("utf-8")
             memory.add_document(text, name=page)
         return {
             page: [hit.entry.source for hit in memory.context(question).hits]
@@ -287,7 +287,8 @@ def cited():
 
 
 def test_each_how_to_page_has_a_question():
-    assert set(QUESTIONS) == {page.stem for page in HOW_TO.glob("*.md")}
+    pages = [page for kind in ("build", "run", "tune") for page in (DOCS / kind).glob("*.md")]
+    assert set(QUESTIONS) == {f"{page.parent.name}/{page.stem}" for page in pages}
 
 
 def test_the_context_of_all_newcomers_questions_but_one_cites_the_page_that_answers(cited):
@@ -297,4 +298,4 @@ def test_the_context_of_all_newcomers_questions_but_one_cites_the_page_that_answ
 
 def test_the_page_that_answers_is_cited_first_for_most_questions(cited):
     first = {page for page, pages in cited.items() if pages[:1] == [page]}
-    assert len(first) >= 14, set(cited) - first
+    assert 3 * len(first) >= 2 * len(cited), set(cited) - first

@@ -1,16 +1,16 @@
-"""Build docs/reference/: `python -m tools.reference`."""
+"""Build docs/reference/api/: `python -m tools.reference`."""
 
 from tools.reference.pages import Reference
 from tools.reference.source import ROOT
 
-FOLDER = ROOT / "docs" / "reference"
+FOLDER = ROOT / "docs" / "reference" / "api"
 
 
 def main() -> None:
     """Write the pages in place of earlier ones, and fail where a public name has no text."""
     reference = Reference()
     pages = reference.pages()
-    FOLDER.mkdir(exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     for earlier in FOLDER.glob("*.md"):
         earlier.unlink()
     for name, text in pages.items():

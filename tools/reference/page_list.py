@@ -53,13 +53,13 @@ PAGES = (
     Page(
         "filters.md",
         "Filters",
-        "Filters as objects; [the grammar](../concepts/filters.md) is that of dicts.",
+        "Filters as objects; [the grammar](../../tune/filters.md) is that of dicts.",
         ("mnemic.model.filter", "mnemic.model.filter_values"),
     ),
     Page(
         "ranking.md",
         "Ranking",
-        "The parts of a score; [Search](../concepts/search.md) describes them.",
+        "The parts of a score; [Search](../../explain/search.md) describes them.",
         (
             "mnemic.model.ranking",
             "mnemic.model.hit.Why",
@@ -70,13 +70,13 @@ PAGES = (
     Page(
         "retrieval.md",
         "Retrieval",
-        "Structured queries; see [Retrieval](../concepts/retrieval.md).",
+        "Structured queries; see [Retrieval](../retrieval.md).",
         ("mnemic.retrieval", "mnemic.model.query"),
     ),
     Page(
         "hyde.md",
         "HyDE",
-        "The memories of a turn, in `mnemic.hyde`; see [the guide](../hyde.md).",
+        "The memories of a turn, in `mnemic.hyde`; see [the guide](../../build/hyde.md).",
         ("mnemic.hyde.engine", "mnemic.hyde"),
     ),
     Page(
@@ -102,31 +102,31 @@ PAGES = (
     Page(
         "recall.md",
         "Recall",
-        "Recall by mode, time, type and links; see [Recall](../concepts/recall.md).",
+        "Recall by mode, time, type and links; see [Recall](../recall.md).",
         ("mnemic.recall", "mnemic.model.recall"),
     ),
     Page(
         "context.md",
         "Context",
-        "The context of a language model; see [The context window](../concepts/context.md).",
+        "The context of a language model; see [The context window](../../explain/context.md).",
         ("mnemic.context",),
     ),
     Page(
         "contradictions.md",
         "Contradictions",
-        "Judges; see [Contradictions](../concepts/contradictions.md).",
+        "Judges; see [Contradictions](../../explain/contradictions.md).",
         ("mnemic.contradictions",),
     ),
     Page(
         "embedders.md",
         "Embedders",
-        "Texts in, vectors out; see [Embedding](../concepts/embedding.md).",
+        "Texts in, vectors out; see [Embedding](../../tune/embedding.md).",
         ("mnemic.embed",),
     ),
     Page(
         "language-models.md",
         "Language models",
-        "Prompts in, answers out; see [Models over HTTP](../how-to/http-models.md).",
+        "Prompts in, answers out; see [Models over HTTP](../../tune/http-models.md).",
         ("mnemic.llm",),
     ),
     Page(

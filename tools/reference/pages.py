@@ -252,7 +252,7 @@ def _is_set_by_hand(thing: Class, name: str) -> bool:
 
 def _linked(text: str) -> str:
     """Return a page in which other pages that docstrings name are links."""
-    return re.sub(r"\bdocs/((concepts|how-to|lab)/[\w-]+)\.md", r"[\1](../\1.md)", text) + "\n"
+    return re.sub(r"\bdocs/([\w/-]+)\.md", r"[\1](../../\1.md)", text) + "\n"
 
 
 def _enum(members: list[Attribute]) -> str:

@@ -396,7 +396,7 @@ class AsyncLongTermMemory(
         not count as an access.
 
         Args:
-            filter: Fields, or a dict in the grammar of docs/concepts/filters.md, which returns the
+            filter: Fields, or a dict in the grammar of docs/tune/filters.md, which returns the
                 newest 100.
             user_id: The user; None is the memories without a user.
             all_users: Whether to include all users.
@@ -604,7 +604,7 @@ class AsyncLongTermMemory(
         unseal: bool = False,
         progress: Progress | None = None,
     ) -> int:
-        """Write memories, and the links between them, as JSON Lines; see docs/concepts/export.md.
+        """Write memories, and the links between them, as JSON Lines; see docs/reference/export.md.
 
         With concurrent writes each memory is written as it was at some moment during the export; a
         `backup` is of one moment.

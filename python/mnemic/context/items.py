@@ -51,7 +51,7 @@ class ContextItemType(NumberedEnum, noun="type"):
 
 
 class CompactionStrategy(NumberedEnum, noun="strategy"):
-    """Eviction order of a compaction; docs/concepts/context.md has the order of each strategy.
+    """Eviction order of a compaction; docs/explain/context.md has the order of each strategy.
 
     A license policy may restrict SUMMARIZE and SELECTIVE.
     """

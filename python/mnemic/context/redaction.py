@@ -99,8 +99,8 @@ class Redaction(Record, frozen=True, metaclass=NamedFields):
 def redact(text: str, redaction: Redaction) -> str:
     """Return a text with the matches of a redaction's patterns replaced.
 
-    Without a match, or if the redaction is not enabled, that is the text itself. Characters
-    without a picture, line breaks and emphasis hide no match, as docs/policy.md says in detail;
+    Without a match, or if the redaction is not enabled, that is the text itself. Characters without
+    a picture, line breaks and emphasis hide no match, as docs/build/policy.md says in detail;
     invisible characters beside a match are replaced with it.
 
     Args:

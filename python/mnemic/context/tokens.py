@@ -14,7 +14,7 @@ from mnemic.reporting.near_names import checks_arguments
 
 @final
 class EstimatedTokens:
-    """Estimates by script, without a vocabulary; see docs/concepts/context.md for its accuracy.
+    """Estimates by script, without a vocabulary; see docs/explain/context.md for its accuracy.
 
     The estimate of two texts put together is at least that of either, and at most their sum.
     """

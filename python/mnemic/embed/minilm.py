@@ -18,10 +18,10 @@ from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import checks_arguments
 
 SIMILARITY_FLOOR = 0.25
-"""Measured on pairs of related and unrelated sentences; see docs/concepts/embedding.md."""
+"""Measured on pairs of related and unrelated sentences; see docs/tune/embedding.md."""
 
 SCORE_FLOORS = {"hybrid": 0.42, "semantic": 0.25}
-"""Measured on questions over six sets of memories, and on nonsense; see docs/lab/quality.md."""
+"""Measured on questions over six sets of memories and on nonsense: docs/project/lab/quality.md."""
 
 LANGUAGES = frozenset({"en"})
 """The languages of its training data; the tokenizer knows hardly any other script."""

@@ -46,7 +46,7 @@ query, more similarity is needed.
 HYBRID_PLACE = 0.25
 """The learned hybrid floor's place among the cosines from the mean of unrelated memories up to 1.
 
-It refuses at most one question in eighty of any of five sets; see docs/lab/scale.md.
+It refuses at most one question in eighty of any of five sets; see docs/project/lab/scale.md.
 """
 
 FEW_MEMORIES_FLOOR = 0.35

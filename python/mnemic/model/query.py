@@ -59,7 +59,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
 
     Attributes:
         query: The query; None or white space retrieves by the filters alone.
-        filters: Conditions on memories; in the grammar of docs/concepts/filters.md, or a
+        filters: Conditions on memories; in the grammar of docs/tune/filters.md, or a
             `MemoryFilter`, whose offset is applied to the ranked result and whose limit is ignored.
             A dict is copied; times and ids in it are stored as text.
         limit: Maximum number of results, 1 to 1,000.
@@ -161,7 +161,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         """Return a query by filters alone.
 
         Args:
-            filter: Only memories that match; docs/concepts/filters.md has the grammar.
+            filter: Only memories that match; docs/tune/filters.md has the grammar.
             limit: Maximum number of results.
         """
         return cls(filters=filter, limit=limit)
@@ -411,7 +411,7 @@ class RetrieveFields(TypedDict, total=False):
 
     Attributes:
         limit: Maximum number of results, 1 to 1,000; 10 unless given.
-        filters: Only memories that match, in the grammar of docs/concepts/filters.md, or a
+        filters: Only memories that match, in the grammar of docs/tune/filters.md, or a
             `MemoryFilter`.
         since: Only memories created then or later; a text is read as ISO 8601.
         until: Only memories created before.

@@ -290,7 +290,7 @@ class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
     it holds by chance, while the vector of a chunk means as much as that of a short text. Lengths
     are in words as BM25 counts them, pairs of characters in scripts without spaces; L is the mean
     over all memories of the user, or of all users where all are searched. The presets' limits and
-    length are chosen by measurement; see docs/lab/quality.md.
+    length are chosen by measurement; see docs/project/lab/quality.md.
 
     Where none of the memories that a search is over has a session, the share also grows with how
     common the words of the query are that any memory has, because many notes have them: to `long`,
@@ -452,7 +452,7 @@ HYBRID = Ranking(
     strip_speaker_names=True,
     max_speaker_share=_MAX_SPEAKER_SHARE,
 )
-"""The default of `Memory`, chosen by measurement; see docs/lab/quality.md."""
+"""The default of `Memory`, chosen by measurement; see docs/project/lab/quality.md."""
 
 SEMANTIC = Ranking()
 """Cosine alone."""
@@ -473,7 +473,7 @@ KEYWORD = Ranking(
     strip_speaker_names=True,
     max_speaker_share=_MAX_SPEAKER_SHARE,
 )
-"""Without vectors; see docs/lab/quality.md."""
+"""Without vectors; see docs/project/lab/quality.md."""
 
 NEWEST = Ranking(
     weights=Weights(relevance=0.0, recency=1.0), recency=Recency(RecencyCurve.NEWEST_RANK)

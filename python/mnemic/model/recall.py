@@ -84,7 +84,7 @@ ANY_TIME = TimeRange()
 
 CONTRADICTION_CONFIDENCE = 0.6
 """Default minimum confidence of a contradiction: by cross-validation on unseen folds, four of five
-judgements above it are right; see docs/concepts/contradictions.md."""
+judgements above it are right; see docs/explain/contradictions.md."""
 
 
 class RecallMode(enum.Enum):

@@ -17,7 +17,7 @@ SEARCH_INS: Final[tuple[str, ...]] = get_args(SearchIn)
 
 
 class EvidenceFloor(Record, frozen=True):
-    """The evidence without which a search returns nothing; see docs/concepts/scores.md.
+    """The evidence without which a search returns nothing; see docs/tune/scores.md.
 
     Attributes:
         similarity: The cosine that is evidence enough without any keyword; None where too few

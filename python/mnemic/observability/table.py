@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from mnemic.observability import events
 from mnemic.reporting.logs import logger
 
-# OpenTelemetry's own bounds begin at 5 ms; most operations end below one (docs/lab/performance.md).
+# OpenTelemetry's own bounds begin at 5 ms; most operations end below one, as
+# docs/project/lab/performance.md shows.
 _MILLISECONDS = (
     *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0),
     *(500.0, 1000.0, 2500.0, 5000.0, 10000.0),

@@ -27,7 +27,7 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
             configuration says otherwise.
         use_memory: Whether memories are wanted at all.
         project_id: Only memories of this project.
-        filters: Only memories that match; see docs/concepts/filters.md.
+        filters: Only memories that match; see docs/tune/filters.md.
         time_zone: Name of the zone of days that the message names, of times in the filter that name
             none, and of times in the prompt block; None is the memory's.
 

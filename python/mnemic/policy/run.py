@@ -33,7 +33,7 @@ class SessionBoost(NamedTuple):
     A boost lifts memories from further down, so a page of the best by plain scores is not enough.
     More are ranked, until no memory further down can rise into the page. After `MAX_RANKED`
     memories the best of the session join those ranked so far, with their scores among the session's
-    own memories: a score depends a little on the memories beside it, as docs/concepts/search.md
+    own memories: a score depends a little on the memories beside it, as docs/explain/search.md
     describes.
 
     Attributes:

@@ -1,6 +1,6 @@
 """The format of an export: records, and the JSON line of each.
 
-docs/concepts/export.md describes it. `export_writer.py` writes whole files, `export_reader.py`
+docs/reference/export.md describes it. `export_writer.py` writes whole files, `export_reader.py`
 reads them.
 """
 

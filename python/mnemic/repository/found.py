@@ -128,7 +128,7 @@ class SearchOutcome(NamedTuple):
 
 
 NEAR_BEST = 0.3
-"""Least share of the best score; docs/lab/quality.md has what others keep and leave out."""
+"""Least share of the best score; docs/project/lab/quality.md has what others keep and leave out."""
 
 Find: TypeAlias = Callable[[Scope, Search], SearchOutcome]
 """Finds memories of a scope, in the caller's thread."""

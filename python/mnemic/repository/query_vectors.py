@@ -383,7 +383,7 @@ def joined(
     That is its cosine with the question, at least 0, without the direction that all memories have
     in common, which texts share that have nothing to do with each other; and the evidence of the
     memories that it leads to beside the question. Hypotheses that disagree cancel each other out.
-    See docs/lab/quality.md.
+    See docs/project/lab/quality.md.
 
     Args:
         vectors: The question's, and those of hypotheses, shape (1 + m, dim).

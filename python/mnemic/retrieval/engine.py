@@ -79,10 +79,10 @@ FEEDBACK_MEMORIES = 5
 MAX_RELATED = 16
 HALF_SUPPORT = 0.05
 """Number of feedback memories, maximum number of related words, and the best memory's score at
-which the confidence is one half; see docs/concepts/retrieval.md."""
+which the confidence is one half; see docs/reference/retrieval.md."""
 
 EXPANSION_BLEND = 0.1
-"""Share of an expansion in a hybrid query's vector; measured, see docs/concepts/retrieval.md."""
+"""Share of an expansion in a hybrid query's vector; measured, see docs/reference/retrieval.md."""
 
 
 class CacheLookup(NamedTuple):

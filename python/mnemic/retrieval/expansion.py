@@ -18,7 +18,7 @@ MIN_CONFIDENCE = 0.5
 """Expansions with a lower confidence are not used."""
 
 ADDED_TERMS = 8
-"""Maximum number of added terms; chosen by measurement, see docs/concepts/retrieval.md."""
+"""Maximum number of added terms; chosen by measurement, see docs/reference/retrieval.md."""
 
 
 class Related(NamedTuple):

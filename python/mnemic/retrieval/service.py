@@ -110,7 +110,7 @@ class AsyncRetrievalService(RetrievalBase):
             user_id: The user; None is the memories without a user.
             all_users: Whether to search the memories of all users.
             **fields: With a text alone: the fields of the query, such as `limit`, `filters`,
-                `weights` and `expand`; see docs/concepts/retrieval.md.
+                `weights` and `expand`; see docs/reference/retrieval.md.
 
         Raises:
             InvalidArgumentError: If it is not a query, or the scope or a field is invalid.

@@ -58,7 +58,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         progress: Progress | None = None,
         skip_failed: bool = False,
     ) -> ReembedReport:
-        """Embed all of this agent's memories by another embedder: docs/how-to/switch-embedders.md.
+        """Embed all of this agent's memories by another embedder: docs/tune/switch-embedders.md.
 
         Old vectors are used until all new ones are there. What an ended call has embedded is kept.
 
@@ -87,7 +87,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         return await self._repository.maintenance.rotate_key(key, progress=progress)
 
     async def forget_agent(self) -> DeleteResult:
-        """Destroy the agent's keys and all its memories, permanently: docs/how-to/encryption.md."""
+        """Destroy the agent's keys and all its memories, permanently: docs/run/encryption.md."""
         return await self._repository.deleter.forget_agent()
 
     async def backup(
@@ -191,7 +191,7 @@ class AsyncAuditVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryAudit:
-        """Count duplicates, stale memories, plain secrets, and others: docs/how-to/audit.md.
+        """Count duplicates, stale memories, plain secrets, and others: docs/run/audit.md.
 
         Args:
             ids: Whether to return ids with the counts, in `findings`, in the order of storing.

@@ -70,7 +70,7 @@ class AsyncSearchVerbs(ScopedBase):
                 all parts of a score, `search_type` among them, as a `mnemic.Ranking`.
             min_score: Only hits with at least this score, 0 to 1; None returns the best at any
                 score, "auto" nothing unless an answer is likely, "relative" then only what scores
-                not far below the best: docs/concepts/scores.md.
+                not far below the best: docs/tune/scores.md.
             explain: Return every part of each score in `components`, and reasons in `why`.
         """
         search = self._search(

@@ -1,8 +1,8 @@
 //! Attacks on the bounds that let a search leave rows out: rows and queries made to sit on them.
 //!
-//! The reconstructions below follow docs/lab/kernel.md, "Codes"; every answer is compared with float64
-//! brute force in the documented order, in maps on both sides of the long scan, before and after a
-//! flush.
+//! The reconstructions below follow docs/project/lab/kernel.md, "Codes"; every answer is compared
+//! with float64 brute force in the documented order, in maps on both sides of the long scan, before
+//! and after a flush.
 
 use mnemic_core::{Hit, Metric, Prior, Search, VectorMap};
 

@@ -1,6 +1,6 @@
 //! The character n-grams of a term.
 
-/// Characters of an n-gram (docs/lab/quality.md).
+/// Characters of an n-gram (docs/project/lab/quality.md).
 pub(super) const NGRAM_CHARACTERS: usize = 4;
 
 /// Stands before and after a term; no term holds it.

@@ -4,7 +4,7 @@
 //! of 16 rows and also read alone: line `n` of a block's rows is followed by their line `n + 1`, so
 //! that a scan reads memory in order. Sketches are scanned alone, and lie transposed: line `n` of a
 //! block has bytes `4·n` to `4·n + 3` of each of its 16 rows, so that no sum goes across lanes
-//! (`docs/lab/kernel.md`).
+//! (`docs/project/lab/kernel.md`).
 #![expect(unsafe_code, reason = "readers share filled rows while the writer adds others")]
 #![expect(clippy::inline_always, reason = "kernels compile it for their instructions")]
 

@@ -14,7 +14,7 @@
 //!
 //! `|q·x − q̂·x̂| ≤ ‖q‖·ρ + ε·ν`.
 //!
-//! `docs/lab/kernel.md` derives the rounding slack that is folded into `‖q‖` and `ε`.
+//! `docs/project/lab/kernel.md` derives the rounding slack that is folded into `‖q‖` and `ε`.
 #![expect(clippy::inline_always, reason = "kernels compile it for their instructions")]
 
 use bytemuck::{Pod, Zeroable};

@@ -3,8 +3,8 @@
 //! A basis `P` has orthonormal rows that span nearly the directions of the largest second moments
 //! of a sample (block power iteration). A row's sketch is `y = P·x` in four bits a direction, half
 //! a byte for each of 128 instead of 384, and `τ ≥ ‖x − Pᵀy‖`, the length of the rest. With the
-//! same of the query, `g` and `t`, `|q·x − g·y| ≤ t·τ` plus rounding: `docs/lab/kernel.md` has the
-//! proof.
+//! same of the query, `g` and `t`, `|q·x − g·y| ≤ t·τ` plus rounding:
+//! `docs/project/lab/kernel.md` has the proof.
 
 use crate::collections::append_buffer::{Filling, Line, RegionParts};
 use crate::quantization::coded_rows::{CodedRows, CodedRowsAppender, Packing};
@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 4;
 const MIN_LEFT: f64 = 1e-12;
 
 /// A basis is used where the directions it leaves out have at most this share of the squared
-/// length; above, bounds rule out too little (`docs/lab/kernel.md`).
+/// length; above, bounds rule out too little (`docs/project/lab/kernel.md`).
 const MAX_LEFT_OUT: f64 = 0.35;
 
 /// `‖I − P·Pᵀ‖` of a basis that is used is at most this.

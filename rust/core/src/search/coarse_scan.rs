@@ -3,7 +3,7 @@
 //!
 //! After each group of segments the frontier, the rows with the largest bounds so far, is scored,
 //! so that the threshold is nearly final before any other row is bounded again: in the order of the
-//! scan more than twice as many rows would pass (`docs/lab/kernel.md`).
+//! scan more than twice as many rows would pass (`docs/project/lab/kernel.md`).
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
 
 /// Size of the frontier: twice the limit, and at least one row in so many, within bounds
-/// (`docs/lab/kernel.md`).
+/// (`docs/project/lab/kernel.md`).
 const FRONTIER_SHARE: usize = 4096;
 const MIN_FRONTIER: RangeInclusive<usize> = 16..=64;
 

@@ -21,11 +21,11 @@ use crate::search::selection::{SegmentRows, SelectedRows};
 use crate::search::top_k::Hit;
 use crate::storage::snapshot_store::{Snapshot, VectorRows};
 
-/// Up to this many rows scoring all of them beats bounding them first (`docs/lab/kernel.md`).
+/// Up to this many rows scoring all beats bounding them first (`docs/project/lab/kernel.md`).
 const SCORE_ALL_ROWS: usize = 48;
 
 /// Up to this many selected rows their bytes are read at once: each row is a wait for memory, and a
-/// second one for its bytes costs more than the shorter codes save (`docs/lab/kernel.md`).
+/// second one for its bytes costs more than the shorter codes save (`docs/project/lab/kernel.md`).
 const FEW_ROWS: usize = 6_000;
 
 /// If k is more than this share of the rows, bounds exclude too little to pay.

@@ -1,7 +1,8 @@
 //! The language of a text, by its stop words and by the n-grams of its letters.
 //!
 //! Stop words alone (Grefenstette, JADT 1995) confuse related languages, n-grams alone misjudge short
-//! texts; where both agree they erred in three of 5,074 short English turns (docs/lab/quality.md).
+//! texts; where both agree they erred in three of 5,074 short English turns
+//! (docs/project/lab/quality.md).
 
 use whichlang::{LANGUAGES, Lang, detect_language};
 

@@ -136,7 +136,8 @@ fn stop_words_of_all() -> StopWords {
 const FEWEST_STOP_WORDS: u32 = 2;
 
 /// ... so many times as many as in the language of the index: no English question of the five sets
-/// in docs/lab/quality.md is taken for another language, a German one with "was" and "in" is.
+/// in docs/project/lab/quality.md is taken for another language, a German one with "was" and "in"
+/// is.
 const TIMES_AS_MANY: u32 = 2;
 
 impl Language {
