@@ -9,6 +9,7 @@ TOOLS := $(VENV)/.tools
 BENCHES := $(VENV)/.benches
 PEERS := $(VENV)/.peers
 WHEELS := $(VENV)/.wheels
+SITE := $(VENV)/.site
 RUST := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # Runs a command under a line of progress: $(STEP) LABEL EXPECTED-TIME COMMAND
 STEP = $(PYTHON) tools/step.py
@@ -67,6 +68,10 @@ $(PEERS): $(BENCHES)
 
 $(WHEELS): $(TOOLS)
 	@$(STEP) 'Tools for wheels: a linker for older systems, audits' '20 s' $(PIP) --group wheels
+	@touch $@
+
+$(SITE): $(TOOLS)
+	@$(STEP) 'Zensical, for the site' '10 s' $(PIP) --group docs
 	@touch $@
 
 .PHONY: build
@@ -185,6 +190,11 @@ size: $(TOOLS) ## print the sizes of the code, and lower the budgets to what is 
 .PHONY: docs
 docs: $(TOOLS) ## build docs/reference/api/ from signatures and docstrings
 	$(BIN)/python -m tools.reference
+
+.PHONY: site
+site: docs $(SITE) ## build the pages with a search into target/site/html; a dead link or anchor fails
+	$(BIN)/python -m tools.site
+	$(BIN)/zensical build --strict --clean
 
 .PHONY: wheels
 wheels: $(WHEELS) ## build the distributions into dist/, and try them with each Python that is here

@@ -75,7 +75,7 @@ class Reference:
         yield f"[Reference](README.md). {page.about}"
         yield " · ".join(f"[{public.name}](#{public.name.lower()})" for public in names)
         for public in names:
-            yield f"## {public.name}"
+            yield f"## {_title(public.name)}"
             yield f"`from {public.module} import {public.name}`"
             yield from self._described(public, page)
 
@@ -260,6 +260,11 @@ def _enum(members: list[Attribute]) -> str:
     if any(text for _, text in texts):
         return "\n".join(f"- **{name}**: {text}" for name, text in texts)
     return "Members: " + ", ".join(f"`{name}`" for name, _ in texts) + "."
+
+
+def _title(name: str) -> str:
+    """Return a name as a title, underscores at its ends as they are."""
+    return f"`{name}`" if name.startswith("_") else name
 
 
 def _place(page: Page, title: str) -> str:
