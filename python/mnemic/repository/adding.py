@@ -30,6 +30,7 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.new_entry import ON_EMBED_ERROR, NewEntry, OwnVectors
+from mnemic.observability.spans import embedding, records, traced
 from mnemic.observability.table import EMPTIED, NOT_EMBEDDED, NOT_STORED, REPEATED, WRITTEN
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.progress import Report, silent
@@ -168,7 +169,8 @@ class NewVectors(Part):
         found: list[Vectors] = []
         try:
             for at in range(0, len(listed), size):
-                found += await embedder.embed_awaited(listed[at : at + size], self._store)
+                with embedding(embedder.model, embedder.dimensions):
+                    found += await embedder.embed_awaited(listed[at : at + size], self._store)
                 if report is not silent:
                     waiting = len(ends) - bisect_right(ends, len(found))
                     report(len(entries) - waiting, len(entries))
@@ -205,6 +207,7 @@ def _need_dimension(entries: Sequence[NewEntry]) -> bool:
     return any(new.entry.embedding is not None or not new.texts for new in entries)
 
 
+_OPERATIONS = {"raise": "create_memory", "skip": "create_memory", "replace": "upsert_memory"}
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 
@@ -308,6 +311,10 @@ class Adder(Part):
                 await self._telemetry.emit(REPEATED, entry_id=entry.id, repeats=memory_id)
         return AddedMemories(stored, added.stored.evicted)
 
+    @traced(
+        lambda named: _OPERATIONS[named.get("on_conflict", "raise")],
+        lambda added, _: records(new.entry.id for new in added.given),
+    )
     async def store(
         self,
         entries: Sequence[NewEntry],

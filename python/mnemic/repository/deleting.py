@@ -6,6 +6,7 @@ from uuid import UUID
 from mnemic.model import DeleteResult, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.validation import duration, flag
+from mnemic.observability.spans import RECORD_COUNT, records, traced
 from mnemic.observability.table import EMPTIED, FORGOTTEN, PURGED
 from mnemic.repository.parts import Part, Shared
 from mnemic.store.operations import Delete, ForgetAgent, Purge, Restore, SoftDelete
@@ -26,6 +27,7 @@ class Deleter(Part):
         super().__init__(shared)
         self._retention = shared.settings.retention
 
+    @traced("delete_memory", lambda done, given: records(given[1:2] if done else ()))
     async def delete(
         self, scope: Scope, entry_id: UUID, *, permanent: bool = False
     ) -> DeleteResult:
@@ -47,6 +49,7 @@ class Deleter(Part):
         await self._active.refresh()
         return ids
 
+    @traced("delete_memory", lambda deleted, _: {RECORD_COUNT: int(deleted)})
     async def delete_all(
         self,
         scope: Scope,
@@ -70,6 +73,7 @@ class Deleter(Part):
         hint = None if ids else await self._user_hints.of("delete_all", scope)
         return await self._result(len(ids), permanent=permanent, soon=soon, hint=hint)
 
+    @traced("update_memory", lambda done, given: records(given[1:2] if done else ()))
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
         """Restore a deleted memory of a scope; return False if there is none to restore."""
         self._limits.require_storing()
@@ -80,6 +84,7 @@ class Deleter(Part):
         await self._active.refresh()
         return bool(restored)
 
+    @traced("delete_memory", lambda deleted, _: {RECORD_COUNT: int(deleted)})
     async def purge(
         self, scope: Scope, *, older_than: timedelta | None = None, expired: bool = False
     ) -> DeleteResult:
@@ -101,6 +106,7 @@ class Deleter(Part):
         hint = None if ids else await self._user_hints.of("purge", scope)
         return await self._result(len(ids), permanent=True, hint=hint)
 
+    @traced("delete_memory_store", lambda deleted, _: {RECORD_COUNT: int(deleted)})
     async def forget_agent(self) -> DeleteResult:
         """Destroy the agent's keys, and delete all its memories permanently."""
         self._limits.require_storing()

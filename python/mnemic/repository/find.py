@@ -34,6 +34,7 @@ from mnemic.model.rows import Access, State
 from mnemic.model.search import CosineScale, Search
 from mnemic.model.time_zones import offset_changes
 from mnemic.model.timestamps import to_microseconds
+from mnemic.observability.spans import RECORD_COUNT, Attributes, content_of, phase, traced
 from mnemic.repository.accesses import show_accesses
 from mnemic.repository.database_search import DatabaseSearch, is_by_vectors
 from mnemic.repository.found import (
@@ -152,6 +153,7 @@ class Finder(Part):
             announced=AnnouncedSearch(self.vectors, scope, search),
         )
 
+    @traced("search_memory", lambda found, given: _facts(found, given[1]))
     def find(
         self,
         scope: Scope,
@@ -281,7 +283,8 @@ class Finder(Part):
         refreshed = partial(
             self._active.catch_up, with_accesses=search.uses_accesses, deadline=search.deadline
         )
-        position, now, index = refreshed(), self._now(), self._active.index
+        with phase("refresh"):
+            position, now, index = refreshed(), self._now(), self._active.index
         vectors, context = self.vectors.of(scope, search, to_microseconds(now), index)
         if vectors is not None and self._active.waits_for_embedder:
             # The embedder has just answered: memories that it failed on are found at once, and so
@@ -422,10 +425,11 @@ class Finder(Part):
         index, limit = moment.searched, search.limit
         while True:
             asked = inputs._replace(limit=limit)
-            if index.has_source:
-                page = rank(index, search, asked, self._exact_limit)
-            else:
-                page = index.rank(search, asked)
+            with phase("rank"):
+                if index.has_source:
+                    page = rank(index, search, asked, self._exact_limit)
+                else:
+                    page = index.rank(search, asked)
             if search.max_tokens is not None:
                 rows = [hit.row for hit in page.ranked]
                 places = index.core.filling(rows, search.max_tokens)
@@ -434,7 +438,8 @@ class Finder(Part):
             if expansion is not None:
                 linked = self._linked(search, inputs, page.ranked, expansion, index)
             neighbours = () if linked is None else linked.hits
-            entries, is_cut = self._entries(inputs.scope, [*page.ranked, *neighbours], moment)
+            with phase("read"):
+                entries, is_cut = self._entries(inputs.scope, [*page.ranked, *neighbours], moment)
             marks = _marks_of(page, is_cut=is_cut)
             hits = [hit for hit in page.ranked if hit.row in entries]
             if marks.partial or len(hits) >= search.limit or len(page.ranked) < limit:
@@ -547,6 +552,12 @@ class Finder(Part):
         entries, is_cut = _in_time([hit.row for hit in hits], moment, read)
         show_accesses(entries, _accesses(hits))
         return entries, is_cut
+
+
+def _facts(found: SearchOutcome, search: Search) -> Attributes:
+    """Return what a search's span says of it."""
+    entries = [found.entries[hit.row] for hit in found.hits]
+    return {RECORD_COUNT: len(entries), **content_of(search.text, entries)}
 
 
 def _marks_of(page: RankedPage, *, is_cut: bool) -> Marks:

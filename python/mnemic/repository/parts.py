@@ -135,6 +135,11 @@ class Part(NotPickled):
         self._telemetry = shared.telemetry
         self._user_hints = shared.user_hints
 
+    @property
+    def store_id(self) -> str:
+        """What spans call the memory: its agent."""
+        return self._agent_id
+
 
 class Erasure(Generic[Result]):
     """The erasure after one write, which begins as soon as it is durable.

@@ -13,6 +13,7 @@ from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex, RankInputs
 from mnemic.model import SEMANTIC, AdaptiveShare, Scope
 from mnemic.model.search import DefaultFloors, EvidenceFloor, Search
+from mnemic.observability.spans import embedding
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.operations import VectorsOfRow
@@ -114,10 +115,6 @@ def _covered(search: Search, text: str, coverage: Coverage) -> Search:
     limited = _limited(search.ranking.similarity, share)
     ranking = msgspec.structs.replace(search.ranking, similarity=limited)
     return msgspec.structs.replace(search, ranking=ranking, also=also)
-
-
-def _with_least(search: Search, cosine: float) -> Search:
-    return msgspec.structs.replace(search, min_similarity=cosine, uses_similarity_floor=False)
 
 
 def _type(search: Search) -> str:
@@ -319,7 +316,10 @@ class QueryVectors(Part):
         user = scope.user_id, scope.all_users
         embedded = {text: self._kept.get((*user, text)) for text in texts}
         missing = [text for text, vectors in embedded.items() if vectors is None]
-        fresh = self._fresh(missing, search, now) if missing else []
+        fresh: Vectors = []
+        if missing and self._embedder is not None:
+            with embedding(self._embedder.model, self._embedder.dimensions):
+                fresh = self._fresh(self._embedder, missing, search, now)
         for text, new in zip(missing, fresh, strict=True):
             embedded[text] = new
             if search.keeps_vectors:
@@ -328,14 +328,14 @@ class QueryVectors(Part):
                 self._kept.put((*user, text), kept)
         return [vectors for text in texts if (vectors := embedded[text]) is not None]
 
-    def _fresh(self, texts: list[str], search: Search, now: int) -> Vectors:
+    def _fresh(
+        self, embedder: ValidatedEmbedder, texts: list[str], search: Search, now: int
+    ) -> Vectors:
         """Return new vectors of texts, by one call for all searches of one turn of an event loop.
 
         A search with a time limit waits for no other.
         """
-        embedder, turn = self._embedder, current_turn()
-        if embedder is None:
-            return []
+        turn = current_turn()
         joins = turn is not None and search.deadline is None and embedder.joins_queries
         beside = announced_to(turn, self) if turn is not None and joins else []
         if turn is None or len(beside) < 2:  # noqa: PLR2004 - itself, and another one

@@ -32,6 +32,7 @@ from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
 from mnemic.model.results import written
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import items, word
+from mnemic.observability.spans import RECORD_COUNT, embedding, records, traced
 from mnemic.observability.table import NOT_EMBEDDED
 from mnemic.reporting.description import must_be
 from mnemic.repository.adding import NewVectors
@@ -55,6 +56,7 @@ class Updater(Part):
         self._vectors = vectors
         self._can_write = not shared.settings.read_only
 
+    @traced("update_memory", lambda updated, given: records(given[1:2] if updated else ()))
     async def update(
         self,
         scope: Scope,
@@ -195,7 +197,8 @@ class Updater(Part):
         if content is None or embedder is None:
             return None
         try:
-            (chunks,) = await embedder.embed_awaited([content], self._store)
+            with embedding(embedder.model, embedder.dimensions):
+                (chunks,) = await embedder.embed_awaited([content], self._store)
         except EmbeddingError as error:
             if on_error == "raise":
                 raise
@@ -203,6 +206,7 @@ class Updater(Part):
             return None
         return embedder.model, chunks
 
+    @traced("update_memory", lambda updated, _: {RECORD_COUNT: int(updated)})
     async def update_all(
         self,
         scope: Scope,
