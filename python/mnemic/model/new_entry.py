@@ -149,7 +149,7 @@ class NewEntry(NamedTuple):
             raise _unknown_fields(unknown)
         if fields.get("content") is None:
             raise InvalidEntryError("content is missing")
-        given = {name: value for name, value in fields.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         key, embed = given.pop("idempotency_key", None), given.pop("embed", None)
         if key is not None:
             key = checked_key(key)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, Literal
 
-import mnemic  # noqa: TC001 - annotations name its classes
+import mnemic.repository  # noqa: TC001 - annotations name its classes
 from mnemic.model import (
     DeleteResult,
     ImportResult,
