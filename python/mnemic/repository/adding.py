@@ -376,7 +376,13 @@ class Adder(Part):
                 embedded = await embed(entries)
                 milliseconds = milliseconds_since(started)
                 written = self._store.write(addition(embedded, self._now()))
-                erasure = Erasure(self._store, written, _is_sealed_now, _has_removed)
+                # Plain bytes are left of what it has sealed, and others of what it has deleted.
+                erasure = Erasure(
+                    self._store,
+                    written,
+                    lambda stored: any(one.is_sealed_now for one in stored.replaced.values()),
+                    lambda stored: bool(stored.removed),
+                )
                 return _Written(embedded, await arrived(written), milliseconds, erasure)
             except EmbeddingModelMismatchError:
                 if not await run_blocking(partial(self._models.has_changed_from, model)):
@@ -425,13 +431,3 @@ class Adder(Part):
         return self._store.read(
             EntriesByRow(self._everyone, rows, now=self._now(), include_deleted=True)
         )
-
-
-def _is_sealed_now(stored: WriteResult) -> bool:
-    """Return whether plain bytes are left of what a write has sealed."""
-    return any(one.is_sealed_now for one in stored.replaced.values())
-
-
-def _has_removed(stored: WriteResult) -> bool:
-    """Return whether bytes are left of what a write has deleted in favour of others."""
-    return bool(stored.removed)

@@ -104,14 +104,10 @@ def refuse_other_text(what: str, file: object, method: str) -> None:
     if method == "write" and isinstance(file, io.RawIOBase | io.BufferedIOBase):
         raise InvalidArgumentError(f"{what} is opened for bytes; open it as text, or pass the path")
     encoding = getattr(file, "encoding", None)
-    if isinstance(encoding, str) and not _is_utf8(encoding):
+    if isinstance(encoding, str) and codecs.lookup(encoding).name not in {"utf-8", "utf-8-sig"}:
         raise InvalidArgumentError(
             f"{what} is opened as {encoding}; open it with encoding='utf-8', or pass the path"
         )
-
-
-def _is_utf8(encoding: str) -> bool:
-    return codecs.lookup(encoding).name in {"utf-8", "utf-8-sig"}
 
 
 @contextmanager

@@ -45,7 +45,8 @@ def rank(
         DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
     """
     limit = search.limit if inputs.limit is None else inputs.limit
-    if limit > 0 and _can_propose(search, inputs):
+    is_by_score = search.order is None and not search.with_total
+    if limit > 0 and inputs.vectors is not None and is_by_score:
         few = max(exact_limit, int(EXACT_SHARE * len(index)))
         selected = index.selected(search, inputs, few)
         depth = limit + search.offset
@@ -53,12 +54,6 @@ def rank(
         if page is not None:
             return page
     return index.rank(search, inputs)
-
-
-def _can_propose(search: Search, inputs: RankInputs) -> bool:
-    """Return whether the best rows can be found among proposals."""
-    is_by_score = search.order is None and not search.with_total
-    return inputs.vectors is not None and is_by_score
 
 
 def _by_proposals(

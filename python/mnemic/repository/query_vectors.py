@@ -17,7 +17,7 @@ from mnemic.observability.spans import embedding
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.operations import VectorsOfRow
-from mnemic.threads.calls import LoopTurn, current_turn
+from mnemic.threads.calls import current_turn
 from mnemic.threads.locks import Lock
 from mnemic.threads.single_flight import Bounds, SingleFlightCache
 
@@ -91,12 +91,6 @@ class TurnTexts:
         different = list(dict.fromkeys(texts))
         with suppress(EmbeddingError):
             self._vectors = dict(zip(different, embed(different), strict=True))
-
-
-def announced_to(turn: LoopTurn, embeds: object) -> list[AnnouncedSearch]:
-    """Return the searches of a turn that one `QueryVectors` embeds."""
-    announced = [each for each in turn.announced if isinstance(each, AnnouncedSearch)]
-    return [each for each in announced if each.embeds is embeds]
 
 
 def _covered(search: Search, text: str, coverage: Coverage) -> Search:
@@ -337,7 +331,9 @@ class QueryVectors(Part):
         """
         turn = current_turn()
         joins = turn is not None and search.deadline is None and embedder.joins_queries
-        beside = announced_to(turn, self) if turn is not None and joins else []
+        announced = turn.announced if turn is not None and joins else ()
+        searches = [each for each in announced if isinstance(each, AnnouncedSearch)]
+        beside = [each for each in searches if each.embeds is self]
         if turn is None or len(beside) < 2:  # noqa: PLR2004 - itself, and another one
             return embedder.queries_until(texts, search.deadline)
         shared = turn.only(self, lambda: TurnTexts(lambda: self._texts_of(beside, now)))

@@ -130,7 +130,8 @@ class Reader(Part):
         for _ in range(MAX_ROUNDS):
             found = self._store.read(VectorsById(self._agent_id, waiting.keys(), model))
             for name, entry in waiting.items():
-                if _is_of(entry, found.get(name)):
+                state = entry.version, to_microseconds(entry.updated_at)
+                if name in found and found[name][:2] == state:  # that the entry shows
                     done[name] = _with_vectors(entry, found[name], model)
             changed = [name for name in waiting if name in found and name not in done]
             if not changed:
@@ -183,11 +184,6 @@ class Reader(Part):
 
 def _name(entry: MemoryEntry) -> OwnedId:
     return entry.user_id, entry.id
-
-
-def _is_of(entry: MemoryEntry, found: EntryVectors | None) -> bool:
-    """Return whether vectors belong to the state that an entry shows."""
-    return found is not None and found[:2] == (entry.version, to_microseconds(entry.updated_at))
 
 
 def _with_vectors(entry: MemoryEntry, found: EntryVectors, model: str) -> MemoryEntry:

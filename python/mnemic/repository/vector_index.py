@@ -126,14 +126,14 @@ class VectorIndexReader(Part):
 
     def _rows_at(self, index: NativeIndex, places: Sequence[int]) -> Iterator[int]:
         """Yield the rows at places of the list of all memories that are not expired."""
+        now = to_microseconds(self._now())
         for first in range(0, places[-1] + 1 if places else 0, PAGE):
             inside = [place - first for place in places if first <= place < first + PAGE]
-            listed = index.listed(self._page(first)) if inside else []
+            page = ListRequest(
+                scope=self._everyone, now=now, filters=All(()), offset=first, limit=PAGE
+            )
+            listed = index.listed(page) if inside else []
             yield from (listed[place][0] for place in inside if place < len(listed))
-
-    def _page(self, first: int) -> ListRequest:
-        now = to_microseconds(self._now())
-        return ListRequest(scope=self._everyone, now=now, filters=All(()), offset=first, limit=PAGE)
 
     def _vectors_of(self, rows: Sequence[int]) -> dict[int, Float32Array]:
         """Return the vectors of rows, each of shape (chunks, dim)."""

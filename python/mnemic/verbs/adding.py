@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 from uuid import UUID
 
 from mnemic.arrays import Array, ArrayLike
-from mnemic.errors import InvalidEntryError
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
     AddedMemories,
     CheckedEntry,
@@ -198,11 +198,13 @@ class AsyncAddVerbs(ScopedBase):
         vectors = checked_embeddings(embeddings, len(given))
 
         def checked() -> list[NewEntry]:
-            rows = zip(given, times(given, now), vectors, strict=True)
-            return [
-                self._numbered_new(at, memory, scope, time, embedding)
-                for at, (memory, time, embedding) in enumerate(rows)
-            ]
+            made: list[NewEntry] = []
+            try:
+                for memory, time, embedding in zip(given, times(given, now), vectors, strict=True):
+                    made.append(self._new(memory, scope, time, embedding))
+            except InvalidArgumentError as error:
+                raise InvalidEntryError(f"memory {len(made)} of the list: {error}") from error
+            return made
 
         if gone.ids and not given:
             await self._repository.deleter.delete_all(others, gone, permanent=True, soon=True)

@@ -9,7 +9,7 @@ import msgspec
 
 import mnemic.repository  # noqa: TC001 - annotations name its classes
 from mnemic.arrays import Float32Array
-from mnemic.errors import InvalidArgumentError, InvalidEntryError, UnsupportedUseError
+from mnemic.errors import InvalidArgumentError, UnsupportedUseError
 from mnemic.model import (
     Expression,
     MemoryEntry,
@@ -291,15 +291,6 @@ class ScopedBase(Twin, MemoryHabits):
             scope, new.content, RecallOptions(user_id=scope.user_id), new=new
         )
         return contradicted.memories
-
-    def _numbered_new(
-        self, at: int, memory: object, scope: Scope, now: datetime, embedding: object
-    ) -> NewEntry:
-        """Return a memory of a list to store; an error has its place."""
-        try:
-            return self._new(memory, scope, now, embedding)
-        except InvalidArgumentError as error:
-            raise InvalidEntryError(f"memory {at} of the list: {error}") from error
 
     def _new(
         self,
