@@ -14,8 +14,8 @@ from mnemic.contradictions.quantity import (
 )
 
 WEEKDAYS = {name: place for place, name in enumerate(vocabulary.LISTS["weekdays"])}
-MONTHS = {name: place for place, name in enumerate(vocabulary.LISTS["months"], start=1)}
-MONTHS |= {"jan": 1, "feb": 2, "apr": 4, "aug": 8, "sept": 9, "oct": 10, "nov": 11, "dec": 12}
+_SHORT = {"jan": 1, "feb": 2, "apr": 4, "aug": 8, "sept": 9, "oct": 10, "nov": 11, "dec": 12}
+MONTHS = _SHORT | {m: n for n, m in enumerate(vocabulary.LISTS["months"], start=1)}
 _AMBIGUOUS_MONTHS = frozenset({"may", "march"})
 NOON = {"noon": 720, "midday": 720, "midnight": 0}
 _BEFORE_MONTHS = vocabulary.PARTS["before months"]

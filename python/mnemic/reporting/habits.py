@@ -20,11 +20,12 @@ OTHERWISE = ""
 def tables(file: str) -> dict[str, dict[str, str]]:
     """Return the tables of a file of this folder by their names: what is said of each word."""
     found: dict[str, dict[str, str]] = {}
+    table: dict[str, str] = {}
     with open(f"{os.path.dirname(__file__)}/{file}", encoding="utf-8") as lines:  # noqa: PTH120, PTH123 - pathlib is slow to import
         for line in lines:
             words, _, said = line.rstrip("\n").partition(": ")
             if line.startswith("["):
-                table: dict[str, str] = {}
+                table = {}
                 found |= dict.fromkeys(words.strip("[]").split(), table)
             elif said and not line.startswith("#"):
                 table |= dict.fromkeys(words.split() or [OTHERWISE], said)
