@@ -84,6 +84,7 @@ pub(crate) struct ColumnBlock {
 /// Bounds of the values of a block, which a change may leave wider than necessary.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Bounds {
+    /// Nothing reads it; the form of the file has it.
     first_created: i64,
     last_created: i64,
     first_expiry: i64,
