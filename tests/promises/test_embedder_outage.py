@@ -4,6 +4,7 @@ import logging
 import pickle
 import time
 
+import numpy as np
 import pytest
 
 from mnemic import Memory, Ranking, Weights
@@ -188,6 +189,16 @@ def test_any_success_of_the_embedder_ends_the_wait(memory, embedder):
     memory.add("something else", user_id="u")
     assert memory.search("violet", user_id="u", search_type="keyword")
     assert embedder.calls == [["something else"], ["violet curtain"]]
+
+
+def test_a_pending_memory_is_found_by_its_meaning_as_soon_as_the_embedder_answers(memory, embedder):
+    embedder.is_down = True
+    memory.add_many(["violet curtain"], on_embed_error="pending", user_id="u")
+    assert memory.search("violet", user_id="u").degraded
+    embedder.is_down = False
+    (first, *_) = memory.search("violet", user_id="u", search_type="semantic")
+    assert first.content == "violet curtain"
+    assert first.score == pytest.approx(np.sqrt(0.5), abs=0.3)
 
 
 def test_while_the_embedder_is_down_the_backlog_is_not_tried_at_every_search(memory, embedder):

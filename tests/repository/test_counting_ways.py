@@ -193,6 +193,32 @@ def test_a_long_list_of_all_memories_is_skipped_by_the_index(monkeypatch):
     assert [wanted.offset for wanted in read] == [MAX_SKIPPED + 1, count - 1]
 
 
+def test_accesses_that_are_not_written_yet_count_both_ways():
+    for embedder in ({}, {"embedder": None}):
+        with opened(**embedder) as memory:
+            first, second = (
+                memory.add(MemoryEntry("tea", category="a")),
+                memory.add(MemoryEntry("ferry", category="b")),
+            )
+            memory.get(first.id)
+            read = {"access_count": {"gte": 1}}
+            assert memory.count(filters=read) == 1
+            assert [one.value for one in memory.distinct("category", filters=read)] == ["a"]
+            assert second.access_count == 0
+
+
+def test_filters_of_the_status_are_decided_by_the_store(ways):
+    with opened() as memory:
+        old = memory.add(MemoryEntry("tea at noon", category="a"))
+        memory.add(MemoryEntry("tea at four", category="b", supersedes=old.id))
+        assert memory.count() == 1
+        assert memory.count(filters={"status": "superseded"}) == 1
+        assert memory.count(filters={"status": {"in": ["active", "superseded"]}}) == 2
+        found = memory.distinct("category", filters={"status": "superseded"})
+        assert [(one.value, one.count) for one in found] == [("a", 1)]
+    assert ways == ["index"]
+
+
 def test_types_are_members_and_whole_numbers_are_ints():
     with opened(embedder=None) as memory:
         for loaded in (False, True):

@@ -212,6 +212,25 @@ def test_a_compressed_export_is_read_and_written_through_gzip(tmp_path):
             assert len(records(file)) == 3
 
 
+def test_a_path_is_written_with_mode_0600_and_nothing_else_is_left(tmp_path):
+    path = tmp_path / "e.jsonl"
+    write_one(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["e.jsonl"]  # noqa: PTH208 - names are compared
+    assert len(records(str(path))) == 3
+
+
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
+    path = tmp_path / "e.jsonl"
+    with (
+        pytest.raises(InvalidArgumentError, match="exists"),
+        write_export(path, agent_id="a", exported_at=NOON),
+    ):
+        path.write_text("another's")
+    assert path.read_text() == "another's"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_memory_does_not_grow_with_the_file(tmp_path):
     def peak(count):
         path = tmp_path / f"{count}.jsonl"

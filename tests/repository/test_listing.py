@@ -74,6 +74,17 @@ def test_a_limit_or_filter_that_cannot_be_is_refused():
             memory.list(filters={"colour": "red"})
 
 
+def test_forgotten_ones_are_listed_only_when_asked_for():
+    with Memory(":memory:", embedder=None) as memory:
+        kept = memory.add("tea", user_id="a")
+        memory.delete(kept.id, user_id="a")
+        assert len(memory.list(user_id="a")) == 0
+        assert memory.list(user_id="a", include_deleted=True).entries == (
+            memory.scoped(user_id="a").list(include_deleted=True).entries[0],
+        )
+        assert len(memory.list(filters=MemoryFilter(include_forgotten=True), user_id="a")) == 1
+
+
 def test_times_before_1970_and_the_last_year_have_cursors():
     with Memory(":memory:", embedder=None) as memory:
         for year in (1, 1969, 9999):

@@ -212,6 +212,14 @@ def test_a_memory_that_is_gone_meanwhile_leaves_no_gap(tea, ways, monkeypatch):
     assert ways == ["index", "index"]
 
 
+def test_states_that_the_index_lacks_are_listed_by_the_store(tea, ways):
+    tea.delete(matching(tea, MemoryFilter(filters=TEA))[0].id)
+    assert listed(tea, {**TEA, "status": "active"}) == ["black tea", "green tea"]
+    assert len(listed(tea, include_forgotten=True)) == 3
+    assert len(tea.list(filters=TEA, include_deleted=True)) == 3
+    assert ways == ["index", "store", "store", "store"]
+
+
 def test_an_access_that_is_not_written_yet_counts(tea, ways):
     (green,) = matching(tea, MemoryFilter(filters={"content": "green tea"}))
     tea.get(green.id)
