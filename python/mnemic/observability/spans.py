@@ -47,6 +47,9 @@ ERROR_TYPE = "error.type"
 _DURATION = "gen_ai.client.operation.duration"
 _SECONDS = (0.00001, 0.0001, 0.001, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
 _TRACE = "opentelemetry.trace"
+_SET = "_TRACER_PROVIDER"
+"""The provider in that module; where it is called otherwise, it is asked for each time."""
+
 _NO_SPAN = nullcontext()
 
 _COROUTINE = 0x80
@@ -56,11 +59,15 @@ _log = logger(__name__)
 
 
 class _Process:
-    """The tracer of the program's provider, and the conventions' histogram."""
+    """The tracer of the program's provider, and the conventions' histogram.
+
+    Attributes:
+        known: The tracer, as the last operation found it; None where nobody collects spans.
+    """
 
     def __init__(self) -> None:
         self._provider: object = None
-        self._tracer: Tracer | None = None
+        self.known: Tracer | None = None
         self._histogram: Histogram | None = None
         self._has_failed = False
 
@@ -68,15 +75,18 @@ class _Process:
         """Return the tracer; None where the program collects no spans."""
         try:
             trace = sys.modules[_TRACE]
+            # Asking for the provider costs 5 µs while there is none, and looking for it .1.
+            if self._provider is not None and getattr(trace, _SET, trace) is None:
+                return None
             provider = trace.get_tracer_provider()
             if provider is not self._provider:
                 is_set = not isinstance(provider, trace.ProxyTracerProvider)
-                self._tracer = provider.get_tracer("mnemic", __version__) if is_set else None
+                self.known = provider.get_tracer("mnemic", __version__) if is_set else None
                 self._provider = provider
         except Exception as error:  # noqa: BLE001 - it may be half imported, or another version
             self.log_failure(error)
-            return None
-        return self._tracer
+            self.known = None
+        return self.known
 
     def measure(self, seconds: float, attributes: Attributes) -> None:
         """Add to the conventions' histogram, where the program has asked for it."""
@@ -173,7 +183,7 @@ class _Traced:
 
 def phase(name: str) -> AbstractContextManager[object]:
     """Return a span around a part of an operation; one of nothing where nobody collects spans."""
-    tracer = _process.tracer() if _TRACE in sys.modules else None
+    tracer = _process.known
     return _NO_SPAN if tracer is None else _Traced(tracer, name, {})
 
 
@@ -184,7 +194,7 @@ def embedding(model: str, dimensions: int | None) -> AbstractContextManager[obje
         model: Name of its model.
         dimensions: Length of its vectors; None if that is not known yet.
     """
-    tracer = _process.tracer() if _TRACE in sys.modules else None
+    tracer = _process.known
     if tracer is None:
         return _NO_SPAN
     named: dict[str, str | int] = {OPERATION: "embeddings", "gen_ai.request.model": model}
