@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).parents[1]
-BUILT = ROOT / "docs" / "reference"
+BUILT = ROOT / "docs" / "reference" / "api"
 MOST_MEDIAN = 16
 MOST_WORDS = 45
 FOR_CONTRIBUTORS = {"decisions.md", "releasing.md"}
@@ -29,7 +29,7 @@ _PARAGRAPH_END = re.compile(r"\n\s*\n|\n(?= *(?:[-*>]|\d+\.) )")
 _MARK = re.compile(r"^\s*(?:[-*>]|\d+\.) ")
 _CODE = re.compile(r"`[^`]+`")
 _LINK = re.compile(r"!?\[([^]]*)\]\([^)]*\)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_\[]*[A-Z0-9])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_\[]*(?:[A-Z0-9]|mnemic\b))")
 _WORD = re.compile(r"\w")
 
 
