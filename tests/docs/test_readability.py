@@ -59,3 +59,7 @@ def test_long_sentences_and_a_high_median_are_told(  # noqa: PLR0917 - three of 
     monkeypatch.setattr(readability, "ROOT", tmp_path)
     assert readability.main([str(page)]) is is_too_hard
     assert name in capsys.readouterr().out
+
+
+def test_the_pages_are_plain():
+    assert not readability.main([])
