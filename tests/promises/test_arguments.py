@@ -146,7 +146,7 @@ NAMES = {
         "recall",
         "retrieval",
         "repository",
-        "repository.options",
+        "repository.arguments",
         "repository.index_pool",
         "annotations",
         "crypto",
