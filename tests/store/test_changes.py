@@ -10,20 +10,15 @@ import pytest
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryEntryUpdate, MemoryType, Scope
 from mnemic.model.new_entry import NewEntry
-from mnemic.model.rows import State
 from mnemic.store.operations import (
     Add,
     AddEmbeddings,
     ChangedRows,
-    Delete,
     RowsSince,
     SoftDelete,
     Update,
-    VectorsOfRow,
 )
 from tests.store.contract import (
-    AGENT,
-    ALICE,
     EVERYONE,
     Taken,
     added,
@@ -31,9 +26,7 @@ from tests.store.contract import (
     embedded,
     embedded_numbers,
     exported,
-    linked,
     living_numbers,
-    model_of,
     record_of,
     records_of,
     rows_of,
@@ -44,7 +37,7 @@ from tests.store.contract import (
     vectors_in,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, only, uid
+from tests.support.entries import numbered, only
 
 
 def changed_rows_since(store, seq, agent="a"):
@@ -60,18 +53,6 @@ def given_vectors(store, contents, vectors, agent="a", model="m"):
     given = {rows.get(number, 999): content for number, content in contents.items()}
     parts = [np.array([vector], dtype=np.float32) for vector in vectors]
     store.write(AddEmbeddings(agent, model, given, parts)).result()
-
-
-def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
-    more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
-    new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(numbered(2))]
-    store.write(Add("a", new, now=NOON)).result()
-    assert store.read(VectorsOfRow("a", rows_of(store)[1], "m")).tolist() == [
-        [1, 0],
-        *more.tolist(),
-    ]
-    for row, model in ((1, "other"), (2, "m"), (9, "m")):
-        assert store.read(VectorsOfRow("a", row, model)).shape == (0, 0)
 
 
 @pytest.mark.parametrize("way", ["add", "update"])
@@ -146,52 +127,6 @@ def test_without_a_model_records_come_without_vectors(store):
     assert (len(taken.records), taken.vectors) == (1, [])
 
 
-@pytest.mark.plain_text("all sealed rows are followed then")
-def test_sensitive_rows_are_followed_on_request_although_nothing_changed_them(store):
-    secret = [embedded(1, sensitive=True), embedded(2), numbered(3, sensitive=True)]
-    added(store, "a", secret)
-    added(store, "b", [embedded(9, agent_id="b", sensitive=True)])
-    linked(store, 1, 2)
-    linked(store, 2, 1)
-    seq, rows = seq_of(store), rows_of(store)
-    assert shown(rows_since(store, seq)) == (seq, seq, {}, {}, set())
-    batch = rows_since(store, seq, with_sensitive=True)
-    assert (batch.since, batch.seq, batch.removed) == (seq, seq, [])
-    assert living_numbers(batch) == {1, 3}
-    assert embedded_numbers(batch) == {1}
-    assert batch.linked == [rows[1], rows[3]]
-    assert [link[:2] for link in batch.links] == [(rows[1], rows[2])]
-    changed(store, 2, importance=1.0)
-    assert living_numbers(rows_since(store, seq, with_sensitive=True)) == {1, 2, 3}
-    assert living_numbers(rows_since(store, None, with_sensitive=True)) == {1, 2, 3}
-
-
-@pytest.mark.plain_text("all sealed rows are followed then")
-def test_sensitive_rows_in_another_state_are_gone_on_request_and_their_successions_followed(store):
-    old = numbered(1, sensitive=True)
-    added(store, "a", [old])
-    added(store, "a", [numbered(2, supersedes=uid(1), sensitive=True), numbered(3)])
-    store.write(SoftDelete(AGENT, only(3), NOON)).result()
-    seq, rows = seq_of(store), rows_of(store)
-    batch = rows_since(store, seq, with_sensitive=True)
-    assert living_numbers(batch) == {2}
-    assert batch.removed == [rows[1]]
-    assert batch.linked == [rows[1], rows[2]]
-    whole = rows_since(store, None)
-    assert sorted(batch.links) == sorted(whole.links)
-    inactive = rows_since(store, seq, with_sensitive=True, state=State.INACTIVE)
-    assert living_numbers(inactive) == {1}
-
-
-def test_of_nobody_there_is_nothing_to_follow(store):
-    assert shown(rows_since(store, None)) == (None, 0, {}, {}, set())
-    assert shown(rows_since(store, 0)) == (0, 0, {}, {}, set())
-    assert rows_since(store, None).vectors is None
-    assert store.position("a") == (0, 0)
-    assert changed_rows_since(store, 0) == []
-    assert changed_rows_since(store, 1) is None
-
-
 def test_everything_may_be_taken_in_parts(store):
     added(store, "a", [embedded(at, (at, 1)) for at in range(5)])
     added(store, "b", [embedded(at, (at, 2), agent_id="b") for at in range(5)])
@@ -251,30 +186,6 @@ def test_a_reader_ahead_of_all_changes_gets_everything(store):
     assert embedded_numbers(batch) == {1}
 
 
-def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
-    added(store, "a", [numbered(1)])
-    again = embedded(2, content="memory 1")
-    added(store, "a", [again, numbered(3)], on_duplicate="skip")
-    assert model_of(store, "a") is None
-
-
-def test_an_agent_has_vectors_of_one_model(store):
-    assert model_of(store, "a") is None
-    added(store, "a", [numbered(1)])
-    assert model_of(store, "a") is None
-    added(store, "a", [embedded(2)])
-    assert model_of(store, "a") == ("m", 2)
-    before = state_of(store)
-    for other in (embedded(3, model="n"), embedded(3, (1, 2, 3))):
-        with pytest.raises(
-            EmbeddingModelMismatchError, match="agent 'a' has vectors of 'm' with 2"
-        ):
-            added(store, "a", [numbered(4), other])
-    assert state_of(store) == before
-    added(store, "b", [embedded(3, (1, 2, 3), model="n", agent_id="b")])
-    assert model_of(store, "b") == ("n", 3)
-
-
 def test_one_call_brings_vectors_of_one_model(store):
     with pytest.raises(EmbeddingModelMismatchError, match="several models"):
         added(store, "a", [embedded(3), embedded(4, model="n")])
@@ -286,7 +197,7 @@ def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim)
     added(store, "a", [embedded(1), numbered(2)])
     before = state_of(store)
     for since in (None, 0):
-        with pytest.raises(EmbeddingModelMismatchError):
+        with pytest.raises(EmbeddingModelMismatchError, match="'a' has vectors of 'm' with 2"):
             rows_since(store, since, model=(model, dim))
     with pytest.raises(EmbeddingModelMismatchError):
         given_vectors(store, {2: "memory 2"}, [[1] * dim], model=model)
@@ -314,10 +225,3 @@ def test_a_full_load_takes_longer_than_its_deadline(store, since):
     taken = Slow()
     store.read(RowsSince("a", None, since, taken), deadline=time.monotonic() + 0.3)
     assert sum(map(len, taken.records)) == 2
-
-
-def test_the_model_goes_with_the_last_vector(store):
-    added(store, "a", [embedded(1, user_id="alice")])
-    store.write(Delete(ALICE)).result()
-    assert model_of(store, "a") is None
-    assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import DeadlineExceededError, SealBrokenError, StoreCorruptError
-from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType
+from mnemic.model import MemorySortOrder, MemoryStatus
 from mnemic.model.distinct import MAX_VALUES, distinct_query
 from mnemic.model.filter import EVERY_ENTRY, parse_filter
-from mnemic.model.results import PageCursor
-from mnemic.store.operations import DistinctValues, EntryPage, SoftDelete
+from mnemic.store.operations import DistinctValues, SoftDelete
 from mnemic.store.sql import lists
 from mnemic.store.sql.conditions import NarrowingCondition
 from mnemic.store.sql.lists import (
@@ -37,7 +36,7 @@ from tests.store.contract import (
     matched,
     paged,
 )
-from tests.support.clock import HOUR, MICROSECOND, NOON
+from tests.support.clock import MICROSECOND, NOON
 from tests.support.distinct_twin import distinct, keys_of
 from tests.support.entries import numbered, uid
 from tests.support.filter_strategies import population
@@ -133,28 +132,6 @@ def test_an_entry_counts_until_the_moment_it_expires(store):
         assert count_of(store, AGENT, parse_filter({"tags": ["b"]}), now=now) == expected
         assert len(values(store, AGENT, "category", now=now)) == expected
         assert len(values(store, AGENT, "tags", now=now)) == expected
-
-
-def test_types_are_members_and_a_tag_counts_once_for_an_entry(store):
-    added(
-        store,
-        "a",
-        [numbered(1, type=MemoryType.EVENT, tags=["t", "s", "t"]), numbered(2, tags=["t"])],
-    )
-    assert shown(values(store, AGENT, "type")) == [(MemoryType.FACT, 1), (MemoryType.EVENT, 1)]
-    assert shown(values(store, AGENT, "tags")) == [("s", 1), ("t", 2)]
-
-
-@pytest.mark.parametrize("where", [None, {"content": {"contains": "memory"}}])
-def test_a_page_at_an_offset_follows_the_entries_that_it_skips(store, where):
-    added(store, "a", [numbered(at, created_at=NOON + HOUR * at) for at in range(9)])
-    whole = paged(store, where=where)
-    place = store.read(EntryPage(AGENT, parse_filter(where), now=NOON, limit=2))[-1]
-    after = PageCursor(place.created_at, place.id)
-    for offset in (0, 1, 3, 9, 2**62):
-        assert paged(store, where=where, offset=offset, limit=2) == whole[offset : offset + 2]
-        found = paged(store, where=where, after=after, offset=offset, limit=3)
-        assert found == whole[2:][offset : offset + 3]
 
 
 def test_a_deadline_that_has_passed_raises(store):

@@ -3,7 +3,6 @@
 import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, TagUsage
-from mnemic.model.results import PageCursor
 from mnemic.store.operations import Delete, EntriesByRow, RowsSince, ScopeStatistics, SoftDelete
 from tests.store.contract import (
     AGENT,
@@ -22,7 +21,7 @@ from tests.store.contract import (
     paged,
     rows_of,
 )
-from tests.support.clock import HOUR, MICROSECOND, NOON
+from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, only, uid
 from tests.support.filter_twin import matches, ordered
 
@@ -120,20 +119,6 @@ def test_a_filter_lets_the_same_through_in_the_same_order_on_every_store(store, 
         assert matched(store, where=where, sort_by=sort) == numbers(expected), where
 
 
-def test_a_page_has_what_the_filter_lets_through_newest_first(store):
-    added(store, "a", VARIED)
-    for where in FILTERS:
-        assert paged(store, where=where) == matched(store, where=where), where
-
-
-def test_limit_and_offset_come_last(store):
-    added(store, "a", [numbered(at, tags=["even"] * (1 - at % 2)) for at in range(10)])
-    where = {"tags": {"contains": "even"}}
-    assert matched(store, where=where, limit=2) == [0, 2]
-    assert matched(store, where=where, limit=2, offset=3) == [6, 8]
-    assert matched(store, where=where, offset=5) == []
-
-
 @pytest.mark.parametrize(
     ("where", "found"),
     [
@@ -152,25 +137,6 @@ def test_outdated_ones_are_listed_only_if_the_filter_asks_for_a_status(store, wh
 
 
 # Pages
-
-
-def test_pages_go_on_where_the_last_one_ended(store):
-    times = [NOON, NOON + HOUR, NOON, NOON - HOUR, NOON + HOUR, NOON]
-    entries = [numbered(at, created_at=time) for at, time in enumerate(times)]
-    added(store, "a", entries)
-    whole = [1, 4, 0, 2, 5, 3]
-    assert paged(store) == whole
-    for at, number in enumerate(whole):
-        place = PageCursor(times[number], uid(number))
-        assert paged(store, after=place) == whole[at + 1 :]
-        assert paged(store, after=place, limit=2) == whole[at + 1 : at + 3]
-
-
-def test_a_page_goes_on_after_a_place_whose_entry_is_gone(store):
-    added(store, "a", [numbered(at) for at in (1, 2, 3)])
-    store.write(Delete(AGENT, only(2))).result()
-    assert paged(store, after=PageCursor(NOON, uid(2))) == [3]
-    assert paged(store, after=PageCursor(NOON + MICROSECOND, uid(9))) == [1, 3]
 
 
 # Exports

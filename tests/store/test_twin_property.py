@@ -4,6 +4,7 @@ from functools import partial
 from itertools import permutations
 from operator import itemgetter
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryEntry, MemoryEntryUpdate, MemoryStatus, MemoryType, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
+from mnemic.model.results import PageCursor
 from mnemic.model.rows import State
 from mnemic.store import open_store
 from mnemic.store import operations as ask
@@ -57,6 +59,14 @@ SOME_VECTORS = st.sampled_from([
     ("other", np.array([[1, 2, 3]], np.float32)),
 ])  # fmt: skip
 VECTORS = st.none() | SOME_VECTORS
+MODELS = ("m", 2), ("other", 3), ("other", 2)
+"""Of the last one no entry has vectors, and no agent makes it its own."""
+SOME_TEXTS = st.dictionaries(NUMBERS, st.sampled_from([None, None, "tea"]), min_size=1, max_size=4)
+SOME_MISSING = st.sampled_from([0, 1, 9])
+SHADOW_VECTORS = st.sampled_from([
+    ("m", np.array([[5, 6]], np.float32)),
+    *[("other", np.array(rows, np.float32)) for rows in ([[1, 2, 3]], [[4, 5, 6], [7, 8, 9]])],
+])  # fmt: skip
 EVICTS = EntryLimits(evicts=True)
 QUOTAS = st.sampled_from([
     *[Quotas()] * 11,
@@ -67,6 +77,8 @@ FILTERS = (
     *({"content": {"contains": "t"}}, {"tags": ["s"]}),
     *({"status": {"ne": "active"}}, {"project_id": "p"}, {"OR": []}),
 )
+LISTED = [EVERYTHING, *map(parse_filter, FILTERS)]
+PLACE = PageCursor(NOON, uid(2))
 CRITERIA = st.one_of(
     st.builds(Criteria, SOME_IDS, st.none()),
     st.builds(Criteria, st.none() | SOME_IDS, st.sampled_from([*map(parse_filter, FILTERS)])),
@@ -113,6 +125,52 @@ def embedding(agent, contents, vectors):
         return store.write(ask.AddEmbeddings(agent, vectors[0], given, [vectors[1]] * len(given)))
 
     return call
+
+
+def is_own(store, agent, model):
+    """Return whether an agent's own vectors are of a model."""
+    own = model_of(store, agent)
+    return own is not None and own[0] == model
+
+
+class Shadowing(NamedTuple):
+    """A call that stores another model's vectors of entries: of a text, or of what they have."""
+
+    agent: str
+    contents: dict
+    vectors: tuple
+
+    def __call__(self, store):
+        model, own = self.vectors
+        if is_own(store, self.agent, model):
+            return None
+        everything = exported(store, Scope(self.agent, all_users=True))
+        found = {one.entry.id.int: one for one in everything}
+        entries = {
+            found[number].row: replace(found[number].entry, content=text)
+            if text
+            else found[number].entry
+            for number, text in self.contents.items()
+            if number in found
+        }
+        added = ask.AddShadowVectors(self.agent, model, entries, dict.fromkeys(entries, own))
+        return store.write(added)
+
+
+class Switching(NamedTuple):
+    """A call that makes another model the agent's own, which some entries may lack."""
+
+    agent: str
+    model: tuple
+    skips: bool
+    most: int
+
+    def __call__(self, store):
+        if is_own(store, self.agent, self.model[0]):
+            return None
+        everything = exported(store, Scope(self.agent, all_users=True)) if self.skips else []
+        skipped = [one.row for one in everything]
+        return store.write(ask.SwitchModel(self.agent, self.model, skipped, self.most))
 
 
 def touching(agent, numbers, now):
@@ -186,7 +244,14 @@ def writes(agent):
         st.builds(ask.AddLinks, st.just(Scope(agent, all_users=True)), stored_links),
         st.builds(embedding, own, st.dictionaries(NUMBERS, TEXTS, max_size=2), SOME_VECTORS),
         st.builds(touching, own, st.lists(NUMBERS), TIMES),
+        *[st.builds(Shadowing, own, SOME_TEXTS, SHADOW_VECTORS)] * 2,
+        st.builds(ask.DropShadowVectors, own, st.sampled_from([None, "m", "m", "other"])),
+        st.builds(Switching, own, st.sampled_from(MODELS[:2]), st.booleans(), SOME_MISSING),
     )
+
+
+OF_SHADOWS = Shadowing, Switching, ask.DropShadowVectors
+"""What a store that seals is not asked: it need not keep vectors of two models."""
 
 
 def without_bytes(write):
@@ -303,6 +368,7 @@ def seen(store, agent, seqs, name=int, *, seals=False):
     owned = [(user, uid(number)) for user in USERS for number in range(1, 5)]
     changed = [store.read(ask.ChangedRows(agent, seq)) for seq in seqs]
     users = store.read(ask.Users(agent, NOON, 9))
+    writings = store.position(agent).accesses
     vectors = store.read(ask.VectorsById(agent, owned, model[0] if model else "m"))
     return {
         "facts": store.read(ask.AgentFacts(agent)),
@@ -313,15 +379,43 @@ def seen(store, agent, seqs, name=int, *, seals=False):
             owner: (*found[:2], None if found.vectors is None else found.vectors.tolist())
             for owner, found in vectors.items()
         },
+        "own vectors": [
+            store.read(ask.VectorsOfRow(agent, row, own)).tolist()
+            for row in rows
+            for own in ("m", "other")
+        ],
+        "to embed": [
+            (
+                store.read(ask.CountToEmbed(agent, one)),
+                list(map(name, store.read(ask.RowsToEmbed(agent, one, 0, 9)))),
+                list(map(name, store.read(ask.RowsToEmbed(agent, one, rows[0] if rows else 0, 1)))),
+            )
+            for one in MODELS
+        ],
+        "accessed": [
+            shown_accesses(store.read(ask.AccessesSince(agent, since)), name)
+            for since in (0, max(0, writings - 1), writings, writings + 1)
+        ],
         "links": [
             shown_links(store, ask.Links(everyone, now, include_deleted=is_everything), name)
             for now, is_everything in ((NOON, True), (NOON, False), (NOON + HOUR, False))
         ],
         "changed": [rows and sorted(map(name, rows)) for rows in changed],
         "batches": [
-            shown(store.read(ask.RowsSince(agent, model, seq, state=state)), name)
+            shown(store.read(wanted), name)
             for seq in (None, *seqs)
             for state in State
+            for wanted in (
+                ask.RowsSince(agent, model, seq, state=state),
+                ask.RowsSince(agent, model, seq, state=state, with_sensitive=not seals),
+            )
+        ],
+        "listed": [
+            (
+                store.read(ask.EntryPage(everyone, where, NOON, 2, offset=1)),
+                store.read(ask.EntryCount(everyone, NOON, where)),
+            )
+            for where in LISTED
         ],
         "scopes": [seen_by(store, scope, rows, name, seals=seals) for scope in scopes(agent)],
     }
@@ -345,6 +439,7 @@ def seen_by(store, scope, rows, name, *, seals):
         [{name(row): entry for row, entry in found.items()} for found in by_row],
         *(store.read(ask.EntryPage(scope, EVERYTHING, now, 9)) for now in (NOON, NOON + HOUR)),
         store.read(ask.EntryPage(scope, EVERYTHING, NOON, 9, include_deleted=True)),
+        store.read(ask.EntryPage(scope, EVERYTHING, NOON, 2, offset=1, after=PLACE)),
         store.read(ask.EntryCount(scope, NOON)),
         *([] if scope.all_users else seen_of_ids(store, scope, rows, name)),
     ]
@@ -354,6 +449,11 @@ def shown_links(store, wanted, name):
     """Return the links that a read finds, with the names of rows."""
     found = store.read(wanted)
     return [(name(one.from_row), name(one.to_row), one.user_id, one.link) for one in found]
+
+
+def shown_accesses(accessed, name):
+    """Return what was accessed, by row."""
+    return accessed.position, sorted((name(row), *rest) for row, *rest in accessed.rows)
 
 
 def seen_of_ids(store, scope, rows, name):
@@ -407,7 +507,8 @@ def check(kind, some):
 
 def compare_writes(store, some, *, seals):
     pair, seqs = Pair(store, seals=seals), {"a": [0], "b": [0]}
-    for at, (agent, write) in enumerate([("a", FIRST), *some]):
+    asked = [one for one in some if not (seals and isinstance(one[1], OF_SHADOWS))]
+    for at, (agent, write) in enumerate([("a", FIRST), *asked]):
         pair.write(without_bytes(write) if seals else write)
         if at % EVERY == 0:
             pair.compare(agent, seqs[agent][-2:])

@@ -6,7 +6,7 @@ import msgspec
 
 from mnemic.model import Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.operations import AccessesSince, Delete, Update
+from mnemic.store.operations import Delete, Update
 from tests.store.contract import AGENT, added, changed, one, rows_of
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, only
@@ -68,52 +68,6 @@ def test_accesses_of_what_is_not_there_are_passed_over(store):
     assert accesses(store, 1) == (0, None)
     assert accesses(store, 2) == (1, NOON)
     assert store.position("nobody") == (0, 0)
-
-
-def written_accesses(store, accesses, agent="a"):
-    """Write down an access of each number at its time; return the number of the writing."""
-    for number, time in accesses.items():
-        touch(store, agent, [number], time)
-    store.write_accesses().result()
-    return store.position(agent).accesses
-
-
-def accesses_since(store, accesses, agent="a"):
-    """Return the last access and the count of each number, and check what they are as of."""
-    accessed = store.read(AccessesSince(agent, accesses))
-    assert accessed.position == store.position(agent)
-    number_of = {row: number for number, row in rows_of(store, agent).items()}
-    return {number_of[row]: (last, count) for row, last, count in accessed.rows}
-
-
-def test_what_was_accessed_since_is_told_whatever_the_times(store):
-    added(store, "a", [numbered(1), numbered(2), numbered(3)])
-    moment = to_microseconds(NOON)
-    first = written_accesses(store, {1: NOON, 2: NOON})
-    assert accesses_since(store, 0) == {1: (moment, 1), 2: (moment, 1)}
-    assert accesses_since(store, first) == {}
-    second = written_accesses(store, {2: NOON})
-    assert accesses_since(store, first) == {2: (moment, 2)}
-    earlier = to_microseconds(NOON - HOUR)
-    third = written_accesses(store, {3: NOON - HOUR, 1: NOON - HOUR})
-    assert accesses_since(store, second) == {3: (earlier, 1), 1: (moment, 2)}
-    assert accesses_since(store, third) == {}
-    assert accesses_since(store, 0) == {1: (moment, 2), 2: (moment, 2), 3: (earlier, 1)}
-
-
-def test_accesses_that_were_never_written_so_often_are_all_told(store):
-    added(store, "a", [numbered(1)])
-    reached = written_accesses(store, {1: NOON})
-    assert accesses_since(store, reached + 1) == accesses_since(store, 0) != {}
-
-
-def test_accesses_are_listed_for_one_agent_alone(store):
-    for agent in ("a", "b"):
-        added(store, agent, [numbered(1, agent_id=agent)])
-    written_accesses(store, {1: NOON}, "b")
-    assert accesses_since(store, 0) == {}
-    assert list(accesses_since(store, 0, "b")) == [1]
-    assert store.read(AccessesSince("nobody", 0)) == ((0, 0), [])
 
 
 def test_accesses_are_noted_until_they_are_on_disk(store):

@@ -164,9 +164,11 @@ def changed_rows(agent, wanted):
 
 def accesses_since(agent, wanted):
     since = wanted.accesses if wanted.accesses <= agent.accesses else 0
-    later = [row for row in agent.entries if agent.accessed.get(row, 0) > since]
-    found = [(row, agent.entries[row]) for row in later]
-    rows = [(row, to_microseconds(one.last_accessed_at), one.access_count) for row, one in found]
+    rows = [
+        (row, one.last_accessed_at and to_microseconds(one.last_accessed_at), one.access_count)
+        for row, one in agent.entries.items()
+        if agent.accessed.get(row, 0) > since
+    ]
     return values.AccessedRows(position(agent), rows)
 
 
@@ -309,7 +311,7 @@ def switch_model(agent, wanted):
     for row, entry in agent.entries.items():
         new = agent.shadows.pop((row, name), None)
         old_name, old = agent.vectors.pop(row, (None, None))
-        agent.drop_shadows(row, old_name)
+        agent.shadows.pop((row, old_name), None)
         if old is not None and not old[0].any():
             new = np.zeros((1, dimensions), np.float32)
         elif old is not None and not entry.sensitive:
