@@ -3,6 +3,8 @@
 QUESTIONS = {
     "build/bring-your-memories": "How do I bring over what I have in mem0 or Chroma?",
     "build/command-line": "How do I store and look up notes from my terminal?",
+    "build/documents": "How do I answer from our handbook and say which page it came from?",
+    "build/facts": "How do I keep only the facts of a chat and not every message?",
     "build/fastapi": "How does a web app keep each request to the person who is logged in?",
     "build/frameworks": "We build on LangChain and CrewAI, is there a plugin for those?",
     "build/hyde": "A small model guesses what a turn is about, how do I search by its guesses?",
@@ -15,7 +17,7 @@ QUESTIONS = {
     "build/results": "How do I turn the hits into a pandas DataFrame?",
     "run/audit": "How do I find out whether passwords or repeated notes have piled up?",
     "run/backup": "How can I copy everything safely while my service is running?",
-    "run/delete-a-user": "A customer wants everything we know about them removed, what do I call?",
+    "run/gdpr": "A customer wants everything we know about them removed, what do I call?",
     "run/encryption": "How do I replace the master key that protects private memories?",
     "run/observability": "Which metrics can I watch on my dashboard?",
     "run/postgresql": "Can several machines share what the agent knows in our database server?",

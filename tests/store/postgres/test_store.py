@@ -185,7 +185,7 @@ def test_a_deletion_for_good_says_that_the_store_cannot_know_and_what_to_do(data
 def test_the_documented_loop_ends(database):
     with Memory(database, embedder=None) as memory:
         memory.add("an apple", user_id="ana")
-        page = (ROOT / "docs" / "run" / "delete-a-user.md").read_text()
+        page = (ROOT / "docs" / "run" / "gdpr.md").read_text()
         (loop,) = re.findall(r"```python\n(import time\n.*?)```", page, re.DOTALL)
         deleted = memory.delete_all(user_id="ana", permanent=True)
         names = {"memory": memory, "deleted": deleted}
