@@ -41,6 +41,15 @@ def test_the_figures_beside_peers_are_those_that_the_lab_notes_record():
     assert f"in {shown['mnemic hybrid'][0][2].split()[0]} ms among 20,000 memories" in screen
 
 
+def test_the_page_of_results_has_the_rows_and_figures_that_the_lab_notes_record():
+    shown = rows("Figures", "docs/explain/beside-others.md")
+    recorded = rows("Beside other memories", "docs/project/lab/performance.md")
+    assert shown.keys() == recorded.keys()
+    for name in shown.keys() - {"system", "---"}:
+        quality, speed = recorded[name]
+        assert shown[name] == [[*quality[:3], speed[1], speed[2]]], name
+
+
 def test_the_first_screen_is_short_and_has_an_example_with_its_output():
     screen = text_of("README.md").split("\n## ")[0]
     assert len(screen.splitlines()) <= 70
