@@ -239,4 +239,4 @@ quality: $(BENCHES) ## measure retrieval quality on the project's own labelled s
 
 .PHONY: clean
 clean: ## remove all build results
-	rm -rf target $(VENV) dist
+	rm -rf target $(VENV) dist .cache

@@ -16,13 +16,20 @@ PAGES = ROOT / "target" / "site" / "pages"
 INDEX = "docs/README.md"
 NAMES = "docs/reference/api/README.md"
 """The list of public names, which `make docs` builds with its pages."""
-NOT_SEARCHED = "docs/project"
+NOT_SEARCHED = (
+    *("docs/project/", "AGENTS.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md"),
+    "docs/reference/api/long-term.md",
+)
+"""Pages for contributors, and other names of the same calls, which would come before how-tos."""
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 STYLE = "tools/site.css"
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()([^)#:\s]+)")
 LISTED = re.compile(r"\[([^]]+)\]\(([^)#:\s]+)\)")
 NAMED = re.compile(r"(?<=^- \*\*)" + LISTED.pattern, re.MULTILINE)
 CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+NESTED = re.compile(r"^ {2,3}(?=[-*] )", re.MULTILINE)
+"""The margin of a list inside a list, which Zensical wants to be of four spaces."""
 HIDDEN = re.compile(r"^<!--.*?-->\n", re.DOTALL | re.MULTILINE)
 
 
@@ -40,16 +47,16 @@ def main() -> None:
     shutil.copy(ROOT / STYLE, PAGES)
     navigation = "".join(f"{line}\n" for line in listed_pages())
     (PAGES / "SUMMARY.md").write_text(navigation, encoding="utf-8")
-    (PAGES / NOT_SEARCHED / ".meta.yml").write_text("search:\n  exclude: true\n")
 
 
 def published(place: str, text: str, places: set[str]) -> str:
-    """Return a page without its hidden parts, its links to files beside the site made absolute."""
+    """Return a page without its hidden parts, with links to files beside the site made absolute."""
     parts = CODE.split(HIDDEN.sub("", text))
     parts[::2] = [
-        LINK.sub(lambda link: reached(place, link[1], places), part) for part in parts[::2]
+        NESTED.sub(" " * 4, LINK.sub(lambda link: reached(place, link[1], places), part))
+        for part in parts[::2]
     ]
-    return "".join(parts)
+    return UNSEARCHED * place.startswith(NOT_SEARCHED) + "".join(parts)
 
 
 def reached(place: str, link: str, places: set[str]) -> str:

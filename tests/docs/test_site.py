@@ -9,6 +9,9 @@ from tests.support.pages import PAGES, REFERENCE, text_of
 site = pytest.importorskip("tools.site", reason="tools/ comes with the repository")
 
 
+LISTS = "\n- a\n  - b\n  c\n\n```yaml\nd:\n  - e\n```\n"
+
+
 @pytest.fixture
 def laid_out(tmp_path, monkeypatch):
     """Lay out a repository of few pages; return the folder with the site's."""
@@ -17,8 +20,9 @@ def laid_out(tmp_path, monkeypatch):
         "README.md": "# mnemic\n\n<!-- hidden -->\n[docs](docs/README.md) [code](examples)\n",
         "tools/site.css": "",
         "docs/README.md": "# All\n\n## Start\n\n- [One](start/one.md): first\n\n## Reference\n",
-        "docs/start/one.md": "# One\n\n`[a](b.py)` [here](#one) [up](../../LICENSE#x)\n",
+        "docs/start/one.md": "# One\n\n`[a](b.py)` [here](#one) [up](../../LICENSE#x)\n" + LISTS,
         "docs/project/plot.svg": "<svg/>",
+        "docs/project/design.md": "# Design\n",
         "docs/reference/api/README.md": "- **[Memory](memory.md)**. [a](../x.md)\n",
     }
     for name, text in files.items():
@@ -35,8 +39,19 @@ def test_links_lead_to_pages_of_the_site_or_to_where_the_code_is(laid_out):
     page = (laid_out / "README.md").read_text()
     assert page == f"# mnemic\n\n[docs](docs/README.md) [code]({address}/examples)\n"
     page = (laid_out / "docs/start/one.md").read_text()
-    assert page == f"# One\n\n`[a](b.py)` [here](#one) [up]({address}/LICENSE#x)\n"
+    assert page.startswith(f"# One\n\n`[a](b.py)` [here](#one) [up]({address}/LICENSE#x)\n")
     assert (laid_out / "docs/project/plot.svg").exists()
+
+
+def test_lists_in_lists_get_the_margin_that_the_site_wants_and_code_keeps_its_own(laid_out):
+    page = (laid_out / "docs/start/one.md").read_text()
+    assert page.endswith("\n- a\n    - b\n  c\n\n```yaml\nd:\n  - e\n```\n")
+
+
+def test_pages_for_contributors_are_not_searched(laid_out):
+    for page, is_searched in (("docs/project/design.md", False), ("README.md", True)):
+        text = (laid_out / page).read_text()
+        assert text.startswith("---\nsearch:\n  exclude: true\n---\n# ") is not is_searched
 
 
 def test_the_navigation_has_the_sections_of_the_index_and_the_public_names(laid_out):
