@@ -116,7 +116,7 @@ def test_of_changes_between_two_searches_a_vector_stays_while_the_content_does(i
         if is_searched_between:
             assert list(similarities(made)) == embedded
     assert similarities(made) == {}
-    assert made.unembedded() == [1]
+    assert made.summary().unembedded == [1]
     assert importances(made) == {1: 0.5}
 
 

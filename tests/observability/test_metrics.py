@@ -333,7 +333,7 @@ def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
         ADD_AND_SEARCH * 2,
     )
     lines = [
-        line for line in logged.splitlines() if line.startswith("mnemic.observability.metrics: ")
+        line for line in logged.splitlines() if line.startswith("mnemic.observability.telemetry: ")
     ]
     assert lines
     assert len(lines) == len(set(lines))
@@ -359,7 +359,7 @@ show(points(), points())
     assert [value(measured, "entries") for measured in seen] == [1, 1]
     assert gauge_by_agent(seen[0], "storage_bytes") == {"aide": 1, "bad": 0}
     assert (
-        logged.count(f"mnemic.observability.metrics: Measuring {PREFIX}entries failed: OSError")
+        logged.count(f"mnemic.observability.telemetry: Measuring {PREFIX}entries failed: OSError")
         == 1
     )
 

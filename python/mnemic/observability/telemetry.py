@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mnemic.store import Store
 
 
-_log = logger("mnemic.observability.metrics")
+_log = logger(__name__)
 
 
 Reading = Callable[["Store", Scope, datetime], int]
