@@ -277,7 +277,7 @@ def test_no_vector_of_a_text_that_was_overwritten_is_in_the_file(tmp_path, kind)
         memory.update(changed.id, content="kale nure", user_id="ann", on_embed_error="pending")
         sync = memory.repository._indexes.active
         sync.apply_changes()
-        assert len(sync.own.summary().unembedded) == 1
+        assert len(sync.own.unembedded()) == 1
         until(lambda: is_saved(sync))
         assert old not in source_file(path).read_bytes()
 
