@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram
     from opentelemetry.trace import Span, Tracer
 
+    from mnemic.embed.validated import ValidatedEmbedder
+
 Attributes: TypeAlias = Mapping[str, str | int]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -187,16 +189,12 @@ def phase(name: str) -> AbstractContextManager[object]:
     return _NO_SPAN if tracer is None else _Traced(tracer, name, {})
 
 
-def embedding(model: str, dimensions: int | None) -> AbstractContextManager[object]:
-    """Return a span around calls of an embedder, as `phase` does.
-
-    Args:
-        model: Name of its model.
-        dimensions: Length of its vectors; None if that is not known yet.
-    """
+def embedding(embedder: "ValidatedEmbedder") -> AbstractContextManager[object]:
+    """Return a span around calls of an embedder, as `phase` does."""
     tracer = _process.known
     if tracer is None:
         return _NO_SPAN
+    model, dimensions = embedder.model, embedder.dimensions
     named: dict[str, str | int] = {OPERATION: "embeddings", "gen_ai.request.model": model}
     if dimensions is not None:
         named["gen_ai.embeddings.dimension.count"] = dimensions

@@ -169,7 +169,7 @@ class NewVectors(Part):
         found: list[Vectors] = []
         try:
             for at in range(0, len(listed), size):
-                with embedding(embedder.model, embedder.dimensions):
+                with embedding(embedder):
                     found += await embedder.embed_awaited(listed[at : at + size], self._store)
                 if report is not silent:
                     waiting = len(ends) - bisect_right(ends, len(found))
@@ -374,7 +374,7 @@ class Adder(Part):
             model, started = self._models.now, time.perf_counter()
             try:
                 embedded = await embed(entries)
-                milliseconds = milliseconds_since(started)
+                milliseconds = (time.perf_counter() - started) * 1000
                 written = self._store.write(addition(embedded, self._now()))
                 # Plain bytes are left of what it has sealed, and others of what it has deleted.
                 erasure = Erasure(

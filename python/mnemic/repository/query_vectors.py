@@ -312,7 +312,7 @@ class QueryVectors(Part):
         missing = [text for text, vectors in embedded.items() if vectors is None]
         fresh: Vectors = []
         if missing and self._embedder is not None:
-            with embedding(self._embedder.model, self._embedder.dimensions):
+            with embedding(self._embedder):
                 fresh = self._fresh(self._embedder, missing, search, now)
         for text, new in zip(missing, fresh, strict=True):
             embedded[text] = new

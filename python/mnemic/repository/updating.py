@@ -197,7 +197,7 @@ class Updater(Part):
         if content is None or embedder is None:
             return None
         try:
-            with embedding(embedder.model, embedder.dimensions):
+            with embedding(embedder):
                 (chunks,) = await embedder.embed_awaited([content], self._store)
         except EmbeddingError as error:
             if on_error == "raise":

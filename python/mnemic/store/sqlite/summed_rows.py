@@ -152,7 +152,8 @@ class SummedRows:
 
     def begin(self, connection: "GuardedConnection") -> None:
         """Begin a transaction without changes; create the triggers, unless they are kept."""
-        self.forget()
+        self._gains.clear()
+        self._new_vectors.clear()
         if not self._has_triggers:
             self._watch(connection)
             self._is_watching = True
