@@ -17,6 +17,7 @@ from mnemic.store.operations import (
     RowsToEmbed,
     SwitchModel,
     Update,
+    VectorsOfRow,
 )
 from tests.store.contract import (
     AGENT,
@@ -37,12 +38,12 @@ pytestmark = pytest.mark.requirement("R339", "C115", "C094", "C165", "C089")
 NEW = ("new", 3)
 
 
-def filled(store, *numbers, model=NEW, entry=None):
+def filled(store, *numbers, model=NEW, entry=None, parts=1):
     """Store new vectors of entries, their number in each component; return of how many."""
     rows = rows_of(store)
     found = {at: one(store, EVERYONE, at, include_deleted=True) for at in numbers}
     entries = {rows[at]: entry or stored for at, stored in found.items()}
-    vectors = {rows[at]: np.full((1, model[1]), at, np.float32) for at in numbers}
+    vectors = {rows[at]: np.full((parts, model[1]), at, np.float32) for at in numbers}
     return store.write(AddShadowVectors("a", model[0], entries, vectors)).result()
 
 
@@ -85,6 +86,14 @@ def test_vectors_of_another_length_do_not_count(store):
     added(store, "a", [embedded(1)])
     filled(store, 1, model=("new", 5))
     assert waiting(store) == [1]
+
+
+def test_vectors_of_fewer_parts_take_the_place_of_all_of_a_model(store):
+    added(store, "a", [embedded(1)])
+    for parts in (2, 1):
+        filled(store, 1, parts=parts)
+    assert switched(store)
+    assert store.read(VectorsOfRow("a", rows_of(store)[1], "new")).tolist() == [[1, 1, 1]]
 
 
 def test_an_entry_that_shall_have_no_vector_has_none_of_the_new_model_either(store):
