@@ -78,7 +78,6 @@ FILTERS = (
     *({"status": {"ne": "active"}}, {"project_id": "p"}, {"OR": []}),
 )
 LISTED = [EVERYTHING, *map(parse_filter, FILTERS)]
-PLACE = PageCursor(NOON, uid(1))
 CRITERIA = st.one_of(
     st.builds(Criteria, SOME_IDS, st.none()),
     st.builds(Criteria, st.none() | SOME_IDS, st.sampled_from([*map(parse_filter, FILTERS)])),
@@ -433,13 +432,14 @@ def seen_by(store, scope, rows, name, *, seals):
             ask.Successors(scope, rows, now),
         )
     ]
+    place = PageCursor(NOON, uid(1), scope.user_id)
     return [
         store.read(ask.PositionAndRevision(scope)),
         replace(figures, sealed_entries=0, storage_bytes_used=0) if seals else figures,
         [{name(row): entry for row, entry in found.items()} for found in by_row],
         *(store.read(ask.EntryPage(scope, EVERYTHING, now, 9)) for now in (NOON, NOON + HOUR)),
         store.read(ask.EntryPage(scope, EVERYTHING, NOON, 9, include_deleted=True)),
-        store.read(ask.EntryPage(scope, EVERYTHING, NOON, 2, after=PLACE)),
+        store.read(ask.EntryPage(scope, EVERYTHING, NOON, 2, after=place)),
         store.read(ask.EntryCount(scope, NOON)),
         *([] if scope.all_users else seen_of_ids(store, scope, rows, name)),
     ]
