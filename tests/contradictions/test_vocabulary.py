@@ -15,7 +15,7 @@ DATA = importlib.resources.files("mnemic.contradictions") / "data"
 TABLES = sorted(file.name.removesuffix(".txt") for file in DATA.iterdir())
 WITH_PHRASES = ("attributes", "cues", "opposites", "qualifiers", "synonyms", "values", "words")
 BY_SPELLING = {"stop words", "first person", "prepositions", "conjunctions"}
-BY_SPELLING |= {"measure nouns", "light verbs", "auxiliaries", "state verbs"}
+BY_SPELLING |= {"measure nouns", "light verbs", "auxiliaries", "lower limits", "state verbs"}
 
 
 def lists(table):
