@@ -28,8 +28,8 @@ LINK = re.compile(r"(?<=\]\()([^)#:\s]+)")
 LISTED = re.compile(r"\[([^]]+)\]\(([^)#:\s]+)\)")
 NAMED = re.compile(r"(?<=^- \*\*)" + LISTED.pattern, re.MULTILINE)
 CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
-NESTED = re.compile(r"^ {2,3}(?=[-*] )", re.MULTILINE)
-"""The margin of a list inside a list, which Zensical wants to be of four spaces."""
+NESTED = re.compile(r"^ {2,3}(?=[-*] )|(?<=\n\n) {2,3}(?=\S)", re.MULTILINE)
+"""The margin of lists and paragraphs inside a list, which Zensical wants to be of four spaces."""
 HIDDEN = re.compile(r"^<!--.*?-->\n", re.DOTALL | re.MULTILINE)
 
 

@@ -9,7 +9,7 @@ from tests.support.pages import PAGES, REFERENCE, text_of
 site = pytest.importorskip("tools.site", reason="tools/ comes with the repository")
 
 
-LISTS = "\n- a\n  - b\n  c\n\n```yaml\nd:\n  - e\n```\n"
+LISTS = "\n- a\n  - b\n  c\n\n  d\n\n```yaml\ne:\n  - f\n```\n"
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_links_lead_to_pages_of_the_site_or_to_where_the_code_is(laid_out):
 
 def test_lists_in_lists_get_the_margin_that_the_site_wants_and_code_keeps_its_own(laid_out):
     page = (laid_out / "docs/start/one.md").read_text()
-    assert page.endswith("\n- a\n    - b\n  c\n\n```yaml\nd:\n  - e\n```\n")
+    assert page.endswith("\n- a\n    - b\n  c\n\n    d\n\n```yaml\ne:\n  - f\n```\n")
 
 
 def test_pages_for_contributors_are_not_searched(laid_out):
