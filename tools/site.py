@@ -23,7 +23,6 @@ NOT_SEARCHED = (
 """Pages for contributors, and other names of the same calls, which would come before how-tos."""
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 STYLE = "tools/site.css"
-SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()([^)#:\s]+)")
 LISTED = re.compile(r"\[([^]]+)\]\(([^)#:\s]+)\)")
 NAMED = re.compile(r"(?<=^- \*\*)" + LISTED.pattern, re.MULTILINE)
@@ -75,14 +74,23 @@ def listed_pages() -> Iterator[str]:
     """Yield the navigation as a list: the sections of the index, and the pages of each."""
     yield "- [Home](README.md)"
     yield f"- [All pages]({INDEX})"
-    _, *parts = SECTION.split((ROOT / INDEX).read_text(encoding="utf-8"))
-    for title, text in zip(parts[::2], parts[1::2], strict=True):
+    for title, text in sections((ROOT / INDEX).read_text(encoding="utf-8"), "##"):
+        own, *_ = text.split("\n### ")
         yield f"- {title}"
-        yield from entries(INDEX, LISTED.findall(text), "    ")
+        yield from entries(INDEX, LISTED.findall(own), "    ")
         if title == "Reference":
             yield "    - Every public name"
             names = (ROOT / NAMES).read_text(encoding="utf-8")
             yield from entries(NAMES, NAMED.findall(names), "        ")
+        for name, part in sections(text, "###"):
+            yield f"    - {name}"
+            yield from entries(INDEX, LISTED.findall(part), "        ")
+
+
+def sections(text: str, mark: str) -> Iterator[tuple[str, str]]:
+    """Yield the titles and texts of a page's sections of one level."""
+    _, *parts = re.split(rf"^{mark} (.+)$", text, flags=re.MULTILINE)
+    yield from zip(parts[::2], parts[1::2], strict=True)
 
 
 def entries(place: str, links: list[tuple[str, str]], margin: str) -> Iterator[str]:

@@ -9,6 +9,19 @@ from tests.support.pages import PAGES, REFERENCE, text_of
 site = pytest.importorskip("tools.site", reason="tools/ comes with the repository")
 
 
+INDEX = """\
+# All
+
+## Start
+
+- [One](start/one.md): first
+
+### More
+
+- [Two](start/two.md)
+
+## Reference
+"""
 LISTS = "\n- a\n  - b\n  c\n\n  d\n\n```yaml\ne:\n  - f\n```\n"
 
 
@@ -19,7 +32,7 @@ def laid_out(tmp_path, monkeypatch):
         "pyproject.toml": '[project.urls]\nRepository = "https://host/mnemic"\n',
         "README.md": "# mnemic\n\n<!-- hidden -->\n[docs](docs/README.md) [code](examples)\n",
         "tools/site.css": "",
-        "docs/README.md": "# All\n\n## Start\n\n- [One](start/one.md): first\n\n## Reference\n",
+        "docs/README.md": INDEX,
         "docs/start/one.md": "# One\n\n`[a](b.py)` [here](#one) [up](../../LICENSE#x)\n" + LISTS,
         "docs/project/plot.svg": "<svg/>",
         "docs/project/design.md": "# Design\n",
@@ -58,6 +71,8 @@ def test_the_navigation_has_the_sections_of_the_index_and_the_public_names(laid_
     assert (laid_out / "SUMMARY.md").read_text().splitlines()[2:] == [
         "- Start",
         "    - [One](docs/start/one.md)",
+        "    - More",
+        "        - [Two](docs/start/two.md)",
         "- Reference",
         "    - Every public name",
         "        - [Memory](docs/reference/api/memory.md)",
