@@ -390,6 +390,7 @@ def seen(store, agent, seqs, name=int, *, seals=False):
                 list(map(name, store.read(ask.RowsToEmbed(agent, one, rows[0] if rows else 0, 1)))),
             )
             for one in MODELS
+            if not is_own(store, agent, one[0])  # whose vectors are no shadows
         ],
         "accessed": [
             shown_accesses(store.read(ask.AccessesSince(agent, since)), name)
