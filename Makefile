@@ -142,7 +142,7 @@ same: $(TOOLS) ## whether two checkouts show the same: make same BEFORE=… AFTE
 check: lint test ## format, lint, budgets, types, stubs, import floors, tests
 
 .PHONY: lint
-lint: format-check lint-rust lint-python types stubs floors budgets ## all of check but the tests
+lint: format-check lint-rust lint-python types stubs floors budgets sentences ## all of check but the tests
 
 .PHONY: format
 format: $(TOOLS) ## rewrite the sources in house format
@@ -182,6 +182,10 @@ floors: $(TOOLS) ## imports go downward only
 .PHONY: budgets
 budgets: $(TOOLS) ## no folder is larger than its budget in tools/budgets.toml
 	$(BIN)/python tools/size.py
+
+.PHONY: sentences
+sentences: $(TOOLS) ## no sentence of the pages for users is too long
+	$(BIN)/python tools/readability.py
 
 .PHONY: size
 size: $(TOOLS) ## print the sizes of the code, and lower the budgets to what is needed
