@@ -25,29 +25,18 @@ def rows(title, page):
     return found
 
 
-def test_the_figures_beside_peers_are_those_that_the_lab_notes_record():
+def test_the_figures_beside_peers_are_those_of_the_page_of_results():
     screen = text_of("README.md").split("\n## ")[0]
-    shown, recorded = (
-        rows("Beside other memories", page)
-        for page in ("README.md", "docs/project/lab/performance.md")
-    )
-    systems = [name for name in shown if name in recorded]
+    shown = rows("Beside other memories", "README.md")
+    recorded = rows("Figures", "docs/explain/beside-others.md")
+    systems = [name for name in shown if name in recorded and name not in {"system", "---"}]
     assert set(SAID) <= set(systems)
     for name in systems:
         ((conversations, own_set, times),) = shown[name]
-        quality, speed = recorded[name]
-        assert [conversations, own_set, times] == [quality[0], quality[2], speed[1]]
+        (quality,) = recorded[name]
+        assert [conversations, own_set, times] == [quality[0], quality[2], quality[3]]
         assert SAID.get(name, "").format(round(100 * float(conversations))) in screen
     assert f"in {shown['mnemic hybrid'][0][2].split()[0]} ms among 20,000 memories" in screen
-
-
-def test_the_page_of_results_has_the_rows_and_figures_that_the_lab_notes_record():
-    shown = rows("Figures", "docs/explain/beside-others.md")
-    recorded = rows("Beside other memories", "docs/project/lab/performance.md")
-    assert shown.keys() == recorded.keys()
-    for name in shown.keys() - {"system", "---"}:
-        quality, speed = recorded[name]
-        assert shown[name] == [[*quality[:3], speed[1], speed[2]]], name
 
 
 def test_the_first_screen_is_short_and_has_an_example_with_its_output():
