@@ -19,7 +19,7 @@ INTERRUPTED = re.compile(r"EmbeddingError: .*RuntimeError at _base.py")
 """Ctrl-C in a lock of the standard library, which then cannot be released."""
 
 
-@pytest.mark.parametrize("kind", KINDS if TIER == "all" else ["sqlite"])
+@pytest.mark.parametrize("kind", ["sqlite"] if TIER == "quick" else KINDS)
 @pytest.mark.parametrize("seed", seeds(5))
 def test_everybody_is_answered_or_told_that_it_is_closed_and_nothing_acknowledged_is_lost(
     kind, seed, tmp_path

@@ -196,3 +196,23 @@ def test_a_call_in_the_midst_of_a_load_is_refused_while_another_thread_waits_to_
     searching.join()
     memory.close()
     other.close()
+
+
+def test_a_call_in_the_midst_of_a_change_is_refused_where_it_would_have_to_load(tmp_path):
+    """As that of a signal handler: whoever loads may wait for the index that is being changed."""
+    pool = IndexPool()
+    for name in ("one", "other"):
+        with Memory(tmp_path / "a.db", name, embedder=None) as filled:
+            fill(filled)
+    options = {"embedder": None, "index_pool": pool}
+    with (
+        Memory(tmp_path / "a.db", "one", **options) as memory,
+        Memory(tmp_path / "a.db", "other", **options) as other,
+    ):
+        assert len(memory.search("fig")) == 10
+        index = memory.repository._indexes.active.own
+        with index.lock, pytest.raises(BusyThreadError):
+            other.search("fig")
+        assert len(other.search("fig")) == 10
+        with index.lock:
+            assert len(other.search("fig")) == 10

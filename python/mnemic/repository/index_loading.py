@@ -58,6 +58,11 @@ class IndexLoading:
         held = index.store.cached_bytes(index.agent_id) if index.state is State.ACTIVE else 0
         return index.native.core.nbytes + held
 
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this thread is in the midst of loading or changing the index."""
+        return self._index.lock.is_held_here()
+
     def unload(self) -> bool:
         """Drop the rows, for whoever uses them next to load; return False if they are changed now.
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from mnemic.model import validation
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.threads.locks import InnerLock, Lock
+from mnemic.threads.locks import InnerLock, Lock, busy_thread
 
 DEFAULT_BYTES: Final = 1 << 30
 """Budget of the pool that memories in PostgreSQL share unless they are given one."""
@@ -26,6 +26,11 @@ class PooledIndex(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes held, partly estimated."""
+        ...
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this thread is in the midst of loading or changing it."""
         ...
 
     def unload(self) -> bool:
@@ -100,7 +105,16 @@ class PooledIndexes:
 
     @contextmanager
     def loading(self) -> Generator[None, None, None]:
-        """Load an index while no other one is being loaded; `measured` follows."""
+        """Load an index while no other one is being loaded; `measured` follows.
+
+        Raises:
+            BusyThreadError: If this thread is in the midst of changing an index, as it is in a
+                signal handler's call: whoever loads may wait for that one.
+        """
+        with self._lock:
+            known = list(self._uses)
+        if any(index.is_held_here for index in known):
+            raise busy_thread()
         with self._loading:
             yield
 
