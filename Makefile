@@ -101,6 +101,13 @@ asan: ## tests of the core and of the encoder under AddressSanitizer; wants a ni
 		--locked --package mnemic-core --package mnemic-embed --target $$(rustc --print host-tuple) \
 		--lib --test bounds --test vector_map
 
+.PHONY: fuzz
+fuzz: FUZZ_SECONDS ?= 60
+fuzz: ## search each parser of bytes and texts for faults; wants a nightly toolchain of Rust, and cargo-fuzz
+	for target in $$(cargo +nightly fuzz list); do \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 || exit 1; \
+	done
+
 .PHONY: test-python
 test-python: export MNEMIC_TESTS := quick
 test-python: $(TOOLS) ## tests of the package, without those that test-rest adds
