@@ -23,6 +23,7 @@ from mnemic.http import ErrorTypes, RequestFailure
 from mnemic.http.redaction import hiding_responses, keep_out_of_logs, shown_body, without_secrets
 from mnemic.http.responses import InvalidResponse
 from mnemic.reporting.reasons import reason_of
+from mnemic.threads.background import running_loop
 from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class Clients:
         A loop that does not run keeps its client.
         """
         self.is_closed = True
-        here = _running_loop()
+        here = running_loop()
         for loop, open_client in self._open_clients():
             if loop.is_running():
                 closing = asyncio.run_coroutine_threadsafe(open_client.keeper.aclose(), loop)
@@ -204,13 +205,6 @@ class Clients:
         """Forget the clients in a child process: their connections are its parent's."""
         self._lock = Lock()
         self._clients = {}
-
-
-def _running_loop() -> AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 _all: WeakSet[Clients] = WeakSet()

@@ -79,9 +79,8 @@ class Pool:
             try:
                 return pool, self._watched(pool, partial(pool.getconn, seconds))
             except PoolClosed:
-                if self._is_closed:
-                    raise
-                # Another thread has replaced it.
+                if pool is self._pool and pool is not self._cut_short:
+                    raise  # nobody replaces it: it was closed
 
     def _watched(self, pool: PsycopgPool, work: Callable[[], Result]) -> Result:
         """Work with a pool, whose locks a signal handler must not wait for."""
