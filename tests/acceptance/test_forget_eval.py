@@ -148,6 +148,22 @@ def test_what_an_id_names_is_forgotten_but_where_one_memory_says_two_things(memo
     assert Counter(failed) == {"compound_fact": 6}
 
 
+def test_what_was_released_can_be_restored_and_what_was_purged_cannot(memory):
+    for case in CASES:
+        kind = case.mutations[0][0]
+        if kind == "supersede":
+            continue
+        view = prepared(memory, case, "and back")
+        ids = forbidden(view, case)
+        deleted = view.delete_many(ids, permanent=kind == "purge")
+        assert deleted == len(ids)
+        assert (deleted.erased is False) is (kind == "release")
+        assert {view.restore(one) for one in ids} == {kind == "release"}
+        assert any(holds(case.must_not_contain, found(view, case.final_query))) is (
+            kind == "release"
+        )
+
+
 @pytest.mark.skipif(not (ROOT / PAGE).is_file(), reason="docs/ comes with the repository")
 def test_the_page_has_these_figures():
     text = text_of(PAGE)
