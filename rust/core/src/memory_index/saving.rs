@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::MemoryIndex;
+use crate::collections::id_map::IdMap;
 use crate::ids::{chunk_of, docid_of, vector_id};
 use crate::memory::state::MemoryState;
 use crate::memory::stored::STATE_VERSION;
@@ -69,7 +70,9 @@ impl MemoryIndex {
         let rows =
             vector_file::read(kernel, &file, of_rows, &directory.rows, file.version == EARLIER)?;
         let state = file.section(&directory.state)?;
-        let state = MemoryState::from_bytes(state, analyser.into(), coverage, dim.is_some())?;
+        let has_vectors = dim.is_some();
+        let mut state = MemoryState::from_bytes(state, analyser.into(), coverage, has_vectors)?;
+        state.chunks = chunks_of(&rows.places, state.columns.len())?;
         let label = file.section(&directory.label)?.to_vec();
         let store = SnapshotStore::of(kernel, of_rows, rows, state);
         Ok((Self { dim: dim.unwrap_or(0), kernel, store }, label))
@@ -158,6 +161,18 @@ impl IndexSnapshot {
     }
 }
 
+/// The largest number of chunks of a memory with these vectors, which are all of so many docids.
+///
+/// Chunks are numbered without gaps, so none has a larger number than there are vectors.
+fn chunks_of<Place: Copy>(places: &IdMap<Place>, docids: usize) -> Result<u32, Error> {
+    let is_sound = |id| {
+        let (docid, chunk) = (docid_of(id) as usize, chunk_of(id) as usize);
+        id >= 0 && docid < docids && chunk < places.len()
+    };
+    Error::unless(places.ids().all(is_sound), "vectors of other memories")?;
+    Ok(places.ids().last().map_or(1, |id| chunk_of(id) + 1))
+}
+
 /// The new docid of each old one; `None` for those that are left out.
 fn renumbered(docids: usize, old: &[u32]) -> Vec<Option<u32>> {
     let mut numbers = vec![None; docids];
@@ -165,4 +180,49 @@ fn renumbered(docids: usize, old: &[u32]) -> Vec<Option<u32>> {
         numbers[*old as usize] = Some(new);
     }
     numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Record;
+    use crate::memory_index::request::Batch;
+    use crate::text::Analysis;
+
+    #[test]
+    fn vectors_of_no_memory_are_refused() {
+        let analyser = Analyser::from(Analysis::default());
+        let index = MemoryIndex::new(Some(2), analyser, None).expect("a kernel");
+        let record = Record { row: 7, content: "A violin".to_owned(), ..Record::default() };
+        let (records, vectors) = (&[record], &[1.0, 2.0, 2.0, 1.0]);
+        let batch = Batch { records, embedded: &[7, 7], vectors, ..Batch::default() };
+        index.apply(&batch).expect("a memory with two chunks");
+        let (docid, chunk) = (vector_id(0, 0), vector_id(0, 1));
+        for (ids, is_sound) in [
+            ([docid, chunk], true),
+            ([docid, vector_id(0, 2)], false),
+            ([docid, vector_id(1, 0)], false),
+            ([docid, -1], false),
+        ] {
+            let folder = tempfile::tempdir().expect("tests may write temporary files");
+            let path = folder.path().join("index");
+            let of = |id| Some(if id == docid { ids[0] } else { ids[1] });
+            write(&index.snapshot(), &path, of).expect("a file");
+            let read = MemoryIndex::load_file(&path, Some(2), analyser, None);
+            assert_eq!(read.is_ok(), is_sound, "{ids:?}");
+        }
+    }
+
+    fn write(
+        of: &IndexSnapshot,
+        path: &Path,
+        id_of: impl Fn(i64) -> Option<i64>,
+    ) -> Result<(), Error> {
+        let mut file = DataFileWriter::beside(path)?;
+        let vectors = &of.snapshot.vectors;
+        let rows = vector_file::write(&mut file, of.kernel, of.dim, vectors, id_of)?;
+        let state = file.append(&of.snapshot.memories.to_bytes()?)?;
+        let label = file.append(b"")?;
+        file.finish(MAGIC, VERSION, &IndexDirectory { rows, state, label })
+    }
 }
