@@ -6,7 +6,8 @@ use mnemic_core::text::{PatternSource, Redactor};
 
 fuzz_target!(|given: (&str, &str)| {
     let (regex, text) = given;
-    let source = PatternSource { name: "own".to_owned(), regex: Some(regex.to_owned()), check: None };
+    let source =
+        PatternSource { name: "own".to_owned(), regex: Some(regex.to_owned()), check: None };
     let Ok(redactor) = Redactor::new(&[source], "[…]") else { return };
     let Ok(places) = redactor.matches(text) else { return };
     let _ = redactor.redacted(text, &places);

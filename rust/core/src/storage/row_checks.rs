@@ -11,6 +11,7 @@ use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::collections::append_buffer::Line;
+use crate::system::data_file::have_sum;
 
 /// Rows whose vectors share a checksum.
 pub(crate) const CHECKED_ROWS: usize = 64;
@@ -61,7 +62,7 @@ impl RowChecks {
 
     pub(crate) fn are_codes_sound(&self) -> bool {
         *self.are_codes_sound.get_or_init(|| {
-            let is_sound = xxh3_64(&self.file[self.codes.clone()]) == self.code_sum;
+            let is_sound = have_sum(&self.file[self.codes.clone()], self.code_sum);
             self.is_damaged.fetch_or(!is_sound, Ordering::AcqRel);
             is_sound
         })
@@ -89,7 +90,7 @@ impl RowChecks {
         let bytes = &self.file[self.vectors.clone()];
         let first = block * CHECKED_ROWS * self.row_bytes;
         let end = bytes.len().min(first + CHECKED_ROWS * self.row_bytes);
-        let is_sound = xxh3_64(&bytes[first..end]) == self.vector_sums[block];
+        let is_sound = have_sum(&bytes[first..end], self.vector_sums[block]);
         self.is_damaged.fetch_or(!is_sound, Ordering::AcqRel);
         self.blocks[block].store(if is_sound { SOUND } else { DAMAGED }, Ordering::Release);
         is_sound
@@ -99,4 +100,10 @@ impl RowChecks {
 /// The checksums of the blocks of vectors of a segment.
 pub(crate) fn vector_sums(vectors: &[u8], row_bytes: usize) -> Box<[u64]> {
     vectors.chunks(CHECKED_ROWS * row_bytes).map(xxh3_64).collect()
+}
+
+/// Whether the blocks of vectors of a segment have these checksums.
+pub(crate) fn have_sums(vectors: &[u8], row_bytes: usize, sums: &[u64]) -> bool {
+    let blocks = vectors.chunks(CHECKED_ROWS * row_bytes);
+    blocks.len() == sums.len() && blocks.zip(sums).all(|(block, sum)| have_sum(block, *sum))
 }

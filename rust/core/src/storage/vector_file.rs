@@ -12,10 +12,10 @@ use crate::collections::id_map::IdMap;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::row_stride;
 use crate::quantization::sketch::{Basis, Sketch};
-use crate::storage::row_checks::{CHECKED_ROWS, RowChecks, vector_sums};
+use crate::storage::row_checks::{CHECKED_ROWS, RowChecks, have_sums, vector_sums};
 use crate::storage::segment::{SEGMENT_ROWS, Segment, SegmentLayout, SegmentWriter};
 use crate::storage::snapshot_store::{Place, VectorRows};
-use crate::system::data_file::{DataFile, DataFileWriter, Section};
+use crate::system::data_file::{DataFile, DataFileWriter, Section, have_sum};
 use crate::system::memory_budget::{CALL, headroom};
 
 /// A place beside its id, in a list that grows, then in blocks of a map.
@@ -216,8 +216,8 @@ impl Reading<'_> {
             .filter(|_| has_sums && range.len() == end)
             .ok_or(damaged.clone())?;
         let first = range.start;
-        let id_sum = xxh3_64(&file.map[first + ids..first + vectors]);
-        Error::unless(id_sum == entry.id_sum, "ids in it are damaged")?;
+        let are_sound = have_sum(&file.map[first + ids..first + vectors], entry.id_sum);
+        Error::unless(are_sound, "ids in it are damaged")?;
         let checks = RowChecks::new(
             Arc::clone(&file.map),
             first..first + ids,
@@ -240,7 +240,7 @@ impl Reading<'_> {
         let vectors = bytes.len().checked_sub(rows * row_bytes).ok_or(damaged())?;
         let ids = &bytes[vectors.checked_sub(id_bytes).ok_or(damaged())?..vectors];
         let vectors = &bytes[vectors..];
-        if xxh3_64(ids) != entry.id_sum || vector_sums(vectors, row_bytes) != entry.vector_sums {
+        if !have_sum(ids, entry.id_sum) || !have_sums(vectors, row_bytes, &entry.vector_sums) {
             return Err(damaged());
         }
         let vectors: &[f32] = bytemuck::try_cast_slice(vectors).map_err(|_| damaged())?;
