@@ -28,6 +28,7 @@ auth_file = {folder}/users
 pool_mode = transaction
 default_pool_size = {sessions}
 max_client_conn = 500
+server_login_retry = 1
 logfile = {folder}/log
 pidfile = {folder}/pid
 """

@@ -55,8 +55,12 @@ def shown(data, secrets, vectors=()):
 
 def written_in(folder):
     """Return the bytes of every file in a folder and below it, by name."""
-    files = [Path(path, name) for path, _, names in os.walk(folder) for name in names]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+    while True:
+        files = [Path(path, name) for path, _, names in os.walk(folder) for name in names]
+        try:
+            return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+        except FileNotFoundError:  # a part got its name meanwhile; it is read under that one
+            continue
 
 
 def left_in(folder, secrets, vectors=()):

@@ -57,3 +57,15 @@ def test_each_row_of_the_table_is_that_of_a_documented_code():
     reached = {id(failure_of(code)) for code in STATES}
     rows = {code: row for code, row in FAILURES.items() if isinstance(code, str)}
     assert [code for code, row in rows.items() if id(row) not in reached] == []
+
+
+@pytest.mark.parametrize("cause", ["server_login_retry", "query_wait_timeout"])
+def test_what_a_pooler_has_no_server_for_is_said(cause):
+    said = postgres.ProtocolViolation(f"server login has been failing ({cause}) zqsecret")
+    error = typed(said, "postgresql:///db")
+    assert isinstance(error, errors.StoreUnavailableError)
+    assert cause in str(error)
+    assert "zqsecret" not in str(error)
+    other = typed(postgres.ProtocolViolation("zqsecret"), "postgresql:///db")
+    assert "08P01" in str(other)
+    assert "zqsecret" not in str(other)

@@ -37,6 +37,14 @@ _REFUSALS: Final = {
         "the pooler takes no `options` in a URL (08P01); leave them out, set them for the role, "
         "or have the pooler ignore them (ignore_startup_parameters)"
     ),
+    r"server_login_retry|cannot connect to server": (
+        "the pooler could not reach the server, and waits before it tries again "
+        "(server_login_retry); try again"
+    ),
+    r"query_wait_timeout": (
+        "the pooler had no session of the server for too long (query_wait_timeout); try again, or "
+        "give it more (default_pool_size)"
+    ),
     r"does not support SSL|certificate|SSL error": (
         "the encryption that the URL asks for fails; see sslmode and sslrootcert"
     ),
@@ -47,11 +55,11 @@ _REFUSALS: Final = {
         "the server refuses the connection; psql with the same URL, or the server's log, says why"
     ),
 }
-"""Texts of refused connections, and their SQLSTATE or, where that says less, the reason."""
+"""Texts of refusals, and their SQLSTATE or, where that says less, the reason."""
 
 
 def reason_of(error: psycopg.Error) -> str | None:
-    """Return why a connection was refused; None if that is not known."""
+    """Return why a connection was refused, or a statement by a pooler; None if it is not known."""
     text = str(error)
     reason = next((reason for said, reason in _REFUSALS.items() if re.search(said, text)), None)
     failure = None if reason is None else FAILURES.get(reason)
@@ -101,7 +109,9 @@ def typed(error: psycopg.Error, place: str) -> MnemicError:
     name, code = type(error).__name__, code_of(error)
     if code is None:
         return StoreError(f"{place}: {name}")
-    reason = reason_of(error) if error.sqlstate is None else None
+    # A pooler says by a protocol violation that it has no server for a connection that stands.
+    is_refused = error.sqlstate in {None, "08P01"}
+    reason = reason_of(error) if is_refused else None
     if reason is not None:
         return StoreUnavailableError(f"{place}: {reason}")
     return typed_error(code, place, f"PostgreSQL error {code}, {name}")
