@@ -2,6 +2,7 @@
 
 python -m benches.embed               speed, in turns with onnxruntime
 python -m benches.embed --calibrate   cosines of related and unrelated sentences
+python -m benches.embed --multilingual   the multilingual model in turns with the default
 
 onnxruntime runs the same model in 8-bit integers as it does fastest, with the same tokenizer: the
 file that mnemic-minilm had, which git keeps, or that of `--onnx`. Times are of the processor, on
@@ -23,14 +24,13 @@ from shutil import which
 
 import mnemic_minilm
 import numpy as np
-import onnxruntime
 
 from benches.support.datasets import CACHE
 from benches.support.environment import cpu_fact
-from benches.support.timing import clock, quartile, timed, work
+from benches.support.timing import clock, interleave, quartile, timed, work
 from mnemic import Memory
-from mnemic._core import WordPieceTokenizer
-from mnemic.embed import MiniLmEmbedder
+from mnemic._core import Tokenizer
+from mnemic.embed import E5Embedder, MiniLmEmbedder
 
 PAIRS = Path(__file__).with_name("embed_pairs.json")
 OF_ONNX = "6b934083:models/minilm/mnemic_minilm/model.onnx"
@@ -56,12 +56,15 @@ class OnnxRuntime:
     """onnxruntime at its fastest for one text a run, on one thread."""
 
     def __init__(self, path):
+        import onnxruntime  # noqa: PLC0415 - of the benchmarks' libraries, which not all need
+
+        self.version = onnxruntime.__version__
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         slower = ["SkipLayerNormFusion"]
         self.session = onnxruntime.InferenceSession(path, options, disabled_optimizers=slower)
         file = mnemic_minilm.tokenizer_path().read_bytes()
-        self.tokenizer = WordPieceTokenizer(file, max_tokens=mnemic_minilm.MAX_TOKENS)
+        self.tokenizer = Tokenizer.word_piece(file, max_tokens=mnemic_minilm.MAX_TOKENS)
 
     def tokens(self, text):
         return self.tokenizer.encode(text)[0]
@@ -74,17 +77,64 @@ class OnnxRuntime:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calibrate", action="store_true", help="measure cosines, not speed")
+    parser.add_argument("--multilingual", action="store_true", help="time that model")
     parser.add_argument("--onnx", type=Path, default=CACHE / "minilm.onnx")
     arguments = parser.parse_args()
     if arguments.calibrate:
         calibrate()
         return
     clock.now = work
+    if arguments.multilingual:
+        multilingual()
+        return
     embedder, peer = MiniLmEmbedder(threads=1), OnnxRuntime(onnx_file(arguments.onnx))
-    print(f"{embedder.model} beside onnxruntime {onnxruntime.__version__} on {cpu()}")
+    print(f"{embedder.model} beside onnxruntime {peer.version} on {cpu()}")
     for name, calls in calls_by_name(peer).items():
         measure(name, calls, embedder, peer)
     measure_processes()
+
+
+def multilingual():
+    """Time the multilingual model beside the default, by texts and by tokens, and its load."""
+    before, loading = private_bytes(), clock()
+    embedder, default = E5Embedder(threads=1), MiniLmEmbedder(threads=1)
+    tokenizer = embedder._load().tokenizer  # noqa: SLF001 - to count tokens
+    loaded = clock()
+    embedder.embed_query("Where does she live?")
+    print(f"{embedder.model} beside {default.model} on {cpu()}")
+    grown = (private_bytes() - before) / 2**20
+    print(f"loaded in {(loaded - loading) * 1e3:.1f} ms, {grown:.1f} MiB beyond the mapped files")
+    words = " ".join(text for pair in json.loads(PAIRS.read_text()) for text in pair).split()
+    own = partial(of_tokens, lambda text: tokenizer.encode(f"query: {text}")[0].size, words)
+    piecewise = default._load().tokenizer  # noqa: SLF001 - as above
+    others = partial(of_tokens, lambda text: piecewise.encode(text)[0].size, words)
+    for tokens in (12, 32, 128):
+        turns(f"{tokens} tokens each", embedder, own(tokens), default, others(tokens))
+    turns("the same question of 12", embedder, others(12), default, others(12))
+
+
+def of_tokens(count, words, tokens):
+    """Return the first run of words that has a number of tokens."""
+    runs = (" ".join(words[first:end]) for first in range(99) for end in range(first, first + 120))
+    return next(text for text in runs if count(text) == tokens)
+
+
+def turns(name, embedder, text, default, other):
+    """Time a question of each model in turns."""
+    times = interleave(
+        {"own": lambda _: embedder.embed_query(text), "other": lambda _: default.embed([other])},
+        [None],
+        rounds=40,
+        turn=10,
+    )
+    own, peer = times["own"] / 1e3, times["other"] / 1e3
+    print(f"{name}: {own:.3f} ms, the default {peer:.3f}, {own / peer:.2f} x")
+
+
+def private_bytes():
+    """Return the bytes of this process that are in no file."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
 def onnx_file(path):

@@ -236,8 +236,14 @@ def test_the_first_vector_of_a_memory_must_be_one_of_its_embedder_too(memory, di
 @pytest.mark.parametrize(
     ("embedder", "said"),
     [
-        ("other", "embedder must be 'minilm', None, a function of texts.*got 'other'"),
-        (object(), "embedder must be 'minilm', None, a function of texts.*got a value"),
+        (
+            "other",
+            "embedder must be 'minilm', 'multilingual', None, a function of texts.*got 'other'",
+        ),
+        (
+            object(),
+            "embedder must be 'minilm', 'multilingual', None, a function of texts.*got a value",
+        ),
         (WordEmbedder, r"the class WordEmbedder; give an instance of it: WordEmbedder\("),
         (WordEmbedder(dimensions=0), "dimensions must be an int of at least 1 or None, got 0"),
     ],

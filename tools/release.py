@@ -16,7 +16,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PLACEHOLDER = "example.invalid"
 """A host that no one can have; it stands in links until the project has one."""
-PROJECTS = "pyproject.toml", "models/minilm/pyproject.toml", "files/pyproject.toml"
+PROJECTS = (
+    "pyproject.toml",
+    "models/minilm/pyproject.toml",
+    "models/e5/pyproject.toml",
+    "files/pyproject.toml",
+)
 SERVER = "server.json"
 BUNDLE = "plugins/mcpb/pyproject.toml"
 PLUGINS = (
@@ -65,10 +70,11 @@ def links(root: Path) -> Iterator[str]:
 
 def versions(root: Path, version: str) -> Iterator[str]:
     """Yield a sentence for each file that names another version."""
-    minilm, files, bundle = (toml(root / name)["project"] for name in (*PROJECTS[1:], BUNDLE))
+    minilm, e5, files, bundle = (toml(root / name)["project"] for name in (*PROJECTS[1:], BUNDLE))
     cited = re.search(r"^version: (.+)$", text(root, "CITATION.cff"), re.MULTILINE)
     named = {
         "models/minilm/pyproject.toml": minilm["version"],
+        "models/e5/pyproject.toml": e5["version"],
         "files/pyproject.toml": files["version"],
         BUNDLE: bundle["version"],
         "CITATION.cff": cited and cited[1],
@@ -81,7 +87,7 @@ def versions(root: Path, version: str) -> Iterator[str]:
     if package != version:
         yield f"{SERVER} has a package of version {package}, Cargo.toml {version}; write the same."
     series = f"=={version.rpartition('.')[0]}.*"
-    for name, project in ((PROJECTS[2], files), (BUNDLE, bundle)):
+    for name, project in ((PROJECTS[3], files), (BUNDLE, bundle)):
         if not any(one.endswith(series) for one in project["dependencies"]):
             yield f"{name} does not depend on mnemic{series}; it uses what that series has."
 

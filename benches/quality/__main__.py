@@ -50,7 +50,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--methods",
         type=method_names,
-        help=f"comma-separated, of {', '.join(METHODS)}; default: all but {NAMED_ONLY}, "
+        help=f"comma-separated, of {', '.join(METHODS)}; default: all but {', '.join(NAMED_ONLY)}, "
         f"of several directories {', '.join([DEFAULT, *PARTS])}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
@@ -82,7 +82,7 @@ def measure_one(options: argparse.Namespace) -> None:
         dataset = load_conversations(*options.directories)
     else:
         dataset = load_languages() if options.languages else load_own()
-    names = options.methods or [name for name in METHODS if name != NAMED_ONLY]
+    names = options.methods or [name for name in METHODS if name not in NAMED_ONLY]
     measured = measured_set(dataset, names, options.limit)
     print(render(dataset, measured.results))
     write(options.json, record(dataset, measured.results))

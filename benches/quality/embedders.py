@@ -114,10 +114,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benches.quality.embedders")
     parser.add_argument("directories", metavar="DIRECTORY", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, help="questions of each conversation; default: all")
+    parser.add_argument("--local", action="store_true", help="the models of packages alone")
     options = parser.parse_args()
     sets = [load_conversations(directory) for directory in options.directories]
     rows: dict[str, object] = {"MiniLM": minilm()}
-    for name, embedder in embedders().items():
+    if find_spec("mnemic_e5"):
+        rows["multilingual"] = mnemic.E5Embedder()
+    for name, embedder in () if options.local else embedders().items():
         rows[name] = embedder
         rows[f"{name}, cosines as they are"] = embedder._replace(**AS_THEY_ARE)
     print(f"| | {' | '.join(one.name for one in sets)} |\n|---|{'---|' * len(sets)}")

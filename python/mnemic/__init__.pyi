@@ -18,6 +18,7 @@ from mnemic.contradictions import RuleJudge as RuleJudge
 from mnemic.crypto import Encryption as Encryption
 from mnemic.crypto import MasterKey as MasterKey
 from mnemic.embed import CachedEmbedder as CachedEmbedder
+from mnemic.embed import E5Embedder as E5Embedder
 from mnemic.embed import HttpEmbedder as HttpEmbedder
 from mnemic.embed import MiniLmEmbedder as MiniLmEmbedder
 from mnemic.embed import as_embedder as as_embedder

@@ -25,7 +25,6 @@ __all__ = [
     "Selection",
     "SentenceEncoder",
     "VectorMap",
-    "WordPieceTokenizer",
     "__version__",
     "allocate",
     "changed_sums",
@@ -1103,7 +1102,7 @@ class SentenceEncoder:
     def __new__(
         cls,
         weights: str | os.PathLike[str],
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         /,
         *,
         verify: bool = False,
@@ -1137,31 +1136,50 @@ class SentenceEncoder:
         """
 
 @final
-class WordPieceTokenizer:
-    """The tokenizer of an uncased BERT model, exactly as the library tokenizers runs it.
+class Tokenizer:
+    """The tokenizer of a model. A text is read no further than `max_tokens` reach. Thread-safe."""
 
-    Control characters and accents are dropped, letters made small; ideographs and punctuation
-    marks are words of their own. A word is cut into the longest known pieces; a word with an
-    unknown piece, or of more than 100 characters, is `[UNK]`. A text is read no further than
-    `max_tokens` reach. Thread-safe.
+    @staticmethod
+    def word_piece(file: bytes, /, *, max_tokens: int) -> Tokenizer:
+        """Return the tokenizer of an uncased BERT model, exactly as the library tokenizers runs it.
 
-    Args:
-        file: Content of the model's `tokenizer.json`: the ids of the pieces, of which those within
-            words begin with `##`, and the tokens that are found in a text by their exact
-            characters, before everything else. Padding and truncation in it are ignored.
-        max_tokens: Maximum number of tokens of a text, with `[CLS]` and `[SEP]`.
+        Control characters and accents are dropped, letters made small; ideographs and punctuation
+        marks are words of their own. A word is cut into the longest known pieces; a word with an
+        unknown piece, or of more than 100 characters, is `[UNK]`.
 
-    Raises:
-        InvalidArgumentError: If it is another file, or `[UNK]`, `[CLS]`, `[SEP]` or an added token
-            has no id.
-    """
+        Args:
+            file: Content of the model's `tokenizer.json`: the ids of the pieces, of which those
+                within words begin with `##`, and the tokens that are found in a text by their exact
+                characters, before everything else. Padding and truncation in it are ignored.
+            max_tokens: Maximum number of tokens of a text, with `[CLS]` and `[SEP]`.
 
-    def __new__(cls, file: bytes, /, *, max_tokens: int) -> Self: ...
+        Raises:
+            InvalidArgumentError: If it is another file, or `[UNK]`, `[CLS]`, `[SEP]` or an added
+                token has no id.
+        """
+
+    @staticmethod
+    def unigram(path: str | os.PathLike[str], /, *, max_tokens: int) -> Tokenizer:
+        """Return the tokenizer of XLM-RoBERTa or a model with its vocabulary, as sentencepiece.
+
+        Controls are dropped, white space and joiners part words, and the rest has the form NFKC. A
+        word is cut into the pieces whose probabilities have the largest product (Kudo 2018, arXiv
+        1804.10959); characters that no piece has are one unknown token. No text is a special token.
+
+        Args:
+            path: The file of pieces, which is mapped.
+            max_tokens: Maximum number of tokens of a text, with `<s>` and `</s>`.
+
+        Raises:
+            InvalidArgumentError: If it is another file.
+            VectorFileError: If it cannot be read.
+        """
+
     def encode(self, text: str, /) -> tuple[NDArray[np.int64], bool]:
         """Return the token ids of a text, and whether there were more than `max_tokens`.
 
         Returns:
-            Shape (1, tokens), from `[CLS]` to `[SEP]`.
+            Shape (1, tokens), with the tokens that stand before and behind each text.
 
         Raises:
             InvalidArgumentError: If the text holds a lone surrogate.

@@ -13,6 +13,7 @@ from mnemic.cli.call import Call
 from mnemic.cli.main import BUSY, DONE, FAILED, MISSING, USAGE, VERBS, main
 from mnemic.cli.place import shown
 from mnemic.demo.printing import printable
+from tests.support.e5 import small_package
 from tests.support.embedders import WordEmbedder
 
 
@@ -303,3 +304,20 @@ def test_a_user_without_a_home_is_told_to_name_a_file(run, monkeypatch, tmp_path
     assert (code, error.count("\n")) == (FAILED, 1)
     assert "name a file by --db or MNEMIC_DB" in error
     assert not list(tmp_path.iterdir())
+
+
+def test_the_model_is_the_one_asked_for_or_that_of_the_file(run, place, monkeypatch, tmp_path):
+    small_package(tmp_path, monkeypatch)
+    added(run, "anna moved to oslo", "--embedder", "multilingual")
+    assert Memory.model_of(place).name.startswith("multilingual-e5-small")
+    assert "anna moved" in run("search", "anna moved to oslo")[1]
+    code, _, error = run("search", "anna", "--embedder", "minilm")
+    assert code == FAILED
+    assert "--embedder chooses" in error
+    assert run("reembed", "--embedder", "minilm")[0] == DONE
+    assert Memory.model_of(place).name.startswith("all-MiniLM")
+    assert "anna moved" in run("search", "where did anna go?")[1]
+    monkeypatch.setenv("MNEMIC_EMBEDDER", "multilingual")
+    assert run("search", "anna")[0] == FAILED
+    monkeypatch.setenv("MNEMIC_EMBEDDER", "other")
+    assert "embedder must be" in run("search", "anna")[2]

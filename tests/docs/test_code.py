@@ -8,7 +8,7 @@ from tests.docs import stand_ins
 from tests.support.page_code import run
 from tests.support.pages import NOT_RUN, PAGES, blocks_of, is_output, with_outputs
 
-LEFT_OUT = 1
+LEFT_OUT = 2
 """Blocks of Python that are not run; each has its reason above it."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from mnemic import CachedEmbedder, Memory, as_embedder
-from mnemic._core import SentenceEncoder, WordPieceTokenizer
+from mnemic._core import SentenceEncoder, Tokenizer
 from mnemic.embed import Embedder, MiniLmEmbedder, validated
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
@@ -115,18 +115,18 @@ def test_several_threads_may_call_one_embedder(texts, one_by_one):
 def test_a_process_forked_in_the_midst_of_a_load_embeds_as_the_first_one(embedder):
     program = """
 import os, signal, threading, warnings
-from mnemic.embed import minilm
+from mnemic.embed import local
 warnings.simplefilter("ignore")
-load, here, go_on = minilm._load_model, threading.Event(), threading.Event()
-def slow(limit):
+load, here, go_on = local.SentenceEncoder, threading.Event(), threading.Event()
+def slow(*given):
     here.set()
-    return go_on.wait() and load(limit)
-minilm._load_model = slow
-embedder = minilm.MiniLmEmbedder()
+    return go_on.wait() and load(*given)
+local.SentenceEncoder = slow
+embedder = local.MiniLmEmbedder()
 threading.Thread(target=embedder.embed, args=(["text"],)).start()
 here.wait()
 if not (child := os.fork()):
-    minilm._load_model = load
+    local.SentenceEncoder = load
     signal.alarm(60)
     print(embedder.embed(["text"] * 200)[-1].tobytes().hex(), flush=True)
     os._exit(0)
@@ -217,7 +217,7 @@ def test_a_long_text_is_cut_where_the_library_cuts_it(embedder, text, truncated)
 
 def test_truncation_is_a_warning_once_and_then_a_detail(caplog):
     embedder = MiniLmEmbedder()
-    with caplog.at_level(logging.DEBUG, "mnemic.embed.minilm"):
+    with caplog.at_level(logging.DEBUG, "mnemic.embed.local"):
         embedder.embed(["short"])
         embedder.embed(["word " * 300, "short"])
         embedder.embed(["word " * 300])
@@ -317,7 +317,7 @@ except KernelUnavailableError:
 
 def test_a_tokenizer_of_another_model_is_refused():
     pieces = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 10**6, "text": 3}
-    tokenizer = WordPieceTokenizer(tokenizer_file(pieces), max_tokens=256)
+    tokenizer = Tokenizer.word_piece(tokenizer_file(pieces), max_tokens=256)
     encoder = SentenceEncoder(mnemic_minilm.weights_path(), tokenizer)
     with pytest.raises(InvalidArgumentError, match="token 1000000"):
         encoder.embed(["text"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemic._core import WordPieceTokenizer
+from mnemic._core import Tokenizer
 from mnemic.errors import InvalidArgumentError
 from tests.support.tiers import examples
 from tests.support.word_piece import (
@@ -37,7 +37,7 @@ MIXED = st.builds(lambda parts, times: "".join(parts) * times, st.lists(PARTS), 
 
 
 def of_model(max_tokens=mnemic_minilm.MAX_TOKENS):
-    return WordPieceTokenizer(mnemic_minilm.tokenizer_path().read_bytes(), max_tokens=max_tokens)
+    return Tokenizer.word_piece(mnemic_minilm.tokenizer_path().read_bytes(), max_tokens=max_tokens)
 
 
 def answer(tokenizer, text):
@@ -99,7 +99,7 @@ def test_any_limit_cuts_as_the_library_does(limit):
 
 def made_of(pieces, *, special=("[SEP]",), max_tokens=16):
     ids = {piece: at for at, piece in enumerate(pieces)}
-    return WordPieceTokenizer(tokenizer_file(ids, special), max_tokens=max_tokens)
+    return Tokenizer.word_piece(tokenizer_file(ids, special), max_tokens=max_tokens)
 
 
 def test_the_longest_piece_is_taken_first_and_a_word_is_unknown_as_a_whole():
@@ -119,13 +119,13 @@ def test_the_longest_piece_is_taken_first_and_a_word_is_unknown_as_a_whole():
 )
 def test_another_file_is_refused(content):
     with pytest.raises(InvalidArgumentError, match=r"no tokenizer\.json"):
-        WordPieceTokenizer(content, max_tokens=256)
+        Tokenizer.word_piece(content, max_tokens=256)
 
 
 def test_escaped_pieces_are_read():
     escaped = tokenizer_file({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, '"': 3, "\u8a9e": 4})
     assert b"u8a9e" in escaped
-    ids, _ = WordPieceTokenizer(escaped, max_tokens=9).encode('"\u8a9e')
+    ids, _ = Tokenizer.word_piece(escaped, max_tokens=9).encode('"\u8a9e')
     assert ids.tolist() == [[1, 3, 4, 2]]
 
 

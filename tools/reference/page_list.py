@@ -259,7 +259,7 @@ LIKE = {
     f"{_HYDE}.from_config": "mnemic.hyde.engine.HydeEngine",
     "mnemic.hyde.engine.AsyncHydeTurn": "mnemic.hyde.engine.HydeTurn",
     "mnemic.hyde.engine.AsyncHydeEngine": "mnemic.hyde.engine.HydeEngine",
-    "mnemic.embed.minilm.MiniLmEmbedder": "mnemic.embed.base.Embedder",
+    "mnemic.embed.local.MiniLmEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.embed.adapting.AdaptedEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.embed.http.HttpEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.llm.adapting.AdaptedLanguageModel": "mnemic.llm.adapting.LanguageModel",

@@ -23,6 +23,8 @@ METHODS = {
     "mnemic": ("front_door", "defaults"),
     "mnemic-semantic": ("front_door", "semantic"),
     "mnemic-keyword": ("front_door", "keyword"),
+    "multilingual": ("front_door", "multilingual"),
+    "multilingual-semantic": ("front_door", "multilingual_semantic"),
     "retrieve": ("retrieval", "plain"),
     "retrieve-expanded": ("retrieval", "expanded"),
     "retrieve-hybrid": ("retrieval", "hybrid"),
@@ -30,8 +32,8 @@ METHODS = {
 }
 """Module and factory by the short name that the command line takes."""
 
-NAMED_ONLY = "lancedb"
-"""It needs some hundred megabytes that `--group bench` does not install."""
+NAMED_ONLY = ("lancedb", "multilingual", "multilingual-semantic")
+"""They need some hundred megabytes that `--group bench` does not install."""
 
 
 class Method(Protocol):

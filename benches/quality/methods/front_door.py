@@ -53,6 +53,22 @@ def defaults() -> FrontDoor:
     return FrontDoor("mnemic", memory_options={}, search_options={})
 
 
+def multilingual() -> FrontDoor:
+    """`search` with its defaults and the multilingual model."""
+    return FrontDoor(
+        "mnemic, multilingual", memory_options={"embedder": "multilingual"}, search_options={}
+    )
+
+
+def multilingual_semantic() -> FrontDoor:
+    """Exact cosine of the multilingual model."""
+    return FrontDoor(
+        "mnemic, multilingual, semantic",
+        memory_options={"embedder": "multilingual"},
+        search_options={"search_type": "semantic"},
+    )
+
+
 def semantic() -> FrontDoor:
     """Exact cosine; must equal the dense row."""
     return FrontDoor(

@@ -10,9 +10,13 @@ from typing import Any, Final, TextIO
 from mnemic import Memory
 from mnemic.cli.output import Output, is_installed, note
 from mnemic.cli.place import AGENT, PLACE, USER, place_here
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError
 
 KEY: Final = "MNEMIC_KEY"
+EMBEDDER: Final = "MNEMIC_EMBEDDER"
+_PACKAGES: Final = {"minilm": "mnemic_minilm", "multilingual": "mnemic_e5"}
+"""The packages of the models, in the order in which one is chosen."""
+
 _MOST_TEXT: Final = 1 << 26
 
 
@@ -21,6 +25,12 @@ def declare_place(parser: argparse.ArgumentParser) -> None:
     place = parser.add_argument_group("where and for whom")
     place.add_argument("--db", metavar="PATH", help=f"file or PostgreSQL URL; or {PLACE}")
     place.add_argument("--agent", metavar="ID", default=AGENT, help="agent of the memories")
+    place.add_argument(
+        "--embedder",
+        choices=list(_PACKAGES),
+        default=os.environ.get(EMBEDDER) or None,
+        help=f"model of the vectors; or {EMBEDDER}; by default that of the file",
+    )
     whom = place.add_mutually_exclusive_group()
     whom.add_argument("--user", metavar="ID", help=f"whose memories; or {USER}")
     whom.add_argument("--all-users", action="store_true", help="those of everybody")
@@ -95,15 +105,31 @@ class Call:
     def memory(self, **options: Any) -> Memory:
         """Open the memory; it is closed at the end of the run.
 
-        Without the local model it stores and searches words alone.
+        Its vectors are of the first model that is asked for or installed, and fits those that are
+        there; without any it stores and searches words alone.
         """
         key = key_of(KEY)
         if key is not None:
             from mnemic import Encryption  # noqa: PLC0415 - where there is a key
 
             options.setdefault("encryption", Encryption(key))
-        if "embedder" not in options and not is_installed("mnemic_minilm"):
-            options["embedder"] = None
+        if "embedder" in options:
+            return self._opened(options)
+        *others, last = self._embedders()
+        for name in others:
+            try:
+                return self._opened({**options, "embedder": name})
+            except EmbeddingModelMismatchError:
+                continue
+        return self._opened({**options, "embedder": last})
+
+    def _embedders(self) -> list[str | None]:
+        """Return the embedder that was asked for, else those that are installed, else None."""
+        if self.given.embedder:
+            return [self.given.embedder]
+        return [name for name, package in _PACKAGES.items() if is_installed(package)] or [None]
+
+    def _opened(self, options: dict[str, Any]) -> Memory:
         return self._open.enter_context(Memory(self.place, self.given.agent, **options))
 
     def stored(self, **options: Any) -> Memory:

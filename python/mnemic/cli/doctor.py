@@ -17,6 +17,7 @@ from mnemic.vectors import simd_kernel
 _PACKAGES = (
     "mnemic",
     "mnemic-minilm",
+    "mnemic-e5",
     "numpy",
     "apsw",
     "msgspec",

@@ -55,8 +55,8 @@ VERBS: Final = {
 
 
 _OTHER_MODEL: Final = (
-    "the vectors of these memories are of another model than the local one; mnemic reembed makes "
-    "them anew, and mnemic search --keyword needs none"
+    "the vectors of these memories are of another model than those that may be used here; mnemic "
+    "reembed makes them anew, --embedder chooses by which, and mnemic search --keyword needs none"
 )
 
 _DEBUG: Final = "MNEMIC_DEBUG"

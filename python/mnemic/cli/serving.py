@@ -73,7 +73,7 @@ def mcp(call: Call) -> None:
 
 
 def _memory(call: Call) -> "Memory":
-    """Open the memory; without a model if its vectors are of another one than the local."""
+    """Open the memory; without a model if its vectors are of none that is installed."""
     try:
         return call.memory(read_only=call.given.read_only)
     except EmbeddingModelMismatchError:

@@ -30,7 +30,7 @@ def verify(call: Call) -> int:
 
 
 def reembed(call: Call) -> int:
-    """Embed all memories by the local model; return 1 if the vectors before stay in use."""
+    """Embed all memories by the chosen model; return 1 if the vectors before stay in use."""
     report = call.memory(reembed=True).reembed(progress=call.out.progress)
     if call.out.is_json:
         call.out.json(report.to_dict())

@@ -5,4 +5,5 @@ from mnemic.embed.base import Embedder as Embedder
 from mnemic.embed.base import EmbeddingBatch as EmbeddingBatch
 from mnemic.embed.cache import CachedEmbedder as CachedEmbedder
 from mnemic.embed.http import HttpEmbedder as HttpEmbedder
-from mnemic.embed.minilm import MiniLmEmbedder as MiniLmEmbedder
+from mnemic.embed.local import E5Embedder as E5Embedder
+from mnemic.embed.local import MiniLmEmbedder as MiniLmEmbedder

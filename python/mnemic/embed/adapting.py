@@ -25,8 +25,8 @@ FEW_TEXTS = 16
 """Maximum number of texts of a call that is joined with others."""
 
 KNOWN_FORMS = (
-    "'minilm', None, a function of texts, or an object with embed, with encode, or with "
-    "embed_documents and embed_query"
+    "'minilm', 'multilingual', None, a function of texts, or an object with embed, with encode, or "
+    "with embed_documents and embed_query"
 )
 """The forms of an embedder, for errors."""
 

@@ -268,7 +268,7 @@ class ValidatedEmbedder:
         # No embedder around it: callers that share a call, joined or of a cache, have deadlines of
         # their own, and what a subclass or a proxy does beside the call may take any time.
         adapted, given = self._adapted, self._adapted.given
-        is_direct = type(adapted) is AdaptedEmbedder and "keeps_deadlines" in vars(type(given))
+        is_direct = type(adapted) is AdaptedEmbedder and hasattr(type(given), "keeps_deadlines")
         return is_direct and not adapted.join_calls and bool(getattr(given, "keeps_deadlines", 0))
 
     @property

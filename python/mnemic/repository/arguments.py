@@ -130,7 +130,7 @@ class Options(TypedDict, total=False):
             one goes on.
     """
 
-    embedder: "mnemic.embed.AnyEmbedder | Literal['minilm'] | None"
+    embedder: "mnemic.embed.AnyEmbedder | Literal['minilm', 'multilingual'] | None"
     embedding_model: str | None
     query_cache: int
     language: str | None

@@ -373,7 +373,7 @@ class Reembedding(Part):
 
     async def run(
         self,
-        given: "AnyEmbedder | Literal['minilm'] | None",
+        given: "AnyEmbedder | Literal['minilm', 'multilingual'] | None",
         embedding_model: str | None,
         *,
         progress: Progress | None,

@@ -60,11 +60,11 @@ def chosen_embedder(
 
 
 def _named_embedder(name: str) -> "Embedder":
-    if name != "minilm":
-        raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(name)}")
-    from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - an optional extra
+    from mnemic.embed.local import LOCAL_EMBEDDERS  # noqa: PLC0415 - an optional extra
 
-    return MiniLmEmbedder()
+    if name not in LOCAL_EMBEDDERS:
+        raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(name)}")
+    return LOCAL_EMBEDDERS[name]()
 
 
 MAX_RETENTION = timedelta(days=365_000)
@@ -129,7 +129,7 @@ class Settings(NamedTuple):
         url: str | os.PathLike[str],
         agent_id: str,
         *,
-        embedder: "AnyEmbedder | Literal['minilm'] | None" = "minilm",
+        embedder: "AnyEmbedder | Literal['minilm', 'multilingual'] | None" = "minilm",
         query_cache: int = QUERY_CACHE,
         language: str | None = "auto",
         license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere

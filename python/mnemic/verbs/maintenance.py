@@ -52,7 +52,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
 
     async def reembed(
         self,
-        embedder: "mnemic.embed.AnyEmbedder | Literal['minilm'] | None" = None,
+        embedder: "mnemic.embed.AnyEmbedder | Literal['minilm', 'multilingual'] | None" = None,
         *,
         embedding_model: str | None = None,
         progress: Progress | None = None,

@@ -107,9 +107,11 @@ pub enum Error {
         /// The token.
         token: String,
     },
-    /// A file describes no tokenizer of an uncased BERT model.
-    #[error("this is no tokenizer.json of an uncased BERT model: {problem}")]
+    /// A file describes no tokenizer of a kind.
+    #[error("this is no {kind}: {problem}")]
     InvalidTokenizer {
+        /// What it should be.
+        kind: &'static str,
         /// What is wrong with it.
         problem: String,
     },

@@ -166,15 +166,14 @@ impl Unit {
     }
 }
 
-/// The floats that the codes of a row stand for.
+/// The floats that the codes of a row stand for, each part with its scale.
 #[inline(always)]
 pub(crate) fn widen<'a, I: Vectors>(
     cpu: I,
-    codes: &[[i8; PAIR]],
-    scale: f32,
+    codes: impl Iterator<Item = ([i8; PAIR], f32)>,
     row: impl Iterator<Item = &'a mut Part>,
 ) {
-    for (codes, part) in codes.iter().zip(row) {
+    for ((codes, scale), part) in codes.zip(row) {
         for (codes, place) in codes.as_chunks::<LANES>().0.iter().zip(part) {
             let codes = cpu.floats(&codes.map(i32::from));
             cpu.store(cpu.multiply(codes, cpu.splat(scale)), place);

@@ -87,6 +87,8 @@ pub(crate) struct Sizes {
     pub(crate) inner: usize,
     pub(crate) words: usize,
     pub(crate) positions: usize,
+    /// Of a code of a word: 8 with a scale for each word, or 4 with one for every 32 of its codes.
+    pub(crate) word_bits: usize,
 }
 
 impl Sizes {
@@ -106,7 +108,16 @@ impl Sizes {
             inner: next(),
             words: next(),
             positions: next(),
+            word_bits: match next() {
+                0 => 8, // as in files from before there was another number
+                bits => bits,
+            },
         }
+    }
+
+    /// Scales of all words.
+    fn word_scales(self) -> usize {
+        if self.word_bits == 8 { self.words } else { self.words * self.hidden / PAIR }
     }
 
     /// Whether the kernels can run such a model without overflow.
@@ -118,6 +129,7 @@ impl Sizes {
             && (1..=MAX_LAYERS).contains(&self.layers)
             && (1..=MAX_WORDS).contains(&self.words)
             && (1..=MAX_SIZE).contains(&self.positions)
+            && matches!(self.word_bits, 4 | 8)
     }
 }
 
@@ -162,8 +174,8 @@ impl Layout {
     fn new(sizes: Sizes) -> Self {
         let Sizes { hidden, inner, .. } = sizes;
         let mut places = Places { end: HEADER };
-        let words = places.next(sizes.words * hidden);
-        let word_scales = places.floats(sizes.words);
+        let words = places.next(sizes.words * hidden * sizes.word_bits / 8);
+        let word_scales = places.floats(sizes.word_scales());
         let positions = places.floats(sizes.positions * hidden);
         let norm = places.norm(hidden);
         let layers = (0..sizes.layers).map(|_| LayerPlaces {
@@ -247,11 +259,20 @@ pub(crate) struct Layer<'a> {
     pub(crate) norm: Norm<'a>,
 }
 
+/// The rows of a table of words, 32 components each time.
+#[derive(Clone, Copy)]
+pub(crate) enum Table<'a> {
+    /// A scale for each word.
+    Bytes(&'a [[i8; PAIR]], &'a [f32]),
+    /// A scale for each part. A byte has a code of the first half and, above it, one of the second,
+    /// both 8 too large.
+    Nibbles(&'a [[u8; PAIR / 2]], &'a [f32]),
+}
+
 /// What a token is at the beginning.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
-    pub(crate) table: &'a [[i8; PAIR]],
-    pub(crate) scales: &'a [f32],
+    pub(crate) table: Table<'a>,
     pub(crate) positions: &'a [Part],
     pub(crate) norm: Norm<'a>,
 }
@@ -289,9 +310,13 @@ impl Model {
     }
 
     pub(crate) fn words(&self) -> Words<'_> {
+        let scales = self.array(&self.layout.word_scales);
+        let table = match self.sizes.word_bits {
+            8 => Table::Bytes(self.array(&self.layout.words), scales),
+            _ => Table::Nibbles(self.array(&self.layout.words), scales),
+        };
         Words {
-            table: self.array(&self.layout.words),
-            scales: self.array(&self.layout.word_scales),
+            table,
             positions: self.array(&self.layout.positions),
             norm: self.norm(&self.layout.norm),
         }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::floats::{self, CodeRange, LANES, Sums, Unit, Vectors};
-use crate::format::{CodePart, Dense, HEAD, Lanes, Layer, Model, Norm, PAIR, Part, Words};
+use crate::format::{CodePart, Dense, HEAD, Lanes, Layer, Model, Norm, PAIR, Part, Table, Words};
 use crate::scratch::{Floats, Form, Forms, Rounded, Scratch, grow};
 
 /// The most rows of a batch that are widened together.
@@ -142,8 +142,18 @@ fn embed<I: Instructions>(cpu: I, words: Words<'_>, batch: Batch<'_>, scratch: &
         narrow.fit(text.len(), size * PAIR);
         for (at, token) in text.iter().enumerate() {
             let token = *token as usize;
-            let codes = &words.table[token * size..][..size];
-            floats::widen(cpu, codes, words.scales[token], hidden.row_mut(first + at));
+            let row = hidden.row_mut(first + at);
+            match words.table {
+                Table::Bytes(codes, scales) => {
+                    let codes = codes[token * size..][..size].iter().copied();
+                    floats::widen(cpu, codes.zip(std::iter::repeat(scales[token])), row);
+                }
+                Table::Nibbles(codes, scales) => {
+                    let (codes, scales) = (&codes[token * size..], &scales[token * size..]);
+                    let codes = codes[..size].iter().map(from_nibbles);
+                    floats::widen(cpu, codes.zip(scales.iter().copied()), row);
+                }
+            }
             for (place, part) in narrow.row_mut(at).zip(&words.positions[at * size..]) {
                 *place = *part;
             }
@@ -152,6 +162,15 @@ fn embed<I: Instructions>(cpu: I, words: Words<'_>, batch: Batch<'_>, scratch: &
         add_and_normalise(cpu, hidden, rows, narrow, words.norm, &mut I::form(forms).rows);
         first += text.len();
     }
+}
+
+/// Codes of 4 bits as those of 8.
+#[inline(always)]
+fn from_nibbles(nibbles: &[u8; PAIR / 2]) -> [i8; PAIR] {
+    std::array::from_fn(|at| {
+        let byte = nibbles[at % (PAIR / 2)];
+        (if at < PAIR / 2 { byte & 15 } else { byte >> 4 }) as i8 - 8
+    })
 }
 
 /// The mean over the tokens of each text, made unit length.

@@ -57,6 +57,8 @@ pub(crate) struct PlainLayer {
 /// A model with random weights.
 pub(crate) struct PlainModel {
     pub(crate) words: Vec<i8>,
+    /// 8, or 4 where each code of a word is from −8 to 7.
+    pub(crate) word_bits: usize,
     pub(crate) word_scales: Vec<f32>,
     pub(crate) positions: Vec<f32>,
     pub(crate) norm: PlainNorm,
@@ -67,6 +69,7 @@ impl PlainModel {
     pub(crate) fn new(numbers: &mut Numbers) -> Self {
         Self {
             words: (0..WORDS * HIDDEN).map(|_| numbers.bits() as i8).collect(),
+            word_bits: 8,
             word_scales: (0..WORDS).map(|_| 0.01 + 0.001 * numbers.float()).collect(),
             positions: (0..POSITIONS * HIDDEN).map(|_| 0.2 * numbers.float()).collect(),
             norm: norm(numbers),
@@ -77,12 +80,11 @@ impl PlainModel {
     /// The bytes of its file.
     pub(crate) fn file(&self) -> Vec<u8> {
         let mut fields = b"MNEMBERT".to_vec();
-        let sizes = [1, HIDDEN, HIDDEN / 32, LAYERS, INNER, WORDS, POSITIONS];
+        let sizes = [1, HIDDEN, HIDDEN / 32, LAYERS, INNER, WORDS, POSITIONS, self.word_bits];
         fields.extend(sizes.iter().flat_map(|size| (*size as u32).to_le_bytes()));
         fields.resize(96, 0);
         let mut body = Vec::new();
-        append(&mut body, &self.words);
-        append(&mut body, &self.word_scales);
+        self.append_words(&mut body);
         append(&mut body, &self.positions);
         append_norm(&mut body, &self.norm);
         for layer in &self.layers {
@@ -94,6 +96,21 @@ impl PlainModel {
             append_norm(&mut body, &layer.norm);
         }
         with_hash(&fields, &body)
+    }
+
+    fn append_words(&self, body: &mut Vec<u8>) {
+        if self.word_bits == 8 {
+            append(body, &self.words);
+            return append(body, &self.word_scales);
+        }
+        let halves = self.words.as_chunks::<32>().0.iter().map(|part| part.split_at(16));
+        let byte = |(first, second): (&i8, &i8)| {
+            (first + 8).cast_unsigned() | ((second + 8).cast_unsigned() << 4)
+        };
+        let nibbles = halves.flat_map(|(first, second)| first.iter().zip(second).map(byte));
+        append(body, &nibbles.collect::<Vec<u8>>());
+        let scales = self.word_scales.iter().flat_map(|scale| [*scale; HIDDEN / 32]);
+        append(body, &scales.collect::<Vec<f32>>());
     }
 }
 

@@ -83,6 +83,22 @@ fn all_cpus_make_these_bits() {
 }
 
 #[test]
+fn words_of_four_bits_make_the_bits_of_the_same_words_of_eight() {
+    let mut model = PlainModel::new(&mut Numbers(1));
+    model.words.iter_mut().for_each(|code| *code >>= 4);
+    let file_of_bytes = model.file();
+    model.word_bits = 4;
+    let encoders = [file_of_bytes, model.file()].map(|file| {
+        let (_folder, path) = written(&file);
+        Encoder::open(&path, Checksum::Verified).expect("the file is whole")
+    });
+    for text in texts() {
+        let [bytes, nibbles] = encoders.each_ref().map(|encoder| embedded(encoder, &[&text], 1));
+        assert_eq!(bits(&nibbles), bits(&bytes));
+    }
+}
+
+#[test]
 fn a_vector_does_not_depend_on_texts_beside_it_or_on_threads() {
     let (encoder, texts) = (encoder(), texts());
     let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
@@ -438,6 +454,10 @@ fn files_with_another_header_are_refused() {
     fields[16..20].copy_from_slice(&(large / 32).to_le_bytes());
     refused(&with_hash(&fields, &file[128..]), "sizes");
     refused(&with(16, 1), "sizes");
+    for word_bits in [1, 5, 16, u32::MAX] {
+        refused(&with(36, word_bits), "sizes");
+    }
+    refused(&with(36, 4), "its header says");
     refused(&with(24, 100), "sizes");
     refused(&with(20, 3), "its header says");
 }
@@ -447,7 +467,7 @@ fn no_sizes_in_a_header_overflow() {
     const SIZES: [u32; 12] =
         [0, 1, 2, 32, 96, 1024, 2048, 65_536, 65_537, 1 << 24, 1 << 31, u32::MAX];
     let file = PlainModel::new(&mut Numbers(1)).file();
-    let places = |from: usize| (from..36).step_by(4);
+    let places = |from: usize| (from..40).step_by(4);
     for (one, other) in places(12).flat_map(|one| places(one + 4).map(move |other| (one, other))) {
         for (first, second) in SIZES.iter().flat_map(|first| SIZES.map(|second| (*first, second))) {
             let mut fields = file[..128].to_vec();
@@ -491,7 +511,7 @@ fn rows_of_one_number_give_vectors() {
 #[test]
 fn a_changed_byte_is_found_by_the_checksum() {
     let file = PlainModel::new(&mut Numbers(1)).file();
-    for at in [36, 96, 127, 128, file.len() / 2, file.len() - 1] {
+    for at in [40, 96, 127, 128, file.len() / 2, file.len() - 1] {
         let mut damaged = file.clone();
         damaged[at] ^= 1;
         let error = opened(&damaged, Checksum::Verified).expect_err("a byte is changed");

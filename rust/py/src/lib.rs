@@ -32,8 +32,8 @@ mod scorings;
 mod sentence_encoder;
 mod sentences;
 mod text;
+mod tokenizer;
 mod vector_map;
-mod word_piece;
 
 use pyo3::prelude::*;
 
@@ -78,8 +78,8 @@ mod _core {
             PyCoverage, date_ranges, detect_language, estimate_tokens, fingerprint,
             fingerprint_digests, fold, tokens,
         },
+        tokenizer::PyTokenizer,
         vector_map::{PyHits, PyPrior, PyRangeHits, PySelection, PyVectorMap},
-        word_piece::PyWordPieceTokenizer,
     };
 
     #[pymodule_init]

@@ -19,7 +19,7 @@ use crate::errors::{
     require_memory,
 };
 use crate::text::utf8;
-use crate::word_piece::PyWordPieceTokenizer;
+use crate::tokenizer::PyTokenizer;
 
 /// Texts, and tokens of each thread, between two looks for a signal: some .3 s with AVX2.
 const TEXTS_AT_ONCE: usize = 512;
@@ -34,7 +34,7 @@ const BYTES_IN_TIME_OF_TOKEN: usize = 4096;
 #[pyclass(frozen, name = "SentenceEncoder", module = "mnemic._core")]
 pub(crate) struct PySentenceEncoder {
     encoder: Encoder,
-    tokenizer: Py<PyWordPieceTokenizer>,
+    tokenizer: Py<PyTokenizer>,
     /// Counting them takes a tenth of a question's time.
     cpus: usize,
 }
@@ -48,7 +48,7 @@ impl PySentenceEncoder {
     fn new(
         py: Python<'_>,
         weights: PathBuf,
-        tokenizer: Py<PyWordPieceTokenizer>,
+        tokenizer: Py<PyTokenizer>,
         verify: bool,
     ) -> PyResult<Self> {
         let checksum = if verify { Checksum::Verified } else { Checksum::Trusted };

@@ -2,10 +2,9 @@
 //!
 //! A file appears complete or not at all, readable by its owner alone. It is read where it lies, by
 //! a map that processes share. Numbers are little-endian, as on every machine that mnemic runs on.
-#![expect(unsafe_code, reason = "a file is mapped, not read")]
 
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Error;
+use crate::system::mapped_file::{errno_of, map_file};
 use crate::system::new_file::{Existing, NewFile, folder_of, remove_parts, sync_folder};
 
 /// Sections begin here or at a multiple: a page; or a cache line, so that a fuzzer changes few zeros.
@@ -132,24 +132,6 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Error {
     Error::FileUnwritable { path, problem, errno: errno_of(error) }
 }
 
-fn unread(path: &Path, error: &std::io::Error) -> Error {
-    let (path, problem) = (path.display().to_string(), error.to_string());
-    Error::FileUnreadable { path, problem, errno: errno_of(error) }
-}
-
-fn unmapped(path: &Path, file: &File, error: &std::io::Error) -> Error {
-    if error.kind() != ErrorKind::OutOfMemory {
-        return unread(path, error);
-    }
-    let bytes = file.metadata().map_or(0, |found| found.len());
-    Error::OutOfMemory { bytes: usize::try_from(bytes).unwrap_or(usize::MAX) }
-}
-
-/// Windows has numbers of another kind.
-fn errno_of(error: &std::io::Error) -> Option<i32> {
-    error.raw_os_error().filter(|_| cfg!(unix))
-}
-
 /// A file that is complete, mapped.
 pub(crate) struct DataFile {
     pub(crate) map: Arc<Mmap>,
@@ -169,17 +151,7 @@ impl DataFile {
         magic: [u8; 8],
         versions: &[u64],
     ) -> Result<(Self, Directory), Error> {
-        let unreadable = |error| unread(path, &error);
-        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-            // Opening a pipe would wait for its writer.
-            return Err(unreadable(std::io::Error::other("it is not a file")));
-        }
-        let file = File::open(path).map_err(unreadable)?;
-        // SAFETY: files of this kind are replaced by renaming and never written in place, so the
-        // bytes do not change under the map; whoever cuts one off by hand ends this process, as
-        // with any mapped library.
-        let map = unsafe { Mmap::map(&file) }.map_err(|error| unmapped(path, &file, &error))?;
-        let map = Arc::new(map);
+        let map = Arc::new(map_file(path)?);
         let (version, directory) = directory_of(&map, magic, versions)?;
         let directory = postcard::from_bytes(directory)
             .map_err(|_| Error::SnapshotInvalid("its directory cannot be read"))?;

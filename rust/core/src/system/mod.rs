@@ -2,6 +2,7 @@
 
 pub(crate) mod data_file;
 pub mod file_locks;
+pub mod mapped_file;
 pub mod memory_budget;
 pub mod new_file;
 pub mod write_ahead_log;

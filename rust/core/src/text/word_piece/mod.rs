@@ -10,16 +10,17 @@ use characters::{Reading, read};
 use file::File;
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
+use super::encoding::{Encoding, Token, Tokenizer, Tokens};
 use crate::Error;
+
+/// What a file should be.
+const KIND: &str = "tokenizer.json of an uncased BERT model";
 
 /// Before a piece that goes on within a word.
 const CONTINUATION: &str = "##";
 
 /// Characters of the longest word that is cut into pieces; a longer one is unknown.
 const MAX_CHARACTERS: usize = 100;
-
-/// Tokens before and after those of a text.
-const FRAME: usize = 2;
 
 type Pieces = HashMap<Box<str>, u32, Xxh3DefaultBuilder>;
 
@@ -33,7 +34,7 @@ type Pieces = HashMap<Box<str>, u32, Xxh3DefaultBuilder>;
 ///
 /// # Examples
 /// ```
-/// use mnemic_core::text::WordPieceTokenizer;
+/// use mnemic_core::text::{Tokenizer, WordPieceTokenizer};
 ///
 /// let vocabulary = ["[UNK]", "[CLS]", "[SEP]", "token", "##s", "!"];
 /// let ids = vocabulary.iter().zip(0..).map(|(piece, id)| (*piece, id));
@@ -57,18 +58,6 @@ pub struct WordPieceTokenizer {
     last: u32,
 }
 
-/// The tokens of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Encoding {
-    /// From `[CLS]` to `[SEP]`.
-    pub ids: Vec<u32>,
-    /// Whether the text has more tokens.
-    pub is_truncated: bool,
-    /// Number of characters at the beginning of the text that these tokens cover; all of them if
-    /// the text has no more tokens.
-    pub characters: usize,
-}
-
 impl WordPieceTokenizer {
     /// The tokenizer that a `tokenizer.json` describes; its padding and truncation are ignored.
     ///
@@ -76,8 +65,10 @@ impl WordPieceTokenizer {
     ///
     /// When the file is not one of an uncased BERT model, or as in [`Self::new`].
     pub fn of_file(content: &[u8]) -> Result<Self, Error> {
-        let invalid =
-            |error: serde_json::Error| Error::InvalidTokenizer { problem: error.to_string() };
+        let invalid = |error: serde_json::Error| Error::InvalidTokenizer {
+            kind: KIND,
+            problem: error.to_string(),
+        };
         let File { added_tokens, model } = serde_json::from_slice(content).map_err(invalid)?;
         let special: Vec<&str> = added_tokens.iter().map(|token| &*token.content).collect();
         Self::new(model.vocab.iter().map(|(piece, id)| (&*piece.0, *id)), &special)
@@ -119,19 +110,6 @@ impl WordPieceTokenizer {
         Ok(Self { words, continuations, longest, special, special_starts, unknown, first, last })
     }
 
-    /// The tokens of `text`, at most `max_tokens` with `[CLS]` and `[SEP]`, which are always there.
-    ///
-    /// Reads no further than they reach.
-    pub fn encode(&self, text: &str, max_tokens: usize) -> Encoding {
-        let mut encoder = Encoder::new(self, max_tokens.saturating_sub(FRAME));
-        encoder.read(text);
-        let is_truncated = encoder.is_truncated;
-        let characters = if is_truncated { encoder.covered() } else { encoder.position };
-        let tokens = encoder.tokens.iter().map(|token| token.id);
-        let ids = std::iter::once(self.first).chain(tokens).chain([self.last]).collect();
-        Encoding { ids, is_truncated, characters }
-    }
-
     /// The longest special token that `rest` begins with, which begins with `character`.
     fn special_at(&self, rest: &str, character: char) -> Option<&(Box<str>, u32)> {
         if !self.special_starts.contains(&character) {
@@ -150,21 +128,18 @@ impl WordPieceTokenizer {
     }
 }
 
-/// A token, and the number of characters up to its end.
-struct Token {
-    id: u32,
-    end: usize,
+impl Tokenizer for WordPieceTokenizer {
+    fn encode(&self, text: &str, max_tokens: usize) -> Encoding {
+        let mut encoder = Encoder::new(self, max_tokens);
+        encoder.read(text);
+        encoder.tokens.framed(self.first, self.last)
+    }
 }
 
 /// One reading of a text.
 struct Encoder<'a> {
     tokenizer: &'a WordPieceTokenizer,
-    tokens: Vec<Token>,
-    /// Tokens that there is capacity for.
-    limit: usize,
-    is_truncated: bool,
-    /// Characters of the text read so far.
-    position: usize,
+    tokens: Tokens,
     /// The unfinished word: no more than `MAX_CHARACTERS` of it.
     word: String,
     /// The number of characters of the text up to the end of that which each byte of `word` is of.
@@ -176,13 +151,10 @@ struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    fn new(tokenizer: &'a WordPieceTokenizer, limit: usize) -> Self {
+    fn new(tokenizer: &'a WordPieceTokenizer, max_tokens: usize) -> Self {
         Self {
             tokenizer,
-            tokens: Vec::new(),
-            limit,
-            is_truncated: false,
-            position: 0,
+            tokens: Tokens::new(max_tokens),
             word: String::new(),
             ends: Vec::new(),
             word_characters: 0,
@@ -198,14 +170,14 @@ impl<'a> Encoder<'a> {
             }
             if let Some((special, id)) = self.tokenizer.special_at(&text[at..], character) {
                 self.finish_word();
-                self.position += special.chars().count();
+                self.tokens.position += special.chars().count();
                 skipped_to = at + special.len();
-                self.push(*id, self.position);
+                self.tokens.push(Token { id: *id, end: self.tokens.position });
             } else {
-                self.position += 1;
+                self.tokens.position += 1;
                 self.take(character);
             }
-            if self.is_truncated {
+            if self.tokens.is_truncated {
                 return;
             }
         }
@@ -226,10 +198,10 @@ impl<'a> Encoder<'a> {
 
     fn extend_word(&mut self, letter: char) {
         self.word_characters += 1;
-        self.word_end = self.position;
+        self.word_end = self.tokens.position;
         if self.word_characters <= MAX_CHARACTERS {
             self.word.push(letter);
-            self.ends.resize(self.word.len(), self.position);
+            self.ends.resize(self.word.len(), self.tokens.position);
         }
     }
 
@@ -238,7 +210,7 @@ impl<'a> Encoder<'a> {
             return;
         }
         for token in self.pieces().unwrap_or_else(|| self.unknown_word()) {
-            self.push(token.id, token.end);
+            self.tokens.push(token);
         }
         self.word.clear();
         self.ends.clear();
@@ -261,18 +233,5 @@ impl<'a> Encoder<'a> {
 
     fn unknown_word(&self) -> Vec<Token> {
         vec![Token { id: self.tokenizer.unknown, end: self.word_end }]
-    }
-
-    fn push(&mut self, id: u32, end: usize) {
-        if self.tokens.len() < self.limit {
-            self.tokens.push(Token { id, end });
-        } else {
-            self.is_truncated = true;
-        }
-    }
-
-    /// The number of characters up to the end of the last token.
-    fn covered(&self) -> usize {
-        self.tokens.last().map_or(0, |token| token.end)
     }
 }

@@ -1,6 +1,9 @@
-//! The tokenizer of BERT models, for embedders.
+//! The tokenizers of models, for embedders.
 
-use mnemic_core::text::{Encoding, WordPieceTokenizer};
+use std::path::PathBuf;
+
+use mnemic_core::system::mapped_file::map_file;
+use mnemic_core::text::{Encoding, Tokenizer, UnigramTokenizer, WordPieceTokenizer};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
@@ -11,24 +14,34 @@ use crate::text::{Text, detached};
 /// Of the tables, with the copies that are made where they grow, for each byte of the file.
 const BYTES_PER_BYTE: usize = 16;
 
-#[doc = stub!("WordPieceTokenizer")]
-#[pyclass(frozen, name = "WordPieceTokenizer", module = "mnemic._core")]
-pub(crate) struct PyWordPieceTokenizer {
-    tokenizer: WordPieceTokenizer,
+#[doc = stub!("Tokenizer")]
+#[pyclass(frozen, name = "Tokenizer", module = "mnemic._core")]
+pub(crate) struct PyTokenizer {
+    tokenizer: Box<dyn Tokenizer>,
     max_tokens: usize,
 }
 
 #[pymethods]
-impl PyWordPieceTokenizer {
-    #[new]
+impl PyTokenizer {
+    #[doc = stub!("Tokenizer.word_piece")]
+    #[staticmethod]
     #[pyo3(signature = (file, /, *, max_tokens))]
-    fn new(py: Python<'_>, file: &[u8], max_tokens: usize) -> PyResult<Self> {
+    fn word_piece(py: Python<'_>, file: &[u8], max_tokens: usize) -> PyResult<Self> {
         require_memory(file.len().saturating_mul(BYTES_PER_BYTE))?;
         let tokenizer = py.detach(|| WordPieceTokenizer::of_file(file)).map_err(raised)?;
-        Ok(Self { tokenizer, max_tokens })
+        Ok(Self { tokenizer: Box::new(tokenizer), max_tokens })
     }
 
-    #[doc = stub!("WordPieceTokenizer.encode")]
+    #[doc = stub!("Tokenizer.unigram")]
+    #[staticmethod]
+    #[pyo3(signature = (path, /, *, max_tokens))]
+    fn unigram(py: Python<'_>, path: PathBuf, max_tokens: usize) -> PyResult<Self> {
+        let open = || UnigramTokenizer::new(map_file(&path)?);
+        let tokenizer = py.detach(open).map_err(raised)?;
+        Ok(Self { tokenizer: Box::new(tokenizer), max_tokens })
+    }
+
+    #[doc = stub!("Tokenizer.encode")]
     #[pyo3(signature = (text, /))]
     fn encode<'py>(&self, py: Python<'py>, text: Text) -> (Bound<'py, PyArray2<i64>>, bool) {
         let Encoding { ids, is_truncated, .. } = self.encoding(py, &text);
@@ -36,14 +49,14 @@ impl PyWordPieceTokenizer {
         (row.into_pyarray(py), is_truncated)
     }
 
-    #[doc = stub!("WordPieceTokenizer.characters_seen")]
+    #[doc = stub!("Tokenizer.characters_seen")]
     #[pyo3(signature = (text, /))]
     fn characters_seen(&self, py: Python<'_>, text: Text) -> usize {
         self.encoding(py, &text).characters
     }
 }
 
-impl PyWordPieceTokenizer {
+impl PyTokenizer {
     pub(crate) fn encode_text(&self, text: &str) -> Encoding {
         self.tokenizer.encode(text, self.max_tokens)
     }

@@ -1,0 +1,93 @@
+//! The normal form of the rule `nmt_nfkc` of sentencepiece, by which XLM-RoBERTa reads texts.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::unicode::NFKC;
+
+/// What some characters of a text are read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading<'a> {
+    /// The next part of a word.
+    Letters(&'a str),
+    /// The end of a word.
+    Space,
+    /// They are left out.
+    Nothing,
+}
+
+/// Give the readings of a text in order, each with the number of its characters, until one is no
+/// longer wanted.
+///
+/// A character is normalised together with the marks on it.
+pub(super) fn read(text: &str, mut give: impl FnMut(usize, Reading<'_>) -> bool) {
+    for cluster in text.graphemes(true) {
+        let is_plain = cluster.len() == 1 && !cluster.as_bytes()[0].is_ascii_control();
+        let wants_more = if is_plain && cluster != " " {
+            give(1, Reading::Letters(cluster))
+        } else {
+            read_cluster(cluster, &mut give)
+        };
+        if !wants_more {
+            return;
+        }
+    }
+}
+
+/// Read what stands between characters that are left out or part words.
+fn read_cluster(cluster: &str, give: &mut impl FnMut(usize, Reading<'_>) -> bool) -> bool {
+    let mut rest = cluster;
+    while let Some((at, character, reading)) = first_apart(rest) {
+        let (before, after) = (&rest[..at], &rest[at + character.len_utf8()..]);
+        if !(give_letters(before, give) && give(1, reading)) {
+            return false;
+        }
+        rest = after;
+    }
+    give_letters(rest, give)
+}
+
+/// The first character that is no part of a word, and its reading.
+fn first_apart(text: &str) -> Option<(usize, char, Reading<'static>)> {
+    text.char_indices().find_map(|(at, character)| Some((at, character, apart(character)?)))
+}
+
+/// The reading of a character that is no part of a word.
+fn apart(character: char) -> Option<Reading<'static>> {
+    match character {
+        '\t'
+        | '\n'
+        | '\u{C}'
+        | '\r'
+        | ' '
+        | '\u{A0}'
+        | '\u{1680}'
+        | '\u{2000}'..='\u{200F}'
+        | '\u{2028}'
+        | '\u{2029}'
+        | '\u{202F}'
+        | '\u{205F}'
+        | '\u{2581}'
+        | '\u{3000}'
+        | '\u{FEFF}'
+        | '\u{FFFD}' => Some(Reading::Space),
+        '\0'..='\u{1F}' | '\u{7F}' | '\u{8F}' | '\u{9F}' => Some(Reading::Nothing),
+        _ => None,
+    }
+}
+
+/// Give the normal form, whose spaces part words.
+fn give_letters(text: &str, give: &mut impl FnMut(usize, Reading<'_>) -> bool) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let (form, characters) = (NFKC.normalize(text), text.chars().count());
+    if !form.contains(' ') {
+        return give(characters, Reading::Letters(&form));
+    }
+    let mut wants_more = give(characters, Reading::Nothing);
+    for (at, letters) in form.split(' ').enumerate() {
+        wants_more = wants_more && (at == 0 || give(0, Reading::Space));
+        wants_more = wants_more && (letters.is_empty() || give(0, Reading::Letters(letters)));
+    }
+    wants_more
+}
