@@ -1164,7 +1164,8 @@ class Tokenizer:
 
         Controls are dropped, white space and joiners part words, and the rest has the form NFKC. A
         word is cut into the pieces whose probabilities have the largest product (Kudo 2018, arXiv
-        1804.10959); characters that no piece has are one unknown token. No text is a special token.
+        1804.10959), of equal cuts into those with the longest last piece; characters that no piece
+        has are one unknown token. No text is a special token.
 
         Args:
             path: The file of pieces, which is mapped.

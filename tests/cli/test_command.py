@@ -311,6 +311,8 @@ def test_the_model_is_the_one_asked_for_or_that_of_the_file(run, place, monkeypa
     added(run, "anna moved to oslo", "--embedder", "multilingual")
     assert Memory.model_of(place).name.startswith("multilingual-e5-small")
     assert "anna moved" in run("search", "anna moved to oslo")[1]
+    assert run("reembed")[0] == DONE
+    assert Memory.model_of(place).name.startswith("multilingual-e5-small")
     code, _, error = run("search", "anna", "--embedder", "minilm")
     assert code == FAILED
     assert "--embedder chooses" in error
@@ -320,4 +322,4 @@ def test_the_model_is_the_one_asked_for_or_that_of_the_file(run, place, monkeypa
     monkeypatch.setenv("MNEMIC_EMBEDDER", "multilingual")
     assert run("search", "anna")[0] == FAILED
     monkeypatch.setenv("MNEMIC_EMBEDDER", "other")
-    assert "embedder must be" in run("search", "anna")[2]
+    assert "MNEMIC_EMBEDDER must be minilm or multilingual" in run("search", "anna")[2]

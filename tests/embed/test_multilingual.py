@@ -69,6 +69,18 @@ def test_a_prefix_is_no_part_of_what_is_seen(embedder):
     assert np.array_equal(vectors[0], vectors[1])
 
 
+@examples(300)
+@given(st.text("ab é中文\uff5e\u0301\n", max_size=9), st.integers(1, 60))
+def test_what_is_seen_has_the_same_tokens(part, times):
+    tokenizer = tokenizer_of(PIECES, max_tokens=20)
+    text = part * times
+    tokens, _ = tokenizer.encode(text)
+    seen = text[: tokenizer.characters_seen(text)]
+    again, is_cut = tokenizer.encode(seen)
+    assert again[0].tolist() == tokens[0].tolist()
+    assert not is_cut
+
+
 def test_it_compares_any_language_on_a_scale_that_is_learned(embedder):
     assert (embedder.similarity_floor, embedder.languages, embedder.score_floors) == (
         None,
@@ -119,6 +131,14 @@ def test_a_damaged_file_of_the_model_is_an_embedding_error(embedder, package, fi
         embedder.embed(["text"])
 
 
+def test_files_that_do_not_fit_each_other_are_an_embedding_error(embedder, package):
+    with tempfile.TemporaryDirectory() as folder:
+        other = write_package(Path(folder), PIECES | {"zebra": -4.0})
+        package.write_bytes(other.read_bytes())
+    with pytest.raises(EmbeddingError, match="do not fit each other"):
+        embedder.embed(["zebra"])
+
+
 def test_the_built_file_holds_every_piece_with_its_id_and_score(package):
     tokenizer, _ = core_of(package)
     for at, word in enumerate(WORDS):
@@ -162,9 +182,9 @@ def cost(ids, known):
     return sum(scores[token - 4] if token >= 4 else -1000 for token in ids)
 
 
-def tokenizer_of(pieces):
+def tokenizer_of(pieces, max_tokens=10**6):
     with tempfile.TemporaryDirectory() as folder:
-        return Tokenizer.unigram(write_package(Path(folder), pieces), max_tokens=10**6)
+        return Tokenizer.unigram(write_package(Path(folder), pieces), max_tokens=max_tokens)
 
 
 @needs_weights

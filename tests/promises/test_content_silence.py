@@ -522,6 +522,7 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         "CorpusSuggester",
         "Encryption",
         "EstimatedTokens",
+        "E5Embedder",
         "FixedWindow",
         "HttpEmbedder",
         "HttpLanguageModel",

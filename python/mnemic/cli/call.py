@@ -5,12 +5,13 @@ import os
 import sys
 from contextlib import ExitStack
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Final, TextIO
 
 from mnemic import Memory
 from mnemic.cli.output import Output, is_installed, note
 from mnemic.cli.place import AGENT, PLACE, USER, place_here
-from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError
+from mnemic.errors import InvalidArgumentError
 
 KEY: Final = "MNEMIC_KEY"
 EMBEDDER: Final = "MNEMIC_EMBEDDER"
@@ -105,32 +106,30 @@ class Call:
     def memory(self, **options: Any) -> Memory:
         """Open the memory; it is closed at the end of the run.
 
-        Its vectors are of the first model that is asked for or installed, and fits those that are
-        there; without any it stores and searches words alone.
+        Unless an embedder is given or named, it is that of the file's vectors, where it is
+        installed, else the first one that is. Without any, words alone are stored and searched.
         """
         key = key_of(KEY)
         if key is not None:
             from mnemic import Encryption  # noqa: PLC0415 - where there is a key
 
             options.setdefault("encryption", Encryption(key))
-        if "embedder" in options:
-            return self._opened(options)
-        *others, last = self._embedders()
-        for name in others:
-            try:
-                return self._opened({**options, "embedder": name})
-            except EmbeddingModelMismatchError:
-                continue
-        return self._opened({**options, "embedder": last})
-
-    def _embedders(self) -> list[str | None]:
-        """Return the embedder that was asked for, else those that are installed, else None."""
-        if self.given.embedder:
-            return [self.given.embedder]
-        return [name for name, package in _PACKAGES.items() if is_installed(package)] or [None]
-
-    def _opened(self, options: dict[str, Any]) -> Memory:
+        if "embedder" not in options:
+            options["embedder"] = self._embedder()
         return self._open.enter_context(Memory(self.place, self.given.agent, **options))
+
+    def _embedder(self) -> str | None:
+        if self.given.embedder in _PACKAGES:
+            return str(self.given.embedder)
+        if self.given.embedder:
+            raise InvalidArgumentError(f"{EMBEDDER} must be {' or '.join(_PACKAGES)}")
+        installed = [name for name, package in _PACKAGES.items() if is_installed(package)]
+        if len(installed) > 1:
+            stored = Memory.model_of(self.place, self.given.agent)
+            for name in installed:
+                if stored and stored.name == import_module(_PACKAGES[name]).MODEL_NAME:
+                    return name
+        return installed[0] if installed else None
 
     def stored(self, **options: Any) -> Memory:
         """Open the memory without a model, whatever model its vectors are of."""

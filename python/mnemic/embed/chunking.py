@@ -10,8 +10,8 @@ from mnemic import _core
 from mnemic.reporting.logs import logger
 
 MAX_CHUNKS = 32
-"""Maximum number of chunks, so that a text of 10 MB takes at most a second; longer texts are
-sampled."""
+"""Maximum number of chunks, so that a text of 10 MB takes the default embedder at most a second;
+longer texts are sampled."""
 
 Span: TypeAlias = tuple[int, int]
 """Begin and end of a chunk in its text."""

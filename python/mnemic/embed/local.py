@@ -32,6 +32,7 @@ class _LocalEmbedder(NotPickled, AnswersHabits, ABC):
     _package: ClassVar[str]
     _extra: ClassVar[str]
     _document_prefix: ClassVar[str] = ""
+    _query_prefix: ClassVar[str] = ""
 
     join_calls = False  # they would wait for each other, and gain little
     similarity_floor: float | None = None
@@ -83,9 +84,14 @@ class _LocalEmbedder(NotPickled, AnswersHabits, ABC):
         if not texts:
             return EmbeddingBatch(np.empty((0, self.dimensions), np.float32), np.empty(0, np.bool_))
         given = [prefix + text for text in texts] if prefix else texts
-        batch = EmbeddingBatch(
-            *self._load().encoder.embed(given, threads=self._threads, deadline=DEADLINE.get())
-        )
+        encoder = self._load().encoder
+        try:
+            found = encoder.embed(given, threads=self._threads, deadline=DEADLINE.get())
+        except InvalidArgumentError as error:  # the texts were checked
+            raise EmbeddingError(
+                f"the files of the model do not fit each other: {error}"
+            ) from error
+        batch = EmbeddingBatch(*found)
         self._warn_of_truncation(batch.truncated_count, len(texts))
         return batch
 
@@ -99,7 +105,7 @@ class _LocalEmbedder(NotPickled, AnswersHabits, ABC):
             EmbeddingError: If the model cannot be loaded.
             InvalidArgumentError: If the text holds a lone surrogate.
         """
-        prefix = self._document_prefix
+        prefix, (text,) = self._document_prefix, checked_texts([text])
         return max(0, self._load().tokenizer.characters_seen(prefix + text) - len(prefix))
 
     def _load(self) -> "_Model":
@@ -222,6 +228,7 @@ class E5Embedder(_LocalEmbedder):
     _package: ClassVar[str] = "mnemic_e5"
     _extra: ClassVar[str] = "multilingual"
     _document_prefix: ClassVar[str] = "passage: "
+    _query_prefix: ClassVar[str] = "query: "
 
     @checks_arguments
     def __init__(self, *, threads: int | None = None) -> None:
@@ -240,7 +247,7 @@ class E5Embedder(_LocalEmbedder):
             InvalidArgumentError: If it is not a string.
             EmbeddingError: If the model cannot be loaded or run.
         """
-        vector: Float32Array = self._batch("query: ", checked_texts([text])).vectors[0]
+        vector: Float32Array = self._batch(self._query_prefix, checked_texts([text])).vectors[0]
         return vector
 
     def _tokenizer(self, path: Path) -> Tokenizer:

@@ -53,6 +53,11 @@ impl Tokens {
         }
     }
 
+    /// Leave out the last token if it is this one.
+    pub(super) fn drop_last(&mut self, token: Option<u32>) {
+        self.found.pop_if(|last| Some(last.id) == token);
+    }
+
     /// These tokens between two others.
     pub(super) fn framed(&self, first: u32, last: u32) -> Encoding {
         let covered = self.found.last().map_or(0, |token| token.end);

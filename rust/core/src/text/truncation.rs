@@ -114,7 +114,8 @@ fn end_of_word(text: &str, at: usize) -> usize {
         .map(char::len_utf8)
         .sum();
     let is_near = kept[at - part..].chars().count() <= LONGEST_WORD && part < at;
-    if is_near { at - part } else { at }
+    // A mark on the last character before the word counts as a part of the word.
+    if is_near { end_of_grapheme(text, at - part) } else { at }
 }
 
 #[cfg(test)]
@@ -160,6 +161,7 @@ mod tests {
         assert_eq!(truncate("🇩🇪🇫🇷🇮🇹", 4), "🇩🇪…");
         assert_eq!(truncate("cafe\u{301}s", 5), "caf…");
         assert_eq!(truncate("क्षत्रिय", 3), "…");
+        assert_eq!(truncate("ab 你\u{10f46}cdef", 7), "ab…");
         assert_eq!(truncate_to_tokens(&"\u{301}".repeat(100), 10), "…");
     }
 

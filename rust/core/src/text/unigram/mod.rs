@@ -14,8 +14,8 @@ use crate::Error;
 /// Before the first letter of a word.
 const WORD: char = '▁';
 
-/// Bytes of a word that are cut into pieces together; what is longer, as texts without spaces are,
-/// is cut apart. Pieces have at most 48, and a text of so many has more tokens than a model reads.
+/// Bytes of a word that are cut into pieces together. What is longer, as texts without spaces are, is
+/// cut apart, so that it takes little memory; there may then be a token more at each end.
 const WORD_BYTES: usize = 1 << 14;
 
 /// The tokenizer of XLM-RoBERTa and of models with its vocabulary, as the library sentencepiece runs
@@ -23,11 +23,13 @@ const WORD_BYTES: usize = 1 << 14;
 ///
 /// Controls are dropped, white space and joiners part words, and the rest has the form NFKC. A word
 /// is cut into the pieces whose probabilities have the largest product (Kudo, "Subword
-/// regularization", 2018, arXiv 1804.10959); characters that no piece has are one unknown token. No
-/// text is a special token.
+/// regularization", 2018, arXiv 1804.10959), of equal cuts into those with the longest last piece;
+/// characters that no piece has are one unknown token. No text is a special token.
 #[derive(Debug)]
 pub struct UnigramTokenizer {
     trie: Trie,
+    /// The piece that is the beginning of a word alone.
+    word: Option<u32>,
 }
 
 impl UnigramTokenizer {
@@ -37,7 +39,11 @@ impl UnigramTokenizer {
     ///
     /// When it is another file.
     pub fn new(file: Mmap) -> Result<Self, Error> {
-        Ok(Self { trie: Trie::new(file)? })
+        let (trie, mut word) = (Trie::new(file)?, None);
+        trie.pieces_of(WORD.encode_utf8(&mut [0; 4]).as_bytes(), |piece| {
+            word = Some(piece.id).filter(|_| piece.len == WORD.len_utf8());
+        });
+        Ok(Self { trie, word })
     }
 }
 
@@ -46,6 +52,10 @@ impl Tokenizer for UnigramTokenizer {
         let mut encoder = Encoder::new(&self.trie, max_tokens);
         read(text, |characters, reading| encoder.take(characters, reading));
         encoder.finish_word();
+        if encoder.tokens.is_truncated {
+            // The text up to the end of the last word does not have the beginning of the next.
+            encoder.tokens.drop_last(self.word);
+        }
         let (first, last) = self.trie.frame();
         encoder.tokens.framed(first, last)
     }
@@ -54,14 +64,14 @@ impl Tokenizer for UnigramTokenizer {
 /// The best way to cut the beginning of a word.
 #[derive(Clone, Copy)]
 struct Best {
-    score: f64,
+    score: f32,
     /// Where its last piece begins.
     start: usize,
     piece: u32,
 }
 
 impl Best {
-    const NONE: Self = Self { score: f64::NEG_INFINITY, start: 0, piece: 0 };
+    const NONE: Self = Self { score: f32::NEG_INFINITY, start: 0, piece: 0 };
 }
 
 /// One reading of a text.
@@ -84,23 +94,27 @@ impl<'a> Encoder<'a> {
 
     /// Take what the next characters of the text are read as; return whether there is room for more.
     fn take(&mut self, characters: usize, reading: Reading<'_>) -> bool {
+        let before = self.tokens.position;
         self.tokens.position += characters;
         match reading {
             Reading::Nothing => {}
             Reading::Space => self.finish_word(),
             Reading::Letters(letters) => {
-                letters.chars().for_each(|letter| self.extend_word(letter));
+                let count = letters.chars().count();
+                for (letter, number) in letters.chars().zip(1..) {
+                    self.extend_word(letter, before + (number * characters).div_ceil(count));
+                }
             }
         }
         !self.tokens.is_truncated
     }
 
-    fn extend_word(&mut self, letter: char) {
+    fn extend_word(&mut self, letter: char, end: usize) {
         if self.word.len() >= WORD_BYTES {
             self.cut_word();
         }
         self.word.push(letter);
-        self.ends.resize(self.word.len(), self.tokens.position);
+        self.ends.resize(self.word.len(), end);
     }
 
     /// Cut the word, if there is one, and begin another.
@@ -141,7 +155,7 @@ impl<'a> Encoder<'a> {
         for (start, letter) in word.char_indices() {
             let score = best[start].score;
             let mut improve = |end: usize, piece: u32, more: f32| {
-                let score = score + f64::from(more);
+                let score = score + more;
                 if score > best[end].score {
                     best[end] = Best { score, start, piece };
                 }

@@ -4,6 +4,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::unicode::NFKC;
 
+/// The wide tilde, which stands for "to" in Japanese and Korean; the rule leaves it as it is.
+const WAVE: char = '\u{FF5E}';
+
 /// What some characters of a text are read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading<'a> {
@@ -20,7 +23,10 @@ pub(super) enum Reading<'a> {
 ///
 /// A character is normalised together with the marks on it.
 pub(super) fn read(text: &str, mut give: impl FnMut(usize, Reading<'_>) -> bool) {
-    for cluster in text.graphemes(true) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let cluster = first_cluster(rest);
+        rest = &rest[cluster.len()..];
         let is_plain = cluster.len() == 1 && !cluster.as_bytes()[0].is_ascii_control();
         let wants_more = if is_plain && cluster != " " {
             give(1, Reading::Letters(cluster))
@@ -31,6 +37,13 @@ pub(super) fn read(text: &str, mut give: impl FnMut(usize, Reading<'_>) -> bool)
             return;
         }
     }
+}
+
+/// The first character of a text that is not empty, with the marks on it.
+fn first_cluster(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let is_alone = bytes[0].is_ascii() && bytes.get(1).is_none_or(u8::is_ascii);
+    if is_alone { &text[..1] } else { text.graphemes(true).next().unwrap_or(text) }
 }
 
 /// Read what stands between characters that are left out or part words.
@@ -51,7 +64,8 @@ fn first_apart(text: &str) -> Option<(usize, char, Reading<'static>)> {
     text.char_indices().find_map(|(at, character)| Some((at, character, apart(character)?)))
 }
 
-/// The reading of a character that is no part of a word.
+/// The reading of a character that is no part of a word: those of the rule, and spaces that NFKC
+/// would make of it.
 fn apart(character: char) -> Option<Reading<'static>> {
     match character {
         '\t'
@@ -80,7 +94,8 @@ fn give_letters(text: &str, give: &mut impl FnMut(usize, Reading<'_>) -> bool) -
     if text.is_empty() {
         return true;
     }
-    let (form, characters) = (NFKC.normalize(text), text.chars().count());
+    let characters = text.chars().count();
+    let form = if text.starts_with(WAVE) { text.into() } else { NFKC.normalize(text) };
     if !form.contains(' ') {
         return give(characters, Reading::Letters(&form));
     }

@@ -15,7 +15,7 @@ const UNKNOWN: u32 = 3;
 const UNKNOWN_SCORE: f32 = -20.0;
 
 /// Ids from 4 on. With "▁ab" and "a", "b", "c", "▁": many words have several cuts.
-const PIECES: [(&str, f32); 12] = [
+const PIECES: [(&str, f32); 13] = [
     ("▁", -3.0),
     ("a", -2.5),
     ("b", -4.0),
@@ -28,6 +28,7 @@ const PIECES: [(&str, f32); 12] = [
     ("中", -7.5),
     ("中文", -8.0),
     ("▁a", -5.25),
+    ("\u{FF5E}", -6.25),
 ];
 
 fn units_of(pieces: &[(&str, f32)]) -> Vec<[u32; 4]> {
@@ -132,6 +133,7 @@ fn spaces_part_words_and_are_nothing_at_the_ends() {
 fn texts_are_read_in_their_normal_form() {
     assert_eq!(ids("ｃａ\u{7f}"), ids_of(&["▁", "c", "a"]));
     assert_eq!(ids("ce\u{301}"), ids_of(&["▁", "c", "é"]));
+    assert_eq!(ids("a\u{FF5E}b"), ids_of(&["▁a", "\u{FF5E}", "b"]));
     assert_eq!(ids("</s> <s>").iter().filter(|id| **id < UNKNOWN).count(), 0);
 }
 
@@ -145,6 +147,9 @@ fn a_limit_leaves_the_first_tokens_and_the_characters_that_they_cover() {
         let covered = if found.is_truncated { characters } else { 6 };
         assert_eq!(found.characters, covered, "{limit}");
     }
+    assert_eq!(tokenizer.encode("ab  中 a", 4).ids, [FIRST, id("▁ab"), LAST]);
+    let marks = format!("a{}", "\u{FF9E}".repeat(6));
+    assert!(tokenizer.encode(&marks, 3).characters < 7);
     let (text, mark) = ("ce\u{301}".repeat(50), "ce\u{301}".chars().count());
     assert_eq!(tokenizer.encode(&text, 5).characters, mark);
 }
@@ -163,7 +168,7 @@ proptest! {
     fn no_cut_of_a_word_is_likelier(word in "[abcé]{1,9}") {
         let scores = ids(&word).into_iter().map(|id| f64::from(PIECES[id as usize - 4].1));
         let (found, best) = (scores.sum::<f64>(), best_score(&[String::from(WORD), word].concat()));
-        prop_assert!((found - best).abs() < 1e-9, "{} {}", found, best);
+        prop_assert!((found - best).abs() < 1e-4, "{} {}", found, best);
     }
 
     #[test]
