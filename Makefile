@@ -101,6 +101,23 @@ asan: ## tests of the core and of the encoder under AddressSanitizer; wants a ni
 		--locked --package mnemic-core --package mnemic-embed --target $$(rustc --print host-tuple) \
 		--lib --test bounds --test vector_map
 
+.PHONY: asan-python
+asan-python: HOST = $(shell rustc --print host-tuple)
+asan-python: BUILT = $(CURDIR)/target/asan
+asan-python: export MNEMIC_TESTS := quick
+asan-python: ASAN_TESTS ?= tests/core tests/index tests/test_string_vector_map.py tests/test_arrays.py
+asan-python: $(TOOLS) ## tests of the core from Python under AddressSanitizer; wants a nightly toolchain of Rust, and gcc
+	RUSTFLAGS="-Zsanitizer=address -Cforce-frame-pointers=yes" \
+		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		cargo +nightly build --release --locked --package mnemic-py --target $(HOST) --target-dir $(BUILT)
+	rm -rf $(BUILT)/python && cp -r python $(BUILT)/python
+	cp $(BUILT)/$(HOST)/release/lib_core.so $(BUILT)/python/mnemic/_core.abi3.so
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
+		PYTHONPATH=$(BUILT)/python $(BIN)/python -m pytest --benchmark-disable $(ASAN_TESTS) \
+		--ignore tests/core/test_notices.py --deselect \
+		tests/core/test_matches.py::test_any_number_of_records_is_tested_in_bounded_memory
+
 .PHONY: fuzz
 fuzz: FUZZ_SECONDS ?= 60
 fuzz: ## search each parser of bytes and texts for faults; wants a nightly toolchain of Rust, and cargo-fuzz
