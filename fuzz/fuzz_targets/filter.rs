@@ -1,9 +1,19 @@
 //! Filters over tags and metadata that are any text: true or false, and the other when negated.
 #![no_main]
 
+use std::path::Path;
+
 use libfuzzer_sys::fuzz_target;
 use mnemic_core::columns::{Record, matches};
 use mnemic_core::filter::{Field, Filter, Operand, Order, Test};
+use mnemic_fuzz::begin_with;
+
+/// The kinds of test and operand, a character each; tags, metadata, a path, and a value.
+const BEGINNING: &str = "11\n[\"a\", \"b\"]\n{\"k\": {\"a\": [1.5, null]}}\nk.a\n1";
+
+fn write_text(folder: &Path) {
+    std::fs::write(folder.join("valid"), BEGINNING).expect("a file");
+}
 
 fn operand(kind: u8, text: &str) -> Operand {
     let element = || Operand::Text(text.into());
@@ -34,8 +44,10 @@ fn test(kind: u8, wanted: Operand, text: &str) -> Test {
     }
 }
 
-fuzz_target!(|given: (u8, u8, &str, &str, &str, &str)| {
-    let (kind, of_operand, tags, metadata, name, wanted) = given;
+fuzz_target!(init: begin_with("filter", write_text), |text: &str| {
+    let mut lines = text.split('\n');
+    let [kinds, tags, metadata, name, wanted] = [(); 5].map(|()| lines.next().unwrap_or(""));
+    let kind = |at: usize| kinds.as_bytes().get(at).copied().unwrap_or(0);
     let record = Record {
         tags: Some(tags.to_owned()),
         metadata: Some(metadata.to_owned()),
@@ -47,7 +59,7 @@ fuzz_target!(|given: (u8, u8, &str, &str, &str, &str)| {
     };
     let path = Field::Metadata(name.split('.').map(Box::from).collect());
     for field in [path, Field::Tags, Field::Content] {
-        let filter = Filter::Test(field, test(kind, operand(of_operand, wanted), wanted));
+        let filter = Filter::Test(field, test(kind(0), operand(kind(1), wanted), wanted));
         let found = passes(&filter);
         assert_ne!(passes(&Filter::Not(Box::new(filter))), found);
     }

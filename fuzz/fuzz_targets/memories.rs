@@ -1,14 +1,29 @@
-//! Memories of any texts: an index answers, and the same after it was written and read.
+//! Memories of any texts, a line each: an index answers, and the same after it was written and read.
 #![no_main]
+
+use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use mnemic_core::columns::Record;
 use mnemic_core::text::Analyser;
 use mnemic_core::{Batch, MemoryIndex};
-use mnemic_fuzz::answers;
+use mnemic_fuzz::{answers, begin_with};
 
-fuzz_target!(|given: (&str, &str, &str, &str, &str, &str)| {
-    let (query, content, other, name, tags, metadata) = given;
+/// A query, two memories, a name, tags and metadata.
+const BEGINNING: &str = "What did Anna say about the violin on 3 May?
+Bernard: Hey Anna, where is my violin? I lost it yesterday.
+Der Hund lief gestern mit dem alten Fahrrad durch den Hafen. 猫は港にいます。
+Anna
+[\"music\", \"pets\"]
+{\"k\": [1.5, {\"a\": null}]}";
+
+fn write_text(folder: &Path) {
+    std::fs::write(folder.join("valid"), BEGINNING).expect("a file");
+}
+
+fuzz_target!(init: begin_with("memories", write_text), |text: &str| {
+    let mut lines = text.split('\n');
+    let [query, content, other, name, tags, metadata] = [(); 6].map(|()| lines.next().unwrap_or(""));
     let analyser = Analyser::of("auto").expect("a language");
     let index = MemoryIndex::new(None, analyser, None).expect("a kernel");
     let turn = |row: i64, content: &str| Record {
