@@ -24,6 +24,7 @@ __all__ = [
     "Redactor",
     "Selection",
     "SentenceEncoder",
+    "Tokenizer",
     "VectorMap",
     "__version__",
     "allocate",

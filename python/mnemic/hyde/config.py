@@ -81,8 +81,8 @@ class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields
         timeout: Seconds that a retrieval may take, above 0, at most 60.
         min_similarity: Minimum cosine similarity of a found memory, -1 to 1, inclusive. It depends
             on the embedding model. With mnemic's MiniLM 0.2 loses at most half a point of recall;
-            0.3 leaves most turns without relevant memories empty, and loses up to 15 points. With the
-            multilingual model unrelated memories have .1 more.
+            0.3 leaves most turns without relevant memories empty, and loses up to 15 points. Of
+            the multilingual model unrelated memories have .1 more.
         drop_off: Found memories whose score is below the best one minus this are left out, 0 to 1;
             None leaves none out. With MiniLM 0.3 shortens the block at little loss.
         candidates_per_hypothesis: Memories that each hypothesis proposes, 1 to 100; None is
