@@ -18,8 +18,8 @@ from tests.support.embedders import WordEmbedder
 
 
 def added(run, *arguments, stdin=""):
-    code, out, _ = run("add", *arguments, stdin=stdin)
-    assert code == DONE
+    code, out, error = run("add", *arguments, stdin=stdin)
+    assert code == DONE, error
     return out.split()
 
 
@@ -308,6 +308,11 @@ def test_a_user_without_a_home_is_told_to_name_a_file(run, monkeypatch, tmp_path
 
 def test_the_model_is_the_one_asked_for_or_that_of_the_file(run, place, monkeypatch, tmp_path):
     small_package(tmp_path, monkeypatch)
+    added(run, "tea at noon")
+    assert Memory.model_of(place).name.startswith("all-MiniLM")  # of a new file the first one
+    added(run, "anna moved to oslo", "--db", other := tmp_path / "other.db", "--embedder", "minilm")
+    assert run("add", "tea", "--db", other, "--embedder", "multilingual")[0] == FAILED
+    place.unlink()
     added(run, "anna moved to oslo", "--embedder", "multilingual")
     assert Memory.model_of(place).name.startswith("multilingual-e5-small")
     assert "anna moved" in run("search", "anna moved to oslo")[1]

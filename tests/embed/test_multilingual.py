@@ -36,8 +36,7 @@ needs_weights = pytest.mark.skipif(
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """Have a small model in place of the real one."""
-    yield small_package(tmp_path, monkeypatch, PIECES)
-    sys.modules.pop("mnemic_e5", None)
+    return small_package(tmp_path, monkeypatch, PIECES)
 
 
 @pytest.fixture

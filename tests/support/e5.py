@@ -1,5 +1,6 @@
 """A package like mnemic-e5 with a small model of random weights."""
 
+import importlib
 import importlib.util
 import sys
 from functools import cache
@@ -93,4 +94,6 @@ def small_package(folder, monkeypatch, pieces=PIECES):
     path = write_package(site, pieces)
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.delitem(sys.modules, "mnemic_e5", raising=False)
+    importlib.import_module("mnemic_e5")
+    monkeypatch.setitem(sys.modules, "mnemic_e5", sys.modules.pop("mnemic_e5"))
     return path

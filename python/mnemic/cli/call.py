@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Final, TextIO
@@ -11,7 +11,7 @@ from typing import Any, Final, TextIO
 from mnemic import Memory
 from mnemic.cli.output import Output, is_installed, note
 from mnemic.cli.place import AGENT, PLACE, USER, place_here
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, MnemicError
 
 KEY: Final = "MNEMIC_KEY"
 EMBEDDER: Final = "MNEMIC_EMBEDDER"
@@ -125,7 +125,9 @@ class Call:
             raise InvalidArgumentError(f"{EMBEDDER} must be {' or '.join(_PACKAGES)}")
         installed = [name for name, package in _PACKAGES.items() if is_installed(package)]
         if len(installed) > 1:
-            stored = Memory.model_of(self.place, self.given.agent)
+            stored = None
+            with suppress(MnemicError):  # the opening of the memory says what is wrong
+                stored = Memory.model_of(self.place, self.given.agent)
             for name in installed:
                 if stored and stored.name == import_module(_PACKAGES[name]).MODEL_NAME:
                     return name
