@@ -46,7 +46,7 @@ PAGES = (
 TEST_TOOLS = "hypothesis", "pytest==", "pytest-timeout", "pytest-xdist", "PyYAML"
 COPIED = (
     *("pyproject.toml", "tests/*.py", "tests/support", "tests/fixtures/importers"),
-    *("tests/cli", "tests/mcp", "tests/importers", "benches/*.py", "benches/support"),
+    *("tests/cli", "tests/mcp", "tests/importers", "benches/*.py", "benches/support", "models"),
 )
 """What the tests of the command read, without the package."""
 _SEES_THE_WHEEL = """
