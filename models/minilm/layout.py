@@ -2,7 +2,8 @@
 
 `rust/embed/src/format.rs` reads it: 8 bytes `MNEMBERT`, version and sizes as 32-bit numbers, zeros
 up to byte 96, the SHA-256 of all other bytes, then the arrays, each from a multiple of 64 bytes on:
-the table of words, the positions, and those of `arrays`. All numbers are little-endian.
+the table of words, the positions, and those of `arrays`. With a projection, the last of them, the
+mean of a text's tokens is multiplied by it at the end. All numbers are little-endian.
 
 Each matrix is rounded here to 8 signed bits, one scale an output channel; activations are rounded
 at run time to 8 bits, each token by itself over its own range. Dividing a feature's range between
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"MNEMBERT"
 VERSION = 1
-FIELDS = struct.Struct("<8s8I56x")  # magic, version, sizes; the hash of all other bytes follows
+FIELDS = struct.Struct("<8s9I52x")  # magic, version, sizes; the hash of all other bytes follows
 LINE = 64
 PAIR, INPUTS = 32, 4  # output channels and inputs whose weights lie together, in two cache lines
 MAXIMUM = np.float32(127)
@@ -56,7 +57,7 @@ def file_with(
     table, inner = weights["embeddings.position_embeddings.weight"], "intermediate.dense.bias"
     inner_size, layers = len(weights[f"encoder.layer.0.{inner}"]), layers_of(weights)
     sizes = (table.shape[1], HEADS, layers, inner_size, len(words[0]), positions, word_bits)
-    fields = FIELDS.pack(MAGIC, VERSION, *sizes)
+    fields = FIELDS.pack(MAGIC, VERSION, *sizes, "projection.weight" in weights)
     embedded = table[:positions] + weights["embeddings.token_type_embeddings.weight"][0]
     body = b"".join(padded(array) for array in (*words, embedded, *arrays(weights)))
     return fields + hashlib.sha256(fields + body).digest() + body
@@ -79,6 +80,8 @@ def arrays(weights: Mapping[str, Array]) -> Iterator[NDArray[np.generic]]:
         yield from dense(weights, f"{name}.intermediate.dense")
         yield from dense(weights, f"{name}.output.dense")
         yield from norm(weights, f"{name}.output.LayerNorm")
+    if "projection.weight" in weights:
+        yield from dense(weights, "projection")
 
 
 def norm(weights: Mapping[str, Array], name: str) -> Iterator[Array]:

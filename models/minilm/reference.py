@@ -41,8 +41,10 @@ class ReferenceModel:
         self._weights = {name: array.astype(np.float64) for name, array in weights.items()}
 
     def sentence_embedding(self, token_ids: Sequence[int]) -> Array:
-        """Return the unit-length mean of the token embeddings, shape (384,)."""
+        """Return the unit-length mean of the token embeddings, projected if so, shape (384,)."""
         mean = self.token_embeddings(token_ids).mean(axis=0)
+        if "projection.weight" in self._weights:
+            mean = self._dense(mean / np.linalg.norm(mean), "projection")
         return np.asarray(mean / np.linalg.norm(mean), dtype=np.float64)
 
     def token_embeddings(self, token_ids: Sequence[int]) -> Array:

@@ -63,6 +63,8 @@ def source_of(pieces):
     for name, size in sizes.items():
         weights[f"encoder.layer.0.{name}.weight"] = numbers(*size)
         weights[f"encoder.layer.0.{name}.bias"] = numbers(size[0])
+    weights["projection.weight"] = numbers(HIDDEN, HIDDEN)
+    weights["projection.bias"] = np.zeros(HIDDEN, np.float32)
     texts = [*FRAME, *pieces]
     words = (
         chance.integers(0, 256, (len(texts), HIDDEN // 2), np.uint8),

@@ -20,11 +20,11 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-MODEL_NAME = "multilingual-e5-small-q4-int8-centred"
+MODEL_NAME = "multilingual-e5-small-q4-int8-projected"
 DIMENSIONS = 384
 MAX_TOKENS = 512
 
-WEIGHTS_SHA256 = "03c130e78c0bc18d6524f76e226af3996f1802bbba822ed506307cac9e1f09a0"
+WEIGHTS_SHA256 = "8d5f04845973108636702e78c8bf906f4d3d307ae5eced055068e99cad514737"
 """SHA-256 of the file at `weights_path()`; `build_model.py` makes exactly these bytes."""
 
 TOKENIZER_SHA256 = "caf773ca831e2f340f66d638080e1a14c7b17ef83169b27d171a28e166c776da"

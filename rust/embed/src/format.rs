@@ -89,6 +89,8 @@ pub(crate) struct Sizes {
     pub(crate) positions: usize,
     /// Of a code of a word: 8 with a scale for each word, or 4 with one for every 32 of its codes.
     pub(crate) word_bits: usize,
+    /// Matrices that vectors are multiplied by behind the mean: 0 or 1.
+    pub(crate) projections: usize,
 }
 
 impl Sizes {
@@ -112,6 +114,7 @@ impl Sizes {
                 0 => 8, // as in files from before there was another number
                 bits => bits,
             },
+            projections: next(),
         }
     }
 
@@ -130,6 +133,7 @@ impl Sizes {
             && (1..=MAX_WORDS).contains(&self.words)
             && (1..=MAX_SIZE).contains(&self.positions)
             && matches!(self.word_bits, 4 | 8)
+            && self.projections <= 1
     }
 }
 
@@ -167,6 +171,7 @@ struct Layout {
     positions: Range<usize>,
     norm: NormPlaces,
     layers: Vec<LayerPlaces>,
+    projection: Option<DensePlaces>,
     end: usize,
 }
 
@@ -187,7 +192,8 @@ impl Layout {
             norm: places.norm(hidden),
         });
         let layers = layers.collect();
-        Self { words, word_scales, positions, norm, layers, end: places.end }
+        let projection = (sizes.projections > 0).then(|| places.dense(hidden, hidden));
+        Self { words, word_scales, positions, norm, layers, projection, end: places.end }
     }
 }
 
@@ -332,6 +338,10 @@ impl Model {
             narrowing: self.dense(&places.narrowing),
             norm: self.norm(&places.norm),
         }
+    }
+
+    pub(crate) fn projection(&self) -> Option<Dense<'_>> {
+        self.layout.projection.as_ref().map(|places| self.dense(places))
     }
 
     fn dense(&self, places: &DensePlaces) -> Dense<'_> {

@@ -130,6 +130,9 @@ pub(crate) fn run<I: Instructions>(
         feed_forward(cpu, layer, batch.tokens, scratch);
     }
     pool(cpu, batch, &scratch.hidden, vectors);
+    if let Some(projection) = model.projection() {
+        project(cpu, projection, batch.texts.len(), scratch, vectors);
+    }
     Ok(())
 }
 
@@ -182,6 +185,33 @@ fn pool<I: Instructions>(cpu: I, batch: Batch<'_>, hidden: &Floats, vectors: &mu
         let parts = (0..size / PAIR).map(|part| &hidden.part(part)[first..][..text.len()]);
         floats::pool(cpu, parts, vector);
         first += text.len();
+    }
+}
+
+/// Multiply the vectors by a matrix, and make them unit length again.
+#[inline(always)]
+fn project<I: Instructions>(
+    cpu: I,
+    projection: Dense<'_>,
+    texts: usize,
+    scratch: &mut Scratch,
+    vectors: &mut [f32],
+) {
+    let Scratch { hidden, narrow, forms, .. } = scratch;
+    let rows = &mut I::form(forms).rows;
+    let size = vectors.len() / texts;
+    hidden.fit(texts, size);
+    rows.fit(texts, size);
+    for (text, vector) in vectors.chunks_exact(size).enumerate() {
+        for (place, part) in hidden.row_mut(text).zip(vector.as_chunks::<PAIR>().0) {
+            *place = bytemuck::cast(*part);
+        }
+        rows.ranges[text] = floats::range(cpu, hidden.row(text));
+    }
+    round(cpu, hidden, 0..texts, rows);
+    multiply(cpu, rows, 0..texts, projection, narrow);
+    for (text, vector) in vectors.chunks_exact_mut(size).enumerate() {
+        floats::pool(cpu, narrow.row(text).map(std::slice::from_ref), vector);
     }
 }
 

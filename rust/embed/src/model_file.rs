@@ -63,6 +63,7 @@ pub(crate) struct PlainModel {
     pub(crate) positions: Vec<f32>,
     pub(crate) norm: PlainNorm,
     pub(crate) layers: Vec<PlainLayer>,
+    pub(crate) projection: Option<PlainDense>,
 }
 
 impl PlainModel {
@@ -74,14 +75,23 @@ impl PlainModel {
             positions: (0..POSITIONS * HIDDEN).map(|_| 0.2 * numbers.float()).collect(),
             norm: norm(numbers),
             layers: (0..LAYERS).map(|_| layer(numbers)).collect(),
+            projection: None,
         }
+    }
+
+    /// One whose vectors are multiplied by a matrix behind the mean.
+    pub(crate) fn projected(numbers: &mut Numbers) -> Self {
+        let plain = Self::new(numbers);
+        Self { projection: Some(dense(numbers, HIDDEN, HIDDEN)), ..plain }
     }
 
     /// The bytes of its file.
     pub(crate) fn file(&self) -> Vec<u8> {
         let mut fields = b"MNEMBERT".to_vec();
         let sizes = [1, HIDDEN, HIDDEN / 32, LAYERS, INNER, WORDS, POSITIONS, self.word_bits];
-        fields.extend(sizes.iter().flat_map(|size| (*size as u32).to_le_bytes()));
+        let projections = usize::from(self.projection.is_some());
+        let all = sizes.iter().chain([&projections]);
+        fields.extend(all.flat_map(|size| (*size as u32).to_le_bytes()));
         fields.resize(96, 0);
         let mut body = Vec::new();
         self.append_words(&mut body);
@@ -94,6 +104,9 @@ impl PlainModel {
             append_dense(&mut body, &layer.widening);
             append_dense(&mut body, &layer.narrowing);
             append_norm(&mut body, &layer.norm);
+        }
+        if let Some(projection) = &self.projection {
+            append_dense(&mut body, projection);
         }
         with_hash(&fields, &body)
     }

@@ -32,7 +32,11 @@ fn texts() -> Vec<Vec<u32>> {
 }
 
 fn encoder() -> Encoder {
-    let (_folder, path) = written(&PlainModel::new(&mut Numbers(1)).file());
+    encoder_of(&PlainModel::new(&mut Numbers(1)))
+}
+
+fn encoder_of(model: &PlainModel) -> Encoder {
+    let (_folder, path) = written(&model.file());
     Encoder::open(&path, Checksum::Verified).expect("the file is whole")
 }
 
@@ -55,7 +59,7 @@ fn run(model: &Model, text: &[u32], kernel: &dyn Kernel) -> Vec<u32> {
 
 #[test]
 fn every_kernel_makes_the_same_bits() {
-    let (_folder, path) = written(&PlainModel::new(&mut Numbers(1)).file());
+    let (_folder, path) = written(&PlainModel::projected(&mut Numbers(1)).file());
     let model = Model::open(&path, Checksum::Verified).expect("the file is whole");
     let kernels = supported();
     let portable = kernels.last().expect("one kernel runs everywhere");
@@ -86,12 +90,9 @@ fn all_cpus_make_these_bits() {
 fn words_of_four_bits_make_the_bits_of_the_same_words_of_eight() {
     let mut model = PlainModel::new(&mut Numbers(1));
     model.words.iter_mut().for_each(|code| *code >>= 4);
-    let file_of_bytes = model.file();
+    let bytes = encoder_of(&model);
     model.word_bits = 4;
-    let encoders = [file_of_bytes, model.file()].map(|file| {
-        let (_folder, path) = written(&file);
-        Encoder::open(&path, Checksum::Verified).expect("the file is whole")
-    });
+    let encoders = [bytes, encoder_of(&model)];
     for text in texts() {
         let [bytes, nibbles] = encoders.each_ref().map(|encoder| embedded(encoder, &[&text], 1));
         assert_eq!(bits(&nibbles), bits(&bytes));
@@ -100,7 +101,7 @@ fn words_of_four_bits_make_the_bits_of_the_same_words_of_eight() {
 
 #[test]
 fn a_vector_does_not_depend_on_texts_beside_it_or_on_threads() {
-    let (encoder, texts) = (encoder(), texts());
+    let (encoder, texts) = (encoder_of(&PlainModel::projected(&mut Numbers(1))), texts());
     let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
     let alone: Vec<f32> = all.iter().flat_map(|text| embedded(&encoder, &[text], 1)).collect();
     for threads in [0, 1, 2, 5] {
@@ -127,7 +128,7 @@ fn a_vector_does_not_depend_on_how_a_batch_is_shared() {
 
 #[test]
 fn only_the_first_call_of_a_thread_allocates() {
-    let (encoder, texts) = (encoder(), texts());
+    let (encoder, texts) = (encoder_of(&PlainModel::projected(&mut Numbers(1))), texts());
     let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
     let mut vectors = embedded(&encoder, &all, 1);
     let before = allocations();
@@ -140,13 +141,15 @@ fn only_the_first_call_of_a_thread_allocates() {
 
 #[test]
 fn vectors_are_near_those_of_a_naive_encoder() {
-    let model = PlainModel::new(&mut Numbers(1));
-    for text in texts().into_iter().chain([Numbers(13).text(POSITIONS)]) {
-        let (found, wanted) = (embedded(&encoder(), &[&text], 1), naive(&model, &text));
-        let cosine: f64 = found.iter().zip(&wanted).map(|(x, y)| f64::from(*x) * y).sum();
-        assert!(cosine > 0.9995, "{cosine} for {} tokens", text.len());
-        let length: f64 = found.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
-        assert!((length - 1.0).abs() < 1e-5, "{length}");
+    for model in [PlainModel::new(&mut Numbers(1)), PlainModel::projected(&mut Numbers(1))] {
+        let encoder = encoder_of(&model);
+        for text in texts().into_iter().chain([Numbers(13).text(POSITIONS)]) {
+            let (found, wanted) = (embedded(&encoder, &[&text], 1), naive(&model, &text));
+            let cosine: f64 = found.iter().zip(&wanted).map(|(x, y)| f64::from(*x) * y).sum();
+            assert!(cosine > 0.9995, "{cosine} for {} tokens", text.len());
+            let length: f64 = found.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+            assert!((length - 1.0).abs() < 1e-5, "{length}");
+        }
     }
 }
 
@@ -175,8 +178,16 @@ fn naive(model: &PlainModel, text: &[u32]) -> Vec<f64> {
         }
     }
     let sums: Vec<f64> = (0..HIDDEN).map(|at| rows.iter().map(|row| row[at]).sum()).collect();
-    let length = sums.iter().map(|sum| sum * sum).sum::<f64>().sqrt();
-    sums.iter().map(|sum| sum / length).collect()
+    let vector = unit_length(sums);
+    match &model.projection {
+        Some(projection) => unit_length(product(&vector, projection)),
+        None => vector,
+    }
+}
+
+fn unit_length(vector: Vec<f64>) -> Vec<f64> {
+    let length = vector.iter().map(|value| value * value).sum::<f64>().sqrt();
+    vector.into_iter().map(|value| value / length).collect()
 }
 
 fn product(row: &[f64], dense: &PlainDense) -> Vec<f64> {
@@ -458,6 +469,8 @@ fn files_with_another_header_are_refused() {
         refused(&with(36, word_bits), "sizes");
     }
     refused(&with(36, 4), "its header says");
+    refused(&with(40, 1), "its header says");
+    refused(&with(40, 2), "sizes");
     refused(&with(24, 100), "sizes");
     refused(&with(20, 3), "its header says");
 }
@@ -467,7 +480,7 @@ fn no_sizes_in_a_header_overflow() {
     const SIZES: [u32; 12] =
         [0, 1, 2, 32, 96, 1024, 2048, 65_536, 65_537, 1 << 24, 1 << 31, u32::MAX];
     let file = PlainModel::new(&mut Numbers(1)).file();
-    let places = |from: usize| (from..40).step_by(4);
+    let places = |from: usize| (from..44).step_by(4);
     for (one, other) in places(12).flat_map(|one| places(one + 4).map(move |other| (one, other))) {
         for (first, second) in SIZES.iter().flat_map(|first| SIZES.map(|second| (*first, second))) {
             let mut fields = file[..128].to_vec();
@@ -481,7 +494,7 @@ fn no_sizes_in_a_header_overflow() {
 /// The checksum says that a file is as it was made, and not that its numbers make sense.
 #[test]
 fn all_numbers_in_a_file_can_be_run() {
-    let file = PlainModel::new(&mut Numbers(1)).file();
+    let file = PlainModel::projected(&mut Numbers(1)).file();
     let mut numbers = Numbers(17);
     for text in texts() {
         let mut odd = file.clone();
@@ -511,7 +524,7 @@ fn rows_of_one_number_give_vectors() {
 #[test]
 fn a_changed_byte_is_found_by_the_checksum() {
     let file = PlainModel::new(&mut Numbers(1)).file();
-    for at in [40, 96, 127, 128, file.len() / 2, file.len() - 1] {
+    for at in [44, 96, 127, 128, file.len() / 2, file.len() - 1] {
         let mut damaged = file.clone();
         damaged[at] ^= 1;
         let error = opened(&damaged, Checksum::Verified).expect_err("a byte is changed");
