@@ -45,7 +45,7 @@ PARTS = "noun", "verb", "adj", "adv"
 GLOSSES, EXAMPLES, FUNCTIONS, DOCSTRINGS = 20_000, 15_000, 10_000, 7_000
 SHORTEST, LONGEST = 12, 700  # characters
 RIDGE = 0.01  # of a component's mean variance
-SHARE = 2  # of what is learned; .5 to 3 times as much gives no set two points more or less
+SHARE = 2  # of what is learned; from 1 to 3 preferences gain 4 points, technical texts lose 1
 AT_ONCE = 256
 
 
