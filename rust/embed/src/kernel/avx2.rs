@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use std::ops::Range;
 
-use super::{Kernel, vectors, vectors256};
+use super::{instructions, vectors, vectors256};
 use crate::error::Error;
 use crate::format::{CHANNELS, Dense, Lanes, Model, Pair, STEPS};
 use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
@@ -24,84 +24,13 @@ pub(crate) fn detect() -> Option<&'static Avx2> {
     (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(&KERNEL)
 }
 
-impl Kernel for Avx2 {
-    fn name(&self) -> &'static str {
-        "avx2"
-    }
-
-    fn run(
-        &self,
-        model: &Model,
-        batch: Batch<'_>,
-        scratch: &mut Scratch,
-        vectors: &mut [f32],
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<(), Error> {
-        // SAFETY: an `Avx2` is only reachable through `detect`, which found AVX2 and FMA.
-        unsafe { run(model, batch, scratch, vectors, is_over) }
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn run(
-    model: &Model,
-    batch: Batch<'_>,
-    scratch: &mut Scratch,
-    vectors: &mut [f32],
-    is_over: &dyn Fn() -> bool,
-) -> Result<(), Error> {
-    forward::run(Avx2(()), model, batch, scratch, vectors, is_over)
-}
-
 vectors!([] Avx2, vectors256, vectors256::Vector, i16, low_words);
 
-impl Instructions for Avx2 {
-    /// With two registers a row, two of weights, one of codes and one of products, 14 of the 16.
-    const ROWS: usize = 5;
-
-    fn form(forms: &mut Forms) -> &mut Form<i16> {
-        &mut forms.words
-    }
-
-    fn multiply_panel(self, panel: Panel<'_, i16>, dense: Dense<'_>, output: Place<'_>) {
-        // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, output) }
-    }
-
-    fn attend(
-        self,
-        text: Range<usize>,
-        wide: &Floats,
-        scores: &mut Vec<Lanes>,
-        output: &mut Floats,
-    ) {
-        // SAFETY: as in `run`.
-        unsafe { attend(self, text, wide, scores, output) }
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn attend(
-    cpu: Avx2,
-    text: Range<usize>,
-    wide: &Floats,
-    scores: &mut Vec<Lanes>,
-    output: &mut Floats,
-) {
-    forward::attend::<_, 1, 1>(cpu, text, wide, scores, output);
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn multiply(cpu: Avx2, panel: Panel<'_, i16>, dense: Dense<'_>, output: Place<'_>) {
-    match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, output),
-        2 => rows::<2>(cpu, panel, dense, output),
-        3 => rows::<3>(cpu, panel, dense, output),
-        4 => rows::<4>(cpu, panel, dense, output),
-        5 => rows::<5>(cpu, panel, dense, output),
-        _ => unreachable!("panels have 1 to `ROWS` rows"),
-    }
-}
+// With two registers a row, two of weights, one of codes and one of products, 14 of the 16.
+instructions!(
+    Avx2, "avx2", "avx2,fma", i16, words,
+    attend::<1, 1>, rows::<1 | 2 | 3 | 4 | 5>
+);
 
 #[target_feature(enable = "avx2,fma")]
 fn rows<const HEIGHT: usize>(

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 use std::ops::Range;
 
-use super::{Kernel, vectors, vectors512};
+use super::{instructions, vectors, vectors512};
 use crate::error::Error;
 use crate::floats::Sums;
 use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, STEPS};
@@ -30,92 +30,14 @@ pub(crate) fn detect() -> Option<&'static Avx512Vnni> {
     found.then_some(&KERNEL)
 }
 
-impl Kernel for Avx512Vnni {
-    fn name(&self) -> &'static str {
-        "avx512vnni"
-    }
-
-    fn run(
-        &self,
-        model: &Model,
-        batch: Batch<'_>,
-        scratch: &mut Scratch,
-        vectors: &mut [f32],
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<(), Error> {
-        // SAFETY: an `Avx512Vnni` is only reachable through `detect`, which found the features.
-        unsafe { run(model, batch, scratch, vectors, is_over) }
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn run(
-    model: &Model,
-    batch: Batch<'_>,
-    scratch: &mut Scratch,
-    vectors: &mut [f32],
-    is_over: &dyn Fn() -> bool,
-) -> Result<(), Error> {
-    forward::run(Avx512Vnni(()), model, batch, scratch, vectors, is_over)
-}
-
 vectors!([] Avx512Vnni, vectors512, __m512, u8, low_bytes);
 
-impl Instructions for Avx512Vnni {
-    /// With two registers a row, two of weights and one of codes, 27 of the 32; 14 rows are no
-    /// faster.
-    const ROWS: usize = 12;
-
-    fn form(forms: &mut Forms) -> &mut Form<u8> {
-        &mut forms.bytes
-    }
-
-    fn multiply_panel(self, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
-        // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, output) }
-    }
-
-    fn attend(
-        self,
-        text: Range<usize>,
-        wide: &Floats,
-        scores: &mut Vec<Lanes>,
-        output: &mut Floats,
-    ) {
-        // SAFETY: as in `run`.
-        unsafe { attend(self, text, wide, scores, output) }
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn attend(
-    cpu: Avx512Vnni,
-    text: Range<usize>,
-    wide: &Floats,
-    scores: &mut Vec<Lanes>,
-    output: &mut Floats,
-) {
-    forward::attend::<_, 4, 2>(cpu, text, wide, scores, output);
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn multiply(cpu: Avx512Vnni, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
-    match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, output),
-        2 => rows::<2>(cpu, panel, dense, output),
-        3 => rows::<3>(cpu, panel, dense, output),
-        4 => rows::<4>(cpu, panel, dense, output),
-        5 => rows::<5>(cpu, panel, dense, output),
-        6 => rows::<6>(cpu, panel, dense, output),
-        7 => rows::<7>(cpu, panel, dense, output),
-        8 => rows::<8>(cpu, panel, dense, output),
-        9 => rows::<9>(cpu, panel, dense, output),
-        10 => rows::<10>(cpu, panel, dense, output),
-        11 => rows::<11>(cpu, panel, dense, output),
-        12 => rows::<12>(cpu, panel, dense, output),
-        _ => unreachable!("panels have 1 to `ROWS` rows"),
-    }
-}
+// With two registers a row, two of weights and one of codes, 27 of the 32; 14 rows are no
+// faster.
+instructions!(
+    Avx512Vnni, "avx512vnni", "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma", u8, bytes,
+    attend::<4, 2>, rows::<1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12>
+);
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn rows<const HEIGHT: usize>(

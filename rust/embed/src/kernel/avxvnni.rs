@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 use std::ops::Range;
 
-use super::{Kernel, vectors, vectors256};
+use super::{instructions, vectors, vectors256};
 use crate::error::Error;
 use crate::format::{Block, CHANNELS, Dense, Lanes, Model, Pair, STEPS};
 use crate::forward::{self, Batch, Instructions, Panel, Place, finish};
@@ -26,85 +26,13 @@ pub(crate) fn detect() -> Option<&'static AvxVnni> {
     found.then_some(&KERNEL)
 }
 
-impl Kernel for AvxVnni {
-    fn name(&self) -> &'static str {
-        "avxvnni"
-    }
-
-    fn run(
-        &self,
-        model: &Model,
-        batch: Batch<'_>,
-        scratch: &mut Scratch,
-        vectors: &mut [f32],
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<(), Error> {
-        // SAFETY: an `AvxVnni` is only reachable through `detect`, which found the features.
-        unsafe { run(model, batch, scratch, vectors, is_over) }
-    }
-}
-
-#[target_feature(enable = "avx2,fma,avxvnni")]
-fn run(
-    model: &Model,
-    batch: Batch<'_>,
-    scratch: &mut Scratch,
-    vectors: &mut [f32],
-    is_over: &dyn Fn() -> bool,
-) -> Result<(), Error> {
-    forward::run(AvxVnni(()), model, batch, scratch, vectors, is_over)
-}
-
 vectors!([] AvxVnni, vectors256, vectors256::Vector, u8, low_bytes);
 
-impl Instructions for AvxVnni {
-    /// With two registers a row, two of weights and one of codes, 15 of the 16.
-    const ROWS: usize = 6;
-
-    fn form(forms: &mut Forms) -> &mut Form<u8> {
-        &mut forms.bytes
-    }
-
-    fn multiply_panel(self, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
-        // SAFETY: as in `run`.
-        unsafe { multiply(self, panel, dense, output) }
-    }
-
-    fn attend(
-        self,
-        text: Range<usize>,
-        wide: &Floats,
-        scores: &mut Vec<Lanes>,
-        output: &mut Floats,
-    ) {
-        // SAFETY: as in `run`.
-        unsafe { attend(self, text, wide, scores, output) }
-    }
-}
-
-#[target_feature(enable = "avx2,fma,avxvnni")]
-fn attend(
-    cpu: AvxVnni,
-    text: Range<usize>,
-    wide: &Floats,
-    scores: &mut Vec<Lanes>,
-    output: &mut Floats,
-) {
-    forward::attend::<_, 1, 1>(cpu, text, wide, scores, output);
-}
-
-#[target_feature(enable = "avx2,fma,avxvnni")]
-fn multiply(cpu: AvxVnni, panel: Panel<'_, u8>, dense: Dense<'_>, output: Place<'_>) {
-    match panel.ranges.len() {
-        1 => rows::<1>(cpu, panel, dense, output),
-        2 => rows::<2>(cpu, panel, dense, output),
-        3 => rows::<3>(cpu, panel, dense, output),
-        4 => rows::<4>(cpu, panel, dense, output),
-        5 => rows::<5>(cpu, panel, dense, output),
-        6 => rows::<6>(cpu, panel, dense, output),
-        _ => unreachable!("panels have 1 to `ROWS` rows"),
-    }
-}
+// With two registers a row, two of weights and one of codes, 15 of the 16.
+instructions!(
+    AvxVnni, "avxvnni", "avx2,fma,avxvnni", u8, bytes,
+    attend::<1, 1>, rows::<1 | 2 | 3 | 4 | 5 | 6>
+);
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
 fn rows<const HEIGHT: usize>(

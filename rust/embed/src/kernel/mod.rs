@@ -80,6 +80,91 @@ macro_rules! vectors {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use vectors;
 
+/// Implements [`Kernel`] and [`crate::forward::Instructions`] by functions that are compiled for CPU
+/// features: the code of activations and the form with them, keys and values that are mixed
+/// together, and the numbers of rows for which `rows` adds up products.
+#[cfg(target_arch = "x86_64")]
+macro_rules! instructions {
+    (
+        $kernel:ident, $name:literal, $features:literal, $code:ty, $form:ident,
+        attend::<$fours:literal, $halves:literal>, rows::<$($height:literal)|+>
+    ) => {
+        impl $crate::kernel::Kernel for $kernel {
+            fn name(&self) -> &'static str {
+                $name
+            }
+
+            fn run(
+                &self,
+                model: &Model,
+                batch: Batch<'_>,
+                scratch: &mut Scratch,
+                vectors: &mut [f32],
+                is_over: &dyn Fn() -> bool,
+            ) -> Result<(), Error> {
+                // SAFETY: a value is only reachable through `detect`, which found the features.
+                unsafe { run(model, batch, scratch, vectors, is_over) }
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        fn run(
+            model: &Model,
+            batch: Batch<'_>,
+            scratch: &mut Scratch,
+            vectors: &mut [f32],
+            is_over: &dyn Fn() -> bool,
+        ) -> Result<(), Error> {
+            forward::run($kernel(()), model, batch, scratch, vectors, is_over)
+        }
+
+        impl Instructions for $kernel {
+            const ROWS: usize = [$($height),+].len();
+
+            fn form(forms: &mut Forms) -> &mut Form<$code> {
+                &mut forms.$form
+            }
+
+            fn multiply_panel(self, panel: Panel<'_, $code>, dense: Dense<'_>, output: Place<'_>) {
+                // SAFETY: as in `run`.
+                unsafe { multiply(self, panel, dense, output) }
+            }
+
+            fn attend(
+                self,
+                text: Range<usize>,
+                wide: &Floats,
+                scores: &mut Vec<Lanes>,
+                output: &mut Floats,
+            ) {
+                // SAFETY: as in `run`.
+                unsafe { attend(self, text, wide, scores, output) }
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        fn attend(
+            cpu: $kernel,
+            text: Range<usize>,
+            wide: &Floats,
+            scores: &mut Vec<Lanes>,
+            output: &mut Floats,
+        ) {
+            forward::attend::<_, $fours, $halves>(cpu, text, wide, scores, output);
+        }
+
+        #[target_feature(enable = $features)]
+        fn multiply(cpu: $kernel, panel: Panel<'_, $code>, dense: Dense<'_>, output: Place<'_>) {
+            match panel.ranges.len() {
+                $($height => rows::<$height>(cpu, panel, dense, output),)+
+                _ => unreachable!("panels have 1 to `ROWS` rows"),
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+use instructions;
+
 /// All kernels this CPU can run, the fastest first.
 pub(crate) fn supported() -> Vec<&'static dyn Kernel> {
     let mut kernels: Vec<&'static dyn Kernel> = Vec::new();
