@@ -5,7 +5,6 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,35 +48,11 @@ def test_many_are_sealed_and_opened_as_one_is(given):
     assert [sealer().open(*one, "entry") for one in zip(sealed, entries, strict=True)] == plain
 
 
-def test_large_fields_and_vectors_open_as_they_were():
-    vector = np.linspace(-1, 1, 384, dtype="<f4")
-    sealed = sealer().seal(vector.tobytes(), ENTRY, "embedding", "minilm")
-    opened = sealer().open(sealed, ENTRY, "embedding", "minilm")
-    assert (np.frombuffer(opened, "<f4") == vector).all()
-    large = bytes(10 * 1024 * 1024)
-    assert sealer().open(sealer().seal(large, ENTRY, "entry"), ENTRY, "entry") == large
-
-
 def test_one_text_is_sealed_to_different_bytes_each_time():
     assert len({sealer().seal(PLAIN, ENTRY, "entry") for _ in range(100)}) == 100
 
 
-@pytest.mark.requirement("R117")
-def test_nothing_of_the_plain_text_is_left():
-    sealed = sealer().seal(PLAIN, ENTRY, "entry")
-    assert not [at for at in range(len(PLAIN) - 4) if PLAIN[at : at + 4] in sealed]
-
-
 # What is refused
-
-
-def test_every_bit_of_a_sealed_field_matters():
-    sealed = sealer().seal(PLAIN, ENTRY, "entry")
-    for at in range(len(sealed)):
-        for bit in range(8):
-            changed = bytearray(sealed)
-            changed[at] ^= 1 << bit
-            refused(bytes(changed))
 
 
 @pytest.mark.parametrize("plain", [b"", PLAIN])
@@ -88,11 +63,6 @@ def test_a_sealed_field_cut_off_or_extended_is_refused(plain):
         refused(sealed[length + 1 :])
     refused(sealed + b"\0")
     refused(sealed + sealed)
-
-
-@pytest.mark.parametrize("value", [None, "text", 7, bytearray(60), memoryview(bytes(60)), b""])
-def test_what_is_no_sealed_field_is_refused(value):
-    assert "damaged" in str(refused(value))
 
 
 @pytest.mark.requirement("C145")
@@ -195,11 +165,6 @@ def test_idempotency_keys_are_hashed_under_the_same_key_apart_from_contents():
 
 
 # The check of a key
-
-
-@pytest.mark.requirement("C179")
-def test_the_right_key_passes_the_check():
-    sealer().verify_check(sealer().check_value())
 
 
 @pytest.mark.requirement("C179")

@@ -22,13 +22,11 @@ import pytest
 from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import MnemicError
-from mnemic.model import MemoryEntryUpdate
 from mnemic.observability import telemetry
 from mnemic.repository import index_snapshots
-from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
-from tests.support.keys import KEY, shows
+from tests.support.keys import shows
 from tests.support.processes import ENVIRONMENT
 from tests.support.sealing import (
     DenseEmbedder,
@@ -488,29 +486,3 @@ def test_of_two_processes_the_one_without_a_key_sees_what_is_plain_alone(folder)
         assert blind.call("delete", str(uid(1))) is not None
         assert memory.count() == 2
         assert left_in(folder, [SECRET]) == {}
-
-
-def test_an_entry_that_a_door_takes_whole_is_sealed_as_well(folder):
-    async def scenario():
-        path = folder / "a.db"
-        given = {"embedder": DenseEmbedder(), "encryption": encryption()}
-        async with AsyncLongTermMemory(path, agent_id="aide", **given) as memory:
-            entry = MemoryEntry(
-                id=uid(1), agent_id="aide", content=CONTENT, created_at=NOON, sensitive=True
-            )
-            plain = MemoryEntry(id=uid(2), agent_id="aide", content="zqplain", created_at=NOON)
-            await memory.store_batch([entry, plain])
-            update = MemoryEntryUpdate(metadata={"sensitive": 1})
-            await memory.update(uid(2), update, user_id=None)
-            assert (await memory.retrieve(uid(1), user_id=None)).is_encrypted
-            assert left_in(folder, [SECRET, "zqplain"], [VECTOR]) == {}
-
-    asyncio.run(scenario())
-
-
-def test_the_key_itself_is_in_no_file(folder):
-    with memory_in(folder) as memory:
-        add_secret(memory)
-        for data in written_in(folder).values():
-            assert KEY not in data
-            assert not shows(data.decode("latin-1"))

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 
 from mnemic.crypto import Encryption
-from mnemic.errors import KeyUnavailableError, SealBrokenError, WrongKeyError
+from mnemic.errors import KeyUnavailableError, SealBrokenError
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     COPIED_COLUMNS,
-    ENCRYPTED,
     FIELDS,
     SEALED_COLUMNS,
     RowCodec,
@@ -23,7 +22,7 @@ from tests.store.test_row_codec import ENTRIES
 from tests.support.clock import NOON
 from tests.support.entries import entry, numbered
 from tests.support.exports import PROFILE, everything
-from tests.support.keys import KEY, OTHER_KEY
+from tests.support.keys import KEY
 from tests.support.secret_forms import shown
 
 PLAIN = RowCodec()
@@ -107,27 +106,6 @@ def test_fingerprints_and_keys_are_hashes_under_the_agents_key():
     assert CODEC.used_key(row) == UsedKey("k", plain.more[0])
 
 
-def test_an_idempotency_key_keeps_the_content_it_came_with():
-    row = row_of(numbered(1, content="tea"), UsedKey("k"))
-    later = row_of(numbered(1, content="coffee"), CODEC.used_key(row))
-    assert later.more[1:] == row.more[1:]
-    assert CODEC.used_key(later) == CODEC.used_key(row)
-    assert CODEC.used_key(row_of(numbered(1))) is None
-
-
-def test_a_key_is_known_in_its_other_form_too():
-    made = numbered(1)
-    sealed, plain = row_of(made, UsedKey("k")), PLAIN.rows([(made, UsedKey("k"))])[0]
-    assert CODEC.other_keys(CODEC.marked(made), "k") == [plain.more[1]]
-    assert CODEC.other_keys(made, "k") == [sealed.more[1]]
-
-
-def test_a_text_is_looked_up_by_the_fingerprints_of_its_own_form():
-    made = numbered(1)
-    assert row_of(made).more[0] in CODEC.lookup(CODEC.marked(made))
-    assert PLAIN.rows([(made, None)])[0].more[0] in CODEC.lookup(made)
-
-
 # Which entries are sealed
 
 SENSITIVE_METADATA = [True, 1, "true", "True", "TRUE", " true\n"]
@@ -151,16 +129,6 @@ def test_metadata_that_say_so_make_an_entry_sensitive(value):
 def test_other_metadata_do_not(metadata):
     made = numbered(1, metadata=metadata)
     assert codec(Encryption(KEY)).marked(made) is made
-
-
-@pytest.mark.requirement("R078")
-def test_the_mark_of_a_sensitive_entry_seals_it():
-    by = codec(Encryption(KEY))
-    marked = by.marked(numbered(1, sensitive=True))
-    assert (marked.sensitive, marked.is_encrypted) == (True, True)
-    assert row_of(numbered(1, sensitive=True), by=by).columns[ENCRYPTED - 1] == 1
-    plain = numbered(1)
-    assert by.marked(plain) is plain
 
 
 @pytest.mark.requirement("C144")
@@ -188,14 +156,6 @@ def test_a_detector_looks_at_content_tags_and_metadata(fields):
     assert (marked.sensitive, marked.is_encrypted) == (True, True)
     plain = numbered(1, metadata={"a": [None, 1, 2.5, True, "other"]})
     assert by.marked(plain) is plain
-
-
-@pytest.mark.requirement("R023", "C088")
-def test_personal_data_and_secrets_are_detected_if_that_is_wanted():
-    for text in ("write to ann@example.org", "card 4111 1111 1111 1111"):
-        assert codec(Encryption(KEY, detect="pii")).marked(numbered(1, content=text)).is_encrypted
-        assert not codec(Encryption(KEY)).marked(numbered(1, content=text)).is_encrypted
-    assert not codec(Encryption(KEY, detect="pii")).marked(numbered(1)).is_encrypted
 
 
 # What is not as it was sealed
@@ -281,40 +241,6 @@ def test_a_vector_belongs_to_its_entry_model_and_chunk():
 
 
 # Keys
-
-
-@pytest.mark.requirement("C179")
-def test_a_wrong_key_is_told_at_once_and_an_earlier_one_opens():
-    stored = {}
-    row = row_of(numbered(1), by=codec(Encryption(KEY, encrypt_all=True), stored))
-    with pytest.raises(WrongKeyError):
-        codec(Encryption(OTHER_KEY), stored).decode(row.columns)
-    both = codec(Encryption(OTHER_KEY, previous=[KEY]), stored)
-    assert both.decode(row.columns).content == "memory 1"
-
-
-def test_every_agent_has_a_key_of_its_own():
-    stored = {}
-    by = codec(None, stored)
-    assert len({keys[0].salt for keys in stored.values()}) == len(stored) == 3
-    columns = [row_of(numbered(1, agent_id=agent), by=by).columns for agent in ("a", "b")]
-    swapped = [list(one) for one in columns]
-    at = COLUMN_NAMES.index("content")
-    swapped[0][at], swapped[1][at] = columns[1][at], columns[0][at]
-    for one in swapped:
-        with pytest.raises(SealBrokenError):
-            by.decode(one)
-
-
-def test_a_read_of_many_leaves_out_and_logs_those_that_do_not_open(caplog):
-    rows = [(number, *row_of(numbered(number)).columns) for number in (1, 2, 3)]
-    at = 1 + COLUMN_NAMES.index("content")
-    broken = (*rows[1][:at], rows[0][at], *rows[1][at + 1 :])
-    records = CODEC.records([rows[0], broken, rows[2], (4, *PLAIN.encode(numbered(4)))])
-    assert [record[0] for record in records] == [1, 3, 4]
-    (line,) = caplog.records
-    assert line.levelname == "ERROR"
-    assert line.getMessage().startswith(f"Failed to decrypt memory entry {numbered(2).id}: ")
 
 
 def test_without_a_key_of_its_agent_nothing_is_encoded():
