@@ -143,19 +143,6 @@ def test_a_write_cancelled_at_any_await_is_whole_or_undone_and_can_be_repeated(r
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_write_cancelled_at_any_moment_is_whole_or_undone_and_can_be_repeated(running, name):
-    choose = random.Random(name)  # noqa: S311 - not a secret
-
-    async def act(memory):
-        for _ in range(4 + 10 * ROUNDS):
-            await check_write(memory, name, seconds(choose.uniform(0, 0.006)))
-            # A search finds a thousand at most, and all are to be found.
-            await memory.delete_all(user_id=None, permanent=True)
-
-    running(act)
-
-
-@pytest.mark.parametrize("name", CALLS)
 def test_the_outcome_of_a_cancelled_write_does_not_change_once_it_is_known(running, name):
     choose = random.Random(name)  # noqa: S311 - not a secret
 

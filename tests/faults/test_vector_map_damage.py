@@ -20,7 +20,6 @@ from tests.support.vector_files import (
     sections_of,
 )
 
-REFUSED = (errors.VectorFileError, errors.VectorFileDamagedError)
 HUGE = [0, 1, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
 
 # Each damaged copy is a file of its own: a file that is mapped must not be written to.

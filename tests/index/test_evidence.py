@@ -9,7 +9,6 @@ import msgspec
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from mnemic.model import HYBRID, KEYWORD, SEMANTIC
 from mnemic.model.search import EvidenceFloor
 from tests.index.test_ranking_property import PRESETS, populations, questions
 from tests.support.ranking_index import index_of
@@ -103,10 +102,3 @@ def test_nothing_is_found_just_where_the_evidence_is_below_its_floor(
         assert found.weak or not free.ranked
         few = rank(index_of(rows), msgspec.structs.replace(wanted, limit=1, with_total=False))
         assert not few.ranked
-
-
-def test_the_presets_differ_in_their_rule():
-    kinds = [
-        (ranking.has_similarity, ranking.has_keywords) for ranking in (HYBRID, KEYWORD, SEMANTIC)
-    ]
-    assert kinds == [(True, True), (False, True), (True, False)]

@@ -324,6 +324,7 @@ def test_matches_are_divided_by_the_best_before_anything_else_is_added(rows, que
     assert bytes_of(few) == bytes_of(found[:3])
 
 
+@pytest.mark.requirement("C017", "C139")
 @examples(80)
 @given(populations, questions(presets))
 def test_every_preset_ranks_as_the_twin_does(rows, question):
