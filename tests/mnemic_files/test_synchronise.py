@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from datetime import timedelta
-from itertools import pairwise
 from uuid import UUID, uuid4
 
-import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, Memory, MemoryEntry, MemoryStatus
 from mnemic.compat import AsyncLongTermMemory
@@ -17,6 +17,7 @@ from mnemic_files import MemoryFiles
 from mnemic_files.ids import entry_id
 from tests.support.clock import Clock
 from tests.support.memory_files import EVERY_STATE, NOON, contents, drop, memory_file, put
+from tests.support.tiers import examples
 
 
 def uuid_id():
@@ -44,19 +45,6 @@ def test_files_of_both_scopes_become_memories(files, memory):
     assert second.id.version == 5
     (link,) = memory.links(first.id)
     assert (link.from_id, link.to_id, link.type) == (first.id, second.id, LinkType.REFINES)
-
-
-def test_nothing_happens_the_second_time(files, memory):
-    first = memory_file()
-    files.write(first)
-    files.new_version(first.id, "newer")
-    assert files.synchronise(memory)
-    before = memory.list(filters=EVERY_STATE)
-    for again in (files, MemoryFiles(*(one.path for one in files.directories))):
-        result = again.synchronise(memory)
-        assert not result
-        assert result.unchanged == 2
-        assert memory.list(filters=EVERY_STATE).entries == before.entries
 
 
 def test_an_edited_file_changes_its_memory(files, memory):
@@ -93,33 +81,6 @@ def test_a_file_that_is_back_after_the_retention_is_stored_anew(files):
             assert memory.get(file.entry_id).version == version
 
 
-def test_a_file_that_is_gone_deletes_its_memory_and_one_that_is_back_restores_it(files, memory):
-    file, other = memory_file(), memory_file(content="other")
-    files.write(file)
-    files.write(other)
-    files.synchronise(memory)
-    drop(files, file)
-    assert files.synchronise(memory).removed == (file.id,)
-    assert contents(memory) == {"other"}
-    assert memory.list(include_deleted=True)[0].id  # it can be restored
-    put(files, file)
-    result = files.synchronise(memory)
-    assert (result.added, result.unchanged) == ((file.id,), 1)
-    entry = memory.get(file.entry_id)
-    assert (entry.content, entry.version) == (file.content, 1)
-
-
-def test_a_file_that_is_gone_while_no_program_runs_deletes_its_memory(files, memory):
-    file = memory_file()
-    files.write(file)
-    files.write(memory_file(content="other"))
-    files.synchronise(memory)
-    drop(files, file)
-    again = MemoryFiles(*(one.path for one in files.directories))
-    assert again.synchronise(memory).removed == (file.id,)
-    assert contents(memory) == {"other"}
-
-
 def test_memories_of_files_that_are_gone_stay_by_option(files, memory):
     file = memory_file()
     files.write(file)
@@ -129,20 +90,6 @@ def test_memories_of_files_that_are_gone_stay_by_option(files, memory):
     assert not files.synchronise(memory, keep_removed=True)
     assert file.content in contents(memory)
     assert files.synchronise(memory).removed == (file.id,)
-
-
-@pytest.mark.requirement("T056")
-def test_a_new_version_supersedes_its_predecessor(files, memory):
-    first = memory_file(minutes=-60)
-    files.write(first)
-    files.synchronise(memory)
-    second = files.new_version(first.id, "two")
-    result = files.synchronise(memory)
-    assert (result.added, result.changed) == ((second.id,), ())
-    assert contents(memory) == {"two"}
-    assert memory.get(second.entry_id).supersedes == first.entry_id
-    (old,) = memory.list(filters={"status": "superseded"})
-    assert old.id == first.entry_id
 
 
 def test_all_versions_of_a_first_synchronisation_keep_their_numbers(files, memory):
@@ -155,93 +102,6 @@ def test_all_versions_of_a_first_synchronisation_keep_their_numbers(files, memor
     assert versions == {first.content: 1, "two": 2, "three": 3}
     assert contents(memory) == {"three"}
     assert memory.get(third.entry_id).supersedes == second.entry_id
-
-
-def test_an_edited_old_version_stays_superseded(files, memory):
-    first = memory_file()
-    files.write(first)
-    second = files.new_version(first.id, "two")
-    third = files.new_version(second.id, "three")
-    files.synchronise(memory)
-    put(files, memory_file(first.id, "one, edited"))
-    result = files.synchronise(memory)
-    assert first.id in result.changed
-    assert contents(memory) == {"three"}
-    superseded = memory.list(filters={"status": "superseded"})
-    assert {one.content for one in superseded} == {"one, edited", "two"}
-    assert memory.get(third.entry_id).supersedes == second.entry_id
-    assert not files.synchronise(memory)
-
-
-def predecessors(memory):
-    listed = memory.list(filters=EVERY_STATE)
-    return {entry.id: entry.supersedes for entry in listed if entry.supersedes}
-
-
-def chain_of(files, length):
-    chain = [memory_file("mem_1", "text 1")]
-    files.write(chain[0])
-    for number in range(2, length + 1):
-        last = chain[-1]
-        chain.append(
-            memory_file(f"mem_{number}", f"text {number}", version=number, supersedes=last.id)
-        )
-        files.write(chain[-1])
-    return chain
-
-
-@pytest.mark.requirement("R332")
-@pytest.mark.parametrize("is_new_process", [False, True])
-@pytest.mark.parametrize(("length", "edited"), [(2, 0), (3, 0), (3, 1), (3, 2), (6, 0), (6, 3)])
-def test_an_edit_anywhere_in_a_chain_keeps_every_edge(
-    files, memory, length, edited, is_new_process
-):
-    chain = chain_of(files, length)
-    files.synchronise(memory)
-    if is_new_process:
-        files = MemoryFiles(*(one.path for one in files.directories))
-    put(files, msgspec.structs.replace(chain[edited], content="edited"))
-    assert chain[edited].id in files.synchronise(memory).changed
-    assert predecessors(memory) == {
-        newer.entry_id: older.entry_id for older, newer in pairwise(chain)
-    }
-    head = "edited" if edited == length - 1 else chain[-1].content
-    assert contents(memory) == {head}
-    assert not files.synchronise(memory)
-
-
-@pytest.mark.parametrize("is_new_process", [False, True])
-def test_an_edited_file_keeps_both_its_successors(files, memory, is_new_process):
-    first = memory_file("mem_1")
-    successors = [memory_file(f"mem_{at}", f"{at}", supersedes="mem_1") for at in (2, 3)]
-    later = memory_file("mem_4", "4", supersedes="mem_3")
-    for file in (first, *successors, later):
-        files.write(file)
-    files.synchronise(memory)
-    if is_new_process:
-        files = MemoryFiles(*(one.path for one in files.directories))
-    put(files, memory_file("mem_1", "edited"))
-    files.synchronise(memory)
-    assert predecessors(memory) == {
-        successors[0].entry_id: first.entry_id,
-        successors[1].entry_id: first.entry_id,
-        later.entry_id: successors[1].entry_id,
-    }
-    assert contents(memory) == {"2", "4"}
-
-
-def test_a_predecessor_is_found_again_when_its_successor_is_gone(files, memory):
-    first = memory_file()
-    files.write(first)
-    second = files.new_version(first.id, "two")
-    files.synchronise(memory)
-    drop(files, second)
-    files.synchronise(memory)
-    assert contents(memory) == {first.content}
-    put(files, second)
-    files.synchronise(memory)
-    assert contents(memory) == {"two"}
-    assert memory.get(second.entry_id).supersedes == first.entry_id
 
 
 @pytest.mark.requirement("C135")
@@ -263,19 +123,6 @@ def test_edges_to_unknown_ids_wait_for_their_file(files, memory, caplog):
     assert found[LinkType.CONTRADICTS] == later.entry_id
     assert found[LinkType.SUPERSEDES] == oldest.entry_id
     assert contents(memory) == {first.content, "later"}
-
-
-@pytest.mark.requirement("C135")
-def test_both_successors_of_a_fork_stay_stored(files, memory):
-    first = memory_file()
-    files.write(first)
-    one, two = (memory_file(supersedes=first.id, content=text) for text in ("one", "two"))
-    files.write(one)
-    files.write(two)
-    files.synchronise(memory)
-    assert contents(memory) == {"one", "two"}
-    for file in (one, two):
-        assert memory.get(file.entry_id).supersedes == first.entry_id
 
 
 @pytest.mark.requirement("C135", "T057")
@@ -484,3 +331,109 @@ def test_an_id_of_another_form_has_the_same_memory_each_time():
     assert entry_id(f"mem_{given}") == given
     others = [f"mem_{str(given).upper()}", f"mem_{given.hex}", str(given), f"mem_{{{given}}}"]
     assert len({given, *map(entry_id, others)}) == 5
+
+
+# Random edits, beside dicts
+
+NUMBERS = st.integers(1, 4)
+EDITS = st.one_of(
+    st.tuples(st.just("put"), NUMBERS, st.sampled_from("ab"), st.none() | NUMBERS),
+    st.tuples(st.just("drop"), NUMBERS),
+    st.tuples(st.just("relate"), NUMBERS, NUMBERS),
+    st.tuples(st.just("new process")),
+)
+
+
+class Twin:
+    """Files as texts by number, and what each supersedes and refines."""
+
+    def __init__(self):
+        self.texts, self.older, self.refined, self.known = {}, {}, {}, set()
+
+    def edit(self, verb, number=None, *what):
+        if verb == "put":
+            self.texts[number], self.older[number] = what
+        elif verb == "drop":
+            self.texts.pop(number, None)
+        elif verb == "relate":
+            self.refined[number] = what[0]
+
+    def file(self, number):
+        older, refined = self.older[number], self.refined.get(number)
+        return memory_file(
+            f"mem_{number}",
+            f"{number} {self.texts[number]}",
+            supersedes=older and f"mem_{older}",
+            related=[(f"mem_{refined}", "refines")] if refined else (),
+        )
+
+    def is_in_a_circle(self, number):
+        at = self.older[number]
+        for _ in self.texts:
+            if at == number:
+                return True
+            at = self.older[at] if at in self.texts else None
+        return False
+
+    def predecessors(self):
+        return {
+            entry_id(f"mem_{one}"): entry_id(f"mem_{self.older[one]}")
+            for one in self.texts
+            if self.older[one] in self.texts and not self.is_in_a_circle(one)
+        }
+
+    def links(self):
+        pairs = {(one, self.refined.get(one)) for one in self.texts}
+        return {(one, other) for one, other in pairs if other in self.texts and one != other}
+
+    def check(self, result, memory):
+        numbers, ids = set(self.texts), self.predecessors()
+        assert result.added == names_of(numbers - self.known)
+        assert result.removed == names_of(self.known - numbers)
+        outdated = set(ids.values())
+        current = [one for one in numbers if entry_id(f"mem_{one}") not in outdated]
+        assert contents(memory) == {f"{one} {self.texts[one]}" for one in current}
+        assert predecessors(memory) == ids
+        assert refined_in(memory, numbers) == self.links()
+        self.known = numbers
+
+
+def names_of(numbers):
+    return tuple(f"mem_{one}" for one in sorted(numbers))
+
+
+def predecessors(memory):
+    listed = memory.list(filters=EVERY_STATE).entries
+    stored = {entry.id for entry in listed}
+    return {entry.id: entry.supersedes for entry in listed if entry.supersedes in stored}
+
+
+def refined_in(memory, numbers):
+    number_of = {entry_id(f"mem_{one}"): one for one in numbers}
+    return {
+        (number, number_of[link.to_id])
+        for own, number in number_of.items()
+        for link in memory.links(own, direction="out")
+        if link.type is LinkType.REFINES
+    }
+
+
+@pytest.mark.requirement("R332", "C135", "T056", "T057")
+@examples(100, least=30)
+@given(st.lists(st.lists(EDITS, min_size=1, max_size=4), min_size=1, max_size=6))
+def test_a_memory_follows_any_edits(tmp_path_factory, turns):
+    folder, twin = tmp_path_factory.mktemp("files"), Twin()
+    files = MemoryFiles(folder / "repo", folder / "user")
+    with Memory(":memory:", embedder=None) as memory:
+        for edits in turns:
+            for edit in edits:
+                twin.edit(*edit)
+            for number in range(1, 5):
+                if number in twin.texts:
+                    put(files, twin.file(number))
+                elif number in twin.known:
+                    drop(files, memory_file(f"mem_{number}"))
+            if ("new process",) in edits:
+                files = MemoryFiles(*(one.path for one in files.directories))
+            twin.check(files.synchronise(memory), memory)
+            assert not files.synchronise(memory)
