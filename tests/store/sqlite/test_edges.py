@@ -22,8 +22,6 @@ from mnemic.store.group_commit import Writer
 from mnemic.store.operations import Add, RowsSince, ScopeStatistics
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.file import FileTransactions
-from mnemic.store.sqlite.opening import migrate
-from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import entries_by_id
 from tests.support.clock import NOON
@@ -201,16 +199,6 @@ def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
     store.write(Add("aide", [NewEntry(entry("two"))], now=NOON)).result()
     assert store.position("aide").seq == 2
     assert store.read(ScopeStatistics(Scope("aide", all_users=True), now=NOON)).active_entries == 2
-    store.close()
-
-
-def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_path):
-    path = str(tmp_path / "a.db")
-    SqliteStore(path).close()
-    migrate(path, 1)
-    migrate(path, len(MIGRATIONS))
-    store = SqliteStore(path)
-    store.write(Add("aide", [NewEntry(entry("one"), "key")], now=NOON)).result()
     store.close()
 
 

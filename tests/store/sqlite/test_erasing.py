@@ -1,6 +1,5 @@
 """Deleted bytes are erased a moment later, and the snapshots beside a file with them."""
 
-import asyncio
 import os
 import stat
 import subprocess
@@ -12,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-import apsw
 import pytest
 
 from mnemic.errors import StoreBusyError, StoreFileError, StoreReplacedError
@@ -22,10 +20,11 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.store.operations import Add, Delete
 from mnemic.store.sqlite import snapshot_folder
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.store.sqlite.wal import RETRY_SECONDS, Checkpoints
+from mnemic.store.sqlite.wal import Checkpoints
 from tests.store.contract import count_of
 from tests.support.entries import numbered, only
 from tests.support.paths import names_in
+from tests.support.waiting import until
 
 
 def secret(number):
@@ -36,16 +35,6 @@ def left(folder, numbers):
     """Return those of these secrets that are in any file of a folder."""
     data = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     return [number for number in numbers if secret(number).encode() in data]
-
-
-def is_soon(condition, seconds=20):
-    """Return whether a condition comes true within some seconds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def filled(memory, numbers):
@@ -77,7 +66,7 @@ def erasures(monkeypatch):
 def test_what_others_take_the_place_of_is_in_no_file_a_moment_later(memory, tmp_path, new):
     memory.add_many(new, instead_of=[UUID(int=7)])
     assert memory.count() == 29 + len(new)
-    assert is_soon(lambda: left(tmp_path, [7]) == [])
+    until(lambda: left(tmp_path, [7]) == [])
     assert left(tmp_path, range(30)) == [n for n in range(30) if n != 7]
 
 
@@ -86,22 +75,10 @@ def test_many_deletions_are_erased_at_once_and_later_ones_again(memory, tmp_path
     for n in range(20):
         memory.add_many([], instead_of=[UUID(int=n)])
     taken = time.monotonic() - begun
-    assert is_soon(lambda: left(tmp_path, range(20)) == [])
+    until(lambda: left(tmp_path, range(20)) == [])
     assert 1 <= len(erasures) <= 2 + 2 * taken
     memory.add_many([], instead_of=[UUID(int=20)])
-    assert is_soon(lambda: left(tmp_path, [20]) == [])
-
-
-def test_awaited_deletions_are_erased_at_once_too(memory, tmp_path, erasures):
-    async def scenario():
-        for n in range(20):
-            await memory.aio.add_many([f"new {n}"], instead_of=[UUID(int=n)])
-
-    begun = time.monotonic()
-    asyncio.run(scenario())
-    taken = time.monotonic() - begun
-    assert is_soon(lambda: left(tmp_path, range(20)) == [])
-    assert 1 <= len(erasures) <= 2 + 2 * taken
+    until(lambda: left(tmp_path, [20]) == [])
 
 
 def test_closing_does_not_leave_the_bytes_to_those_who_have_the_file_open(tmp_path):
@@ -114,18 +91,6 @@ def test_closing_does_not_leave_the_bytes_to_those_who_have_the_file_open(tmp_pa
             memory.add_many([], instead_of=[UUID(int=1)])
         assert left(tmp_path, range(3)) == [0, 2]
         assert other.count() == 2
-
-
-def test_a_reader_holds_it_up_until_a_later_write(memory, tmp_path, erasures):
-    reader = apsw.Connection(str(tmp_path / "a.db"))
-    reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
-    memory.add_many([], instead_of=[UUID(int=7)])
-    assert is_soon(lambda: erasures)
-    assert left(tmp_path, [7]) == [7]
-    reader.close()
-    time.sleep(RETRY_SECONDS)
-    memory.add("another")
-    assert is_soon(lambda: left(tmp_path, [7]) == [])
 
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -12,16 +12,11 @@ import pytest
 from mnemic.errors import (
     SchemaVersionError,
     StoreBusyError,
-    StoreCorruptError,
-    StoreError,
     StoreFileError,
 )
 from mnemic.memory import Memory
-from mnemic.model import Scope
-from mnemic.store.operations import EntryCount
 from mnemic.store.sqlite import opening
 from mnemic.store.sqlite.store import SqliteStore
-from tests.support.clock import NOON
 from tests.support.paths import names_in
 from tests.support.threads import run_together
 
@@ -94,16 +89,6 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_damaged_file_is_reported_with_what_to_do(tmp_path):
-    path = tmp_path / "a.db"
-    opened_and_closed(path)
-    data = bytearray(path.read_bytes())
-    data[4096:] = b"\xaa" * (len(data) - 4096)
-    path.write_bytes(data)
-    with pytest.raises(StoreCorruptError, match="damaged; keep it, and restore a backup"):
-        SqliteStore(path).read(EntryCount(Scope("a"), NOON))
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -141,31 +126,6 @@ def test_a_lock_held_too_long_is_a_busy_error_and_the_store_works_afterwards(tmp
     other.execute("ROLLBACK")
     other.close()
     store._submit(None, lambda connection: connection.changes()).result()
-    store.close()
-
-
-def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp_path):
-    store = SqliteStore(tmp_path / "a.db")
-    with store._connections._held() as connection:
-        pages = connection.pragma("page_count")
-        connection.pragma("max_page_count", pages)
-
-    def fill(connection):
-        connection.execute(
-            "INSERT INTO agent_memory_agents (agent_id, seq, model, dimensions) "
-            "VALUES ('x', 0, ?, 1)",
-            ("m" * 10**6,),
-        )
-
-    with pytest.raises(StoreError, match="disk is full; nothing of this write was kept"):
-        store._submit(None, fill).result()
-    assert store.position("x").seq == 0
-    with store._connections._held() as connection:
-        connection.pragma("max_page_count", 10**6)
-    store._submit(None, fill).result()
-    with store._connections.reading() as connection:
-        stored = "SELECT model FROM agent_memory_agents WHERE agent_id = 'x'"
-        assert connection.execute(stored).fetchall() == [("m" * 10**6,)]
     store.close()
 
 
@@ -223,27 +183,6 @@ def test_many_processes_may_open_new_files_at_once(tmp_path):
     # SQLite leaves the log where two connections close at once, to whoever is next.
     files = [name for name in names_in(tmp_path) if name.endswith(".db")]
     assert files == sorted(f"{number}.db" for number in range(20))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_path):
-    code = (
-        "import os, sys\n"
-        "from mnemic.store.sqlite.store import SqliteStore\n"
-        "store = SqliteStore(sys.argv[1])\n"
-        "if os.fork():\n"
-        "    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
-        "refused = 0\n"
-        "job = lambda connection: None\n"
-        "for call in (lambda: store._submit(None, job), lambda: store.position('a')):\n"
-        "    try:\n"
-        "        call()\n"
-        "    except Exception as error:\n"
-        "        refused += 'before a fork' in str(error)\n"
-        "os._exit(5 + refused)\n"
-    )
-    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "a.db")]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -3,7 +3,6 @@
 import os
 import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -270,16 +269,6 @@ def test_a_file_put_in_the_place_of_one_that_is_open_says_so(tmp_path, written, 
     first.close()
     with Memory(path, embedder=None) as memory:
         assert [entry.content for entry in memory.list()] == ["of the other"]
-
-
-def test_other_programs_may_read_a_file_that_has_a_name_held(names):
-    with Memory(names["A"], embedder=None) as memory:
-        memory.add("kept")
-        other = sqlite3.connect(names["A"])
-        assert other.execute("SELECT count(*) FROM agent_memory_entries").fetchone() == (1,)
-        other.close()
-        memory.add("kept too")
-        assert memory.count() == 2
 
 
 ADVICE = "put the file back together with its log"

@@ -55,11 +55,6 @@ def folder(tmp_path):
 ALL = {"written first", *(f"written afterwards {number}" for number in range(20))}
 
 
-def test_a_file_that_was_killed_opens_with_its_log(folder):
-    assert contents(folder / "a.db") == ALL
-    assert names_in(folder) == ["a.db", "backup.db", "closed.db"]
-
-
 ANOTHER_PROGRAM = """
 import os, sqlite3, sys, time
 file = sqlite3.connect(sys.argv[1], isolation_level=None)

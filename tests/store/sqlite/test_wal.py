@@ -11,9 +11,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic.async_memory import AsyncMemory
-from mnemic.compat.long_term import AsyncLongTermMemory
-from mnemic.errors import ReadOnlyError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import Criteria, parse_filter
@@ -210,14 +207,6 @@ def test_one_who_reads_does_not_hold_up_the_writer_for_long(store, tmp_path):
     reader.close()
 
 
-def test_a_memory_without_a_file_is_always_erased():
-    store = SqliteStore(":memory:")
-    add(store, [entry(1)])
-    store.write(Delete(EVERYONE)).result()
-    assert store.erase().result()
-    store.close()
-
-
 def test_a_long_log_is_copied_after_a_commit_and_not_before(store, tmp_path, monkeypatch):
     monkeypatch.setattr(wal, "COPY_PAGES", 50)
     size = (tmp_path / "a.db").stat().st_size
@@ -306,18 +295,3 @@ def test_erasing_can_be_waited_for_and_a_repeated_deletion_tells_the_state_of_th
         assert memory.erase_pending()
         assert left(tmp_path, [1]) == []
         assert not memory.delete_all(user_id="u").erased
-
-
-def test_all_doors_can_wait_for_erasing(tmp_path):
-    async def through(door):
-        memory = door(tmp_path / "a.db", embedder=None)
-        try:
-            return await memory.erase_pending()
-        finally:
-            await memory.close()
-
-    for door in (AsyncMemory, AsyncLongTermMemory):
-        assert asyncio.run(through(door)) is True
-    memory = Memory(tmp_path / "a.db", embedder=None, read_only=True)
-    with memory, pytest.raises(ReadOnlyError):
-        memory.erase_pending()
