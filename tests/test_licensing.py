@@ -4,15 +4,9 @@ from uuid import uuid4
 
 import pytest
 
+from mnemic import errors
 from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWindow
 from mnemic.compat.long_term import AsyncLongTermMemory
-from mnemic.errors import (
-    FeatureNotLicensedException,
-    InvalidArgumentError,
-    LicenseException,
-    LicenseRestrictionError,
-    StorageQuotaExceededError,
-)
 from mnemic.licensing import (
     AGENT_FEATURES,
     LONG_TERM,
@@ -50,7 +44,7 @@ def test_a_tier_includes_what_lower_ones_do():
 
 @pytest.mark.parametrize("given", ["teams", LicenseTier.TEAMS, DocumentedLicenses, object()])
 def test_a_license_is_a_policy(given):
-    with pytest.raises(InvalidArgumentError, match="DocumentedLicenses"):
+    with pytest.raises(errors.InvalidArgumentError, match="DocumentedLicenses"):
         Memory(":memory:", embedder=None, license=given)
 
 
@@ -61,7 +55,7 @@ def test_a_policy_whose_quota_is_none_of_ours_is_refused_before_anything_is_stor
             """Allow everything."""
 
     Host.quota = quota
-    with pytest.raises(InvalidArgumentError, match="Quota"):
+    with pytest.raises(errors.InvalidArgumentError, match="Quota"):
         Memory(":memory:", embedder=None, license=Host())
 
 
@@ -79,7 +73,7 @@ def test_without_a_policy_nothing_is_checked_and_no_limit_is_set():
 def test_a_quota_without_a_policy_names_no_tier():
     with Memory(":memory:", embedder=None, quota=10) as memory:
         memory.add("x" * 9)
-        with pytest.raises(StorageQuotaExceededError) as raised:
+        with pytest.raises(errors.StorageQuotaExceededError) as raised:
             memory.add("xx")
         assert str(raised.value) == (
             "Storage quota exceeded. Current: 9 bytes, Limit: 10 bytes, To be added: 2 bytes"
@@ -87,7 +81,7 @@ def test_a_quota_without_a_policy_names_no_tier():
         assert raised.value.license_tier is None
         assert memory.stats().storage_bytes_limit == 10
     for wrong in (-1, "10", 1.5, True):
-        with pytest.raises(InvalidArgumentError, match="quota"):
+        with pytest.raises(errors.InvalidArgumentError, match="quota"):
             Memory(":memory:", embedder=None, quota=wrong)
 
 
@@ -105,15 +99,15 @@ def test_a_host_may_pass_a_policy_of_its_own():
         quota = None
 
         def require(self, *needs):
-            raise LicenseRestrictionError("closed today", needs[0].key, "open", "closed")
+            raise errors.LicenseRestrictionError("closed today", needs[0].key, "open", "closed")
 
     closed = Memory(":memory:", embedder=None, license=Closed())
-    with closed, pytest.raises(LicenseRestrictionError, match="closed today"):
+    with closed, pytest.raises(errors.LicenseRestrictionError, match="closed today"):
         closed.add("x")
 
 
 def test_features_are_known_by_their_keys():
-    with pytest.raises(InvalidArgumentError, match="unknown"):
+    with pytest.raises(errors.InvalidArgumentError, match="unknown"):
         required_tier("Agents.Memory.Everything")
 
 
@@ -138,7 +132,7 @@ def test_core_is_refused_every_operation_and_told_what_to_do():
             memory.count(),
             memory.get_stats(),
         ):
-            with pytest.raises(LicenseRestrictionError) as raised:
+            with pytest.raises(errors.LicenseRestrictionError) as raised:
                 await call
             assert str(raised.value) == "Upgrade to WriterPro for persistent memory"
             assert raised.value.feature_key == LONG_TERM
@@ -186,7 +180,7 @@ def test_the_tier_that_a_message_names_allows_the_call():
             calls = every_call(memory, AsyncRetrievalService(memory), AsyncMemoryRetriever(memory))
             try:
                 await calls[name]()
-            except LicenseRestrictionError as error:
+            except errors.LicenseRestrictionError as error:
                 return error
             return None
 
@@ -220,7 +214,7 @@ def test_core_is_told_at_once_which_tier_has_searches_by_meaning():
                 "Upgrade to Teams for intelligent memory retrieval",
             ),
         ):
-            with pytest.raises(LicenseRestrictionError) as raised:
+            with pytest.raises(errors.LicenseRestrictionError) as raised:
                 await call
             assert str(raised.value) == message
             assert raised.value.required_tier == "Teams"
@@ -236,7 +230,7 @@ def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():
         await memory.store(kept)
         assert await memory.retrieve(kept.id) == kept
         assert await memory.search_by_filter({}) == [kept]
-        with pytest.raises(LicenseException) as raised:
+        with pytest.raises(errors.LicenseException) as raised:
             await memory.search_semantic("x")
         assert str(raised.value) == "Semantic search requires Teams tier or higher"
         assert raised.value.feature_key == SEMANTIC_RETRIEVAL
@@ -254,7 +248,7 @@ def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():
         memory.add("x")
         with pytest.raises(PermissionError):
             memory.search("x")
-    assert FeatureNotLicensedException is LicenseRestrictionError
+    assert errors.FeatureNotLicensedException is errors.LicenseRestrictionError
 
 
 def large(size):
@@ -269,7 +263,7 @@ def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):
         used = (await memory.get_stats()).storage_bytes_used
         assert used == 10 * (9 * MEGABYTE + 900 * 1024)
         assert 98 < (await memory.get_stats()).storage_percent_used < 100
-        with pytest.raises(StorageQuotaExceededError) as raised:
+        with pytest.raises(errors.StorageQuotaExceededError) as raised:
             await memory.store(large(2 * MEGABYTE))
         error = raised.value
         assert (error.current_usage, error.limit, error.license_tier) == (used, limit, "WriterPro")
@@ -281,7 +275,7 @@ def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):
         assert await memory.count() == 10
         await memory.store(large(limit - used))
         assert (await memory.get_stats()).storage_percent_used == 100
-        with pytest.raises(StorageQuotaExceededError):
+        with pytest.raises(errors.StorageQuotaExceededError):
             await memory.store(large(1))
 
     run(scenario, LicenseTier.WRITER_PRO, tmp_path / "a.db")
@@ -299,7 +293,7 @@ def test_a_hundred_stores_at_once_never_pass_the_quota_together(tmp_path):
     async def scenario(memory):
         calls = [memory.store(large(10)) for _ in range(100)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        refused = [one for one in outcomes if isinstance(one, StorageQuotaExceededError)]
+        refused = [one for one in outcomes if isinstance(one, errors.StorageQuotaExceededError)]
         assert len(refused) == 90
         assert await memory.count() == 10
         assert (await memory.get_stats()).storage_bytes_used == 100

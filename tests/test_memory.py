@@ -4,16 +4,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from mnemic import errors
 from mnemic.embed import as_embedder
-from mnemic.errors import (
-    DuplicateEntryError,
-    EmbeddingError,
-    EmbeddingModelMismatchError,
-    EntryNotFoundError,
-    InvalidArgumentError,
-    InvalidEntryError,
-    KeyUnavailableError,
-)
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryType, Scope
 from tests.support.clock import NOON
@@ -88,7 +80,7 @@ def test_add_returns_the_record_that_get_returns(memory):
     ],
 )
 def test_a_memory_that_cannot_be_stored_is_named_and_none_of_its_call_is(memory, memories, message):
-    with pytest.raises(InvalidEntryError, match=message):
+    with pytest.raises(errors.InvalidEntryError, match=message):
         memory.add_many(memories)
     assert memory.count() == 0
 
@@ -96,21 +88,21 @@ def test_a_memory_that_cannot_be_stored_is_named_and_none_of_its_call_is(memory,
 def test_an_id_of_ones_own_makes_a_retry_safe(memory):
     mine = uuid4()
     memory.add("once", id=mine)
-    with pytest.raises(DuplicateEntryError, match=str(mine)):
+    with pytest.raises(errors.DuplicateEntryError, match=str(mine)):
         memory.add("once", id=str(mine))
     assert memory.count() == 1
 
 
 @pytest.mark.parametrize("entry_id", ["", "7", 0, b"1234567890123456"])
 def test_an_id_that_is_none_is_refused_and_not_replaced_by_a_new_one(memory, entry_id):
-    with pytest.raises(InvalidEntryError, match="id "):
+    with pytest.raises(errors.InvalidEntryError, match="id "):
         memory.add("x", id=entry_id)
     assert memory.count() == 0
 
 
 def test_a_sealed_record_is_stored_in_plain_text_by_nobody(memory):
     base = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
-    with pytest.raises(KeyUnavailableError, match="is sealed, and there is no key"):
+    with pytest.raises(errors.KeyUnavailableError, match="is sealed, and there is no key"):
         memory.add_many([msgspec.structs.replace(base, is_encrypted=True)])
 
 
@@ -138,7 +130,7 @@ def test_an_id_alone_opens_nothing_and_the_error_names_the_scope(memory):
     ]:
         for verb in (memory.get, memory.delete):
             for entry_id in (added.id, unknown):
-                with pytest.raises(EntryNotFoundError) as caught:
+                with pytest.raises(errors.EntryNotFoundError) as caught:
                     verb(entry_id, **scope)
                 assert str(caught.value) == f"no memory with id {entry_id} for {named}"
     assert memory.get(added.id, user_id="alice", session_id="s") == added
@@ -192,7 +184,7 @@ def test_a_view_never_leaves_its_scope(memory):
         lambda: view.add_many(["x"], user_id="bob"),
         lambda: view.add_many([{"content": "x", "user_id": "bob"}]),
     ):
-        with pytest.raises(InvalidArgumentError, match="user_id is bound to 'alice' here"):
+        with pytest.raises(errors.InvalidArgumentError, match="user_id is bound to 'alice' here"):
             call()
     assert memory.count(user_id="bob") == 0
 
@@ -213,10 +205,14 @@ def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
     with opened(path) as memory:
         memory.add("x")
     for other in (WordEmbedder(model="others"), WordEmbedder(dimensions=32)):
-        with pytest.raises(EmbeddingModelMismatchError, match=r"'words' with 64 .* reembed=True"):
+        with pytest.raises(
+            errors.EmbeddingModelMismatchError, match=r"'words' with 64 .* reembed=True"
+        ):
             opened(path, embedder=other)
     learns = as_embedder(WordEmbedder().embed, model="others")
-    with pytest.raises(EmbeddingModelMismatchError, match="is 'others' with an unknown number"):
+    with pytest.raises(
+        errors.EmbeddingModelMismatchError, match="is 'others' with an unknown number"
+    ):
         opened(path, embedder=learns)
     with opened(path, "another agent", embedder=WordEmbedder(dimensions=32)) as memory:
         memory.add("x")
@@ -226,7 +222,7 @@ def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
 @pytest.mark.parametrize(("dimensions", "model"), [(3, "words"), (64, "others")])
 def test_the_first_vector_of_a_memory_must_be_one_of_its_embedder_too(memory, dimensions, model):
     record = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
-    with pytest.raises(EmbeddingModelMismatchError, match="leave its embedding out"):
+    with pytest.raises(errors.EmbeddingModelMismatchError, match="leave its embedding out"):
         memory.add_many([record.with_embedding(np.ones(dimensions), model)])
     assert memory.count() == 0
     memory.add("y")
@@ -249,7 +245,7 @@ def test_the_first_vector_of_a_memory_must_be_one_of_its_embedder_too(memory, di
     ],
 )
 def test_what_is_no_embedder_is_refused_before_a_file_is_made(path, embedder, said):
-    with pytest.raises(InvalidArgumentError, match=said):
+    with pytest.raises(errors.InvalidArgumentError, match=said):
         Memory(path, embedder=embedder)
     assert not path.exists()
 
@@ -282,9 +278,9 @@ def test_an_embedder_that_fails_leaves_nothing_behind(memory, answer, message):
 
     working = memory.embedder.embed
     memory.embedder.embed = embed
-    with pytest.raises(EmbeddingError, match=message):
+    with pytest.raises(errors.EmbeddingError, match=message):
         memory.add("x")
-    with pytest.raises(EmbeddingError, match=message):
+    with pytest.raises(errors.EmbeddingError, match=message):
         memory.search("x", search_type="semantic")
     memory.embedder.embed = working
     assert memory.count() == 0
@@ -300,7 +296,7 @@ def test_content_tags_and_metadata_together_have_at_most_ten_megabytes(memory):
         lambda: memory.add("x" * (10 * 1024 * 1024), tags=["t"]),
         lambda: memory.update(kept.id, add_tags=["one more"]),
     ):
-        with pytest.raises(InvalidEntryError, match="together are larger than 10 MB"):
+        with pytest.raises(errors.InvalidEntryError, match="together are larger than 10 MB"):
             wrong()
     assert memory.list().entries == (kept,)
 

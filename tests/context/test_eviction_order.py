@@ -5,16 +5,8 @@ import pickle
 
 import pytest
 
-from mnemic.context import (
-    CompactionStrategy,
-    ContextItem,
-)
-from mnemic.errors import (
-    ContextWindowFullError,
-    ContextWindowFullException,
-    InvalidArgumentError,
-    LicenseRestrictionError,
-)
+from mnemic import errors
+from mnemic.context import CompactionStrategy, ContextItem
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from tests.support.windows import (
     ASSISTANT,
@@ -42,7 +34,7 @@ def test_a_window_that_is_full_says_so_and_keeps_what_it_has(caplog):
     window.add(words(20), USER)
     with (
         caplog.at_level(logging.WARNING, "mnemic.context"),
-        pytest.raises(ContextWindowFullError) as caught,
+        pytest.raises(errors.ContextWindowFullError) as caught,
     ):
         window.add(words(41), USER)
     error = caught.value
@@ -52,7 +44,7 @@ def test_a_window_that_is_full_says_so_and_keeps_what_it_has(caplog):
     ]
     assert window.current_tokens == 80
     assert pickle.loads(pickle.dumps(error)).requested_tokens == 41  # noqa: S301
-    assert ContextWindowFullException is ContextWindowFullError
+    assert errors.ContextWindowFullException is errors.ContextWindowFullError
 
 
 def test_the_thousand_and_first_item_makes_one_go():
@@ -69,7 +61,7 @@ def test_the_thousand_and_first_item_makes_one_go():
 def test_a_thousand_pinned_items_leave_no_space():
     window = opened(10**6)
     assert window.add_many(ContextItem(content="x", type=USER, pinned=True) for _ in range(1000))
-    with pytest.raises(ContextWindowFullError, match="1000 of 1000000 tokens") as caught:
+    with pytest.raises(errors.ContextWindowFullError, match="1000 of 1000000 tokens") as caught:
         window.add("tea", USER)
     assert caught.value.__notes__ == ["it holds 1000 items that must stay, the most it may"]
 
@@ -82,20 +74,20 @@ def test_compaction_takes_a_target_and_a_strategy():
     assert [item.id for item in window.compact("remove_oldest", target_percent=60)] == ["0"]
     assert window.compact() == []
     for wrong in (-1, 101, 70.0):
-        with pytest.raises(InvalidArgumentError, match="target_percent must be"):
+        with pytest.raises(errors.InvalidArgumentError, match="target_percent must be"):
             window.compact(target_percent=wrong)
-    with pytest.raises(InvalidArgumentError, match="strategy 'all' is unknown"):
+    with pytest.raises(errors.InvalidArgumentError, match="strategy 'all' is unknown"):
         window.compact("all")
 
 
 @pytest.mark.parametrize("strategy", [CompactionStrategy.SUMMARIZE, CompactionStrategy.SELECTIVE])
 def test_advanced_strategies_need_the_tier_teams(strategy):
     options = {"license": DocumentedLicenses(LicenseTier.WRITER_PRO), "summarizer": " ".join}
-    with pytest.raises(LicenseRestrictionError, match="requires a Teams license") as caught:
+    with pytest.raises(errors.LicenseRestrictionError, match="requires a Teams license") as caught:
         opened(compaction_strategy=strategy, **options)
     assert caught.value.feature_key == "Agents.Memory.ContextWindow.Advanced"
     assert caught.value.required_tier == "Teams"
-    with pytest.raises(LicenseRestrictionError):
+    with pytest.raises(errors.LicenseRestrictionError):
         opened(**options).compact(strategy)
     opened(
         compaction_strategy=strategy,

@@ -3,9 +3,7 @@
 import pytest
 
 from mnemic.context import CompactionStrategy, ContextItem, ContextItemType
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from tests.support.windows import OTHER, USER
 
 pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C028", "C042", "C043")

@@ -2,13 +2,8 @@
 
 import pytest
 
-from mnemic.context import (
-    BuildContextOptions,
-    ContextItemType,
-)
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.context import BuildContextOptions, ContextItemType
+from mnemic.errors import InvalidArgumentError
 from tests.support.windows import (
     ASSISTANT,
     DOCUMENT,

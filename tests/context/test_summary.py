@@ -6,9 +6,7 @@ from datetime import timedelta
 import pytest
 
 from mnemic.context import CompactionStrategy
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from tests.support.clock import NOON
 from tests.support.windows import NOTE, SYSTEM, USER, Words, contents, opened, words
 

@@ -8,15 +8,8 @@ import pytest
 import tokenizers
 
 from mnemic import _core
-from mnemic.context import (
-    ContextWindow,
-    EstimatedTokens,
-    TokenizerTokens,
-)
-from mnemic.errors import (
-    InvalidArgumentError,
-    MissingExtraError,
-)
+from mnemic.context import ContextWindow, EstimatedTokens, TokenizerTokens
+from mnemic.errors import InvalidArgumentError, MissingExtraError
 from tests.support.windows import USER, Words, words
 
 pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C028", "C042", "C043")

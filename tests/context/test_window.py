@@ -5,25 +5,11 @@ from functools import partial
 
 import pytest
 
-from mnemic.context import (
-    AddOutcome,
-    CompactionStrategy,
-    ContextItem,
-    ContextWindow,
-)
+from mnemic.context import AddOutcome, CompactionStrategy, ContextItem, ContextWindow
 from mnemic.errors import InvalidArgumentError, UnknownIdError
 from tests.support.clock import NOON
 from tests.support.threads import run_together
-from tests.support.windows import (
-    DOCUMENT,
-    SYSTEM,
-    TOOL,
-    USER,
-    Words,
-    document,
-    opened,
-    words,
-)
+from tests.support.windows import DOCUMENT, SYSTEM, TOOL, USER, Words, document, opened, words
 
 pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C028", "C042", "C043")
 

@@ -5,13 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mnemic import Memory, MemoryEntry, as_embedder
-from mnemic.errors import (
-    EmbedderResultError,
-    EmbeddingModelMismatchError,
-    InvalidArgumentError,
-    InvalidEntryError,
-)
+from mnemic import Memory, MemoryEntry, as_embedder, errors
 from mnemic.model.validation import MAX_DIMENSIONS
 from tests.support.embedders import WordEmbedder
 from tests.support.threads import run_together
@@ -70,9 +64,9 @@ def test_another_process_may_tell_first(path):
 def test_another_length_than_the_files_is_refused(path):
     with Memory(path, embedder=adapted(Counted(32))) as memory:
         memory.add("red sofa")
-    with pytest.raises(EmbeddingModelMismatchError, match=r"32 dimensions.*'words' with 64"):
+    with pytest.raises(errors.EmbeddingModelMismatchError, match=r"32 dimensions.*'words' with 64"):
         Memory(path, embedder=adapted(Counted(), dimensions=64))
-    with pytest.raises(EmbeddingModelMismatchError, match="the embedder is 'other'"):
+    with pytest.raises(errors.EmbeddingModelMismatchError, match="the embedder is 'other'"):
         Memory(path, embedder=as_embedder(Counted(), model="other"))
 
 
@@ -110,12 +104,12 @@ def test_longer_vectors_are_refused_before_they_are_stored(path):
     too_many = "32769 dimensions; at most 32768 fit"
     with (
         Memory(path, embedder=adapted(ones(MAX_DIMENSIONS + 1))) as memory,
-        pytest.raises(EmbedderResultError, match=too_many),
+        pytest.raises(errors.EmbedderResultError, match=too_many),
     ):
         memory.add("red sofa")
     with Memory(path, embedder=None) as memory:
-        with pytest.raises(InvalidEntryError, match=too_many):
+        with pytest.raises(errors.InvalidEntryError, match=too_many):
             memory.add(MemoryEntry("red sofa", embedding=np.ones(MAX_DIMENSIONS + 1)))
         assert not memory.search("red")
-    with pytest.raises(InvalidArgumentError, match="at most 32768 fit"):
+    with pytest.raises(errors.InvalidArgumentError, match="at most 32768 fit"):
         adapted(ones(1), dimensions=MAX_DIMENSIONS + 1)

@@ -5,13 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from mnemic import HttpEmbedder, as_embedder
-from mnemic.errors import (
-    EmbedderResultError,
-    EmbeddingError,
-    EmbeddingServiceError,
-    InvalidArgumentError,
-)
+from mnemic import HttpEmbedder, as_embedder, errors
 from tests.support.model_server import KEY
 
 
@@ -23,7 +17,7 @@ def embedder(server):
 
 def refused(embedder, server, *texts, **fault):
     server.faults(**fault)
-    with pytest.raises(EmbedderResultError) as raised:
+    with pytest.raises(errors.EmbedderResultError) as raised:
         embedder.embed_sync(list(texts) or ["a", "b", "c"])
     assert len(server.requests()) == 1  # it is not sent again
     return str(raised.value)
@@ -47,7 +41,7 @@ def test_a_request_has_path_key_type_model_and_texts(embedder, server):
 @pytest.mark.requirement("T081")
 def test_an_error_has_status_and_body(embedder, server):
     server.faults(status=401, body='{"error": "invalid credentials of the account"}')
-    with pytest.raises(EmbeddingServiceError, match=r"401.*invalid credentials") as raised:
+    with pytest.raises(errors.EmbeddingServiceError, match=r"401.*invalid credentials") as raised:
         embedder.embed_sync(["a"])
     assert raised.value.status == 401
     assert "invalid credentials" in raised.value.body
@@ -98,14 +92,14 @@ def test_many_texts_are_split_into_requests_some_of_which_run_at_once(server):
 def test_one_failing_request_fails_the_call_and_ends_the_others(server):
     server.faults({"status": 400}, {"hang": True, "times": 0})
     with HttpEmbedder("small", base_url=server.url, batch_size=1) as embedder:
-        with pytest.raises(EmbeddingServiceError, match="400"):
+        with pytest.raises(errors.EmbeddingServiceError, match="400"):
             embedder.embed_sync(["a", "b", "c", "d"])
         server.until(lambda report: report["running"] == 0)
 
 
 def test_what_is_no_list_of_texts_is_refused(embedder, server):
     for texts in ("one text", [1], ["\ud800"], None):
-        with pytest.raises(InvalidArgumentError):
+        with pytest.raises(errors.InvalidArgumentError):
             embedder.embed_sync(texts)
     assert server.requests() == []
 
@@ -137,6 +131,6 @@ def test_a_closed_embedder_is_refused(server):
     for _ in range(2):
         embedder.close()
         asyncio.run(embedder.aclose())
-    with pytest.raises(EmbeddingError, match="closed"):
+    with pytest.raises(errors.EmbeddingError, match="closed"):
         asyncio.run(embedder.embed(["a"]))
     assert len(server.requests()) == 1

@@ -15,18 +15,10 @@ import mnemic_minilm
 import numpy as np
 import pytest
 
-from mnemic import CachedEmbedder, Memory, as_embedder
+from mnemic import CachedEmbedder, Memory, as_embedder, errors
 from mnemic._core import SentenceEncoder, Tokenizer
 from mnemic.embed import Embedder, MiniLmEmbedder, validated
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import (
-    DeadlineExceededError,
-    EmbedderResultError,
-    EmbeddingError,
-    EmbeddingModelMismatchError,
-    InvalidArgumentError,
-    MissingExtraError,
-)
 from tests.support.paths import FIXTURES
 from tests.support.word_piece import expected, tokenizer_file
 from tests.support.word_piece import reference as reference_tokenizer
@@ -161,7 +153,7 @@ def test_all_blank_texts_have_the_same_vector(embedder):
     ],
 )
 def test_what_is_no_sequence_of_texts_is_refused(embedder, texts, message):
-    with pytest.raises(InvalidArgumentError, match=message):
+    with pytest.raises(errors.InvalidArgumentError, match=message):
         embedder.embed(texts)
 
 
@@ -244,16 +236,18 @@ def test_the_floor_stands_between_a_question_with_its_answer_and_an_unrelated_te
 
 
 def test_fewer_than_one_thread_is_refused():
-    with pytest.raises(InvalidArgumentError, match="at least 1"):
+    with pytest.raises(errors.InvalidArgumentError, match="at least 1"):
         MiniLmEmbedder(threads=0)
 
 
 def test_a_missing_package_is_named_with_the_pip_line(monkeypatch):
     embedder = MiniLmEmbedder()
     monkeypatch.setitem(sys.modules, "mnemic_minilm", None)
-    with pytest.raises(MissingExtraError, match=r"mnemic-minilm: .*pip install 'mnemic\[local\]'"):
+    with pytest.raises(
+        errors.MissingExtraError, match=r"mnemic-minilm: .*pip install 'mnemic\[local\]'"
+    ):
         MiniLmEmbedder()
-    with pytest.raises(MissingExtraError, match=r"pip install 'mnemic\[local\]'"):
+    with pytest.raises(errors.MissingExtraError, match=r"pip install 'mnemic\[local\]'"):
         embedder.embed(["text"])
 
 
@@ -263,7 +257,7 @@ def test_a_damaged_file_of_the_model_is_an_embedding_error(monkeypatch, tmp_path
     damaged = tmp_path / "damaged"
     damaged.write_bytes(getattr(mnemic_minilm, file)().read_bytes()[:size])
     monkeypatch.setattr(mnemic_minilm, file, lambda: damaged)
-    with pytest.raises(EmbeddingError, match=r"cannot be (loaded|used|read)"):
+    with pytest.raises(errors.EmbeddingError, match=r"cannot be (loaded|used|read)"):
         MiniLmEmbedder().embed(["text"])
 
 
@@ -274,7 +268,7 @@ def test_a_changed_byte_is_found_where_the_checksum_is_compared(embedder, tmp_pa
     path.write_bytes(changed)
     tokenizer = embedder._load().tokenizer
     SentenceEncoder(path, tokenizer)
-    with pytest.raises(EmbeddingError, match="checksum"):
+    with pytest.raises(errors.EmbeddingError, match="checksum"):
         SentenceEncoder(path, tokenizer, verify=True)
     SentenceEncoder(mnemic_minilm.weights_path(), tokenizer, verify=True)
 
@@ -290,7 +284,7 @@ def test_a_file_whose_numbers_are_none_gives_vectors_that_are_refused(monkeypatc
     embedder = MiniLmEmbedder()
     SentenceEncoder(path, embedder._load().tokenizer, verify=True)
     with Memory(":memory:", embedder=embedder) as memory:
-        with pytest.raises(EmbedderResultError, match="NaN or infinity"):
+        with pytest.raises(errors.EmbedderResultError, match="NaN or infinity"):
             memory.add("She opened a bakery.")
         assert memory.count() == 0
 
@@ -319,13 +313,13 @@ def test_a_tokenizer_of_another_model_is_refused():
     pieces = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 10**6, "text": 3}
     tokenizer = Tokenizer.word_piece(tokenizer_file(pieces), max_tokens=256)
     encoder = SentenceEncoder(mnemic_minilm.weights_path(), tokenizer)
-    with pytest.raises(InvalidArgumentError, match="token 1000000"):
+    with pytest.raises(errors.InvalidArgumentError, match="token 1000000"):
         encoder.embed(["text"])
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.001])
 def test_a_call_that_is_over_raises(embedder, seconds):
-    with pytest.raises(DeadlineExceededError):
+    with pytest.raises(errors.DeadlineExceededError):
         embedder._load().encoder.embed(["text " * 200] * 200, deadline=time.monotonic() + seconds)
 
 
@@ -335,7 +329,7 @@ def test_a_search_gives_up_at_its_deadline_in_its_own_thread(embedder, monkeypat
     with Memory(":memory:", embedder=embedder) as memory:
         memory.add("She opened a bakery.")
         assert memory.search("Who bakes?", timeout=60.0)
-        with pytest.raises(DeadlineExceededError):
+        with pytest.raises(errors.DeadlineExceededError):
             memory.search("Who sleeps?", timeout=0.0)
 
 
@@ -416,7 +410,7 @@ def test_the_deadline_of_one_search_reaches_no_other_and_is_told_as_such(embedde
                 try:
                     memory.search(question(number // 6), timeout=timeout)
                     outcomes["answered"] += 1
-                except DeadlineExceededError:
+                except errors.DeadlineExceededError:
                     outcomes["late"] += 1
                 partial = memory.search(question(number), timeout=timeout, on_timeout="partial")
                 outcomes["partial"] += partial.partial
@@ -465,7 +459,7 @@ def test_a_file_with_vectors_of_the_model_before_is_told_and_moved(embedder, tmp
     path = tmp_path / "memories.db"
     with Memory(path, embedder=before) as memory:
         memory.add_many(["She opened a bakery.", "The printer is out of toner."])
-    with pytest.raises(EmbeddingModelMismatchError, match="reembed=True"):
+    with pytest.raises(errors.EmbeddingModelMismatchError, match="reembed=True"):
         Memory(path)
     with Memory(path, reembed=True) as memory:
         assert memory.search("Who opened a bakery?")  # by keywords, until all are moved

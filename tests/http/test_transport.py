@@ -9,13 +9,7 @@ import traceback
 
 import pytest
 
-from mnemic import HttpEmbedder
-from mnemic.errors import (
-    EmbedderResultError,
-    EmbeddingError,
-    EmbeddingServiceError,
-    LanguageModelResultError,
-)
+from mnemic import HttpEmbedder, errors
 from mnemic.http import transport
 from mnemic.llm import HttpLanguageModel
 from tests.support.model_server import KEY
@@ -31,7 +25,7 @@ def test_a_response_with_too_many_bytes_is_refused(server):
     with HttpEmbedder("m", base_url=server.url) as embedder:
         embedder.embed_sync(["a"])
         server.faults(padding=10_000)
-        with pytest.raises(EmbedderResultError, match="more than 10000 bytes"):
+        with pytest.raises(errors.EmbedderResultError, match="more than 10000 bytes"):
             embedder.embed_sync(["a"])
         server.faults(padding=5_000)
         assert embedder.embed_sync(["a"]).shape == (1, 64)
@@ -84,7 +78,7 @@ def test_an_endless_response_is_left(head):
 
     async def scenario():
         async with HttpLanguageModel("m", base_url=url) as llm:
-            with pytest.raises(LanguageModelResultError, match="bytes"):
+            with pytest.raises(errors.LanguageModelResultError, match="bytes"):
                 await llm.complete("a")
 
     asyncio.run(scenario())
@@ -94,7 +88,7 @@ def test_an_endless_response_is_left(head):
 
 def test_an_endless_error_is_cut():
     url, thread = raw_server(lambda: endless(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    error = failure(url, EmbeddingServiceError)
+    error = failure(url, errors.EmbeddingServiceError)
     thread.join(20)
     assert error.status == 400
     assert len(str(error)) < 1000
@@ -105,7 +99,7 @@ def test_a_compressed_response_is_bounded_by_what_it_holds():
     packed = gzip.compress(b"[" * 10_000_000)
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
     url, thread = raw_server(lambda: [head, packed])
-    failure(url, EmbedderResultError, "bytes")
+    failure(url, errors.EmbedderResultError, "bytes")
     thread.join(20)
 
 
@@ -122,7 +116,7 @@ def test_a_compressed_response_is_bounded_by_what_it_holds():
 )
 def test_what_is_no_http_is_an_error_of_the_service(response):
     url, thread = raw_server(lambda: [response])
-    error = failure(url, EmbeddingServiceError, "cannot be reached", max_retries=0)
+    error = failure(url, errors.EmbeddingServiceError, "cannot be reached", max_retries=0)
     thread.join(20)
     assert error.status is None
 
@@ -135,7 +129,7 @@ def test_a_redirect_is_not_followed_and_the_key_stays(server):
             + b"/embeddings\r\n\r\n"
         ]
     )
-    error = failure(url, EmbeddingServiceError, "redirects are not followed", api_key=KEY)
+    error = failure(url, errors.EmbeddingServiceError, "redirects are not followed", api_key=KEY)
     thread.join(20)
     assert error.status == 307
     assert server.requests() == []
@@ -145,7 +139,9 @@ def test_the_proxy_of_the_environment_is_used(server, monkeypatch):
     for name in ("NO_PROXY", "no_proxy", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTP_PROXY", server.root)
-    failure("http://models.invalid/v1", EmbeddingServiceError, "404")  # the server is no proxy
+    failure(
+        "http://models.invalid/v1", errors.EmbeddingServiceError, "404"
+    )  # the server is no proxy
     assert [each["path"] for each in server.requests()] == ["http://models.invalid/v1/embeddings"]
 
 
@@ -191,7 +187,7 @@ STATUS_LINES = {
 def test_what_a_service_says_in_its_head_is_in_no_error_and_in_no_log(kind, caplog):
     caplog.set_level(logging.DEBUG)
     url, thread = raw_server(lambda: [STATUS_LINES[kind].encode()])
-    error = failure(url, EmbeddingError, max_retries=0)
+    error = failure(url, errors.EmbeddingError, max_retries=0)
     thread.join(20)
     shown = "".join(traceback.format_exception(error)) + caplog.text
     assert "safe" not in shown
@@ -204,7 +200,7 @@ def test_a_proxy_that_refuses_is_not_quoted(caplog):
     url, thread = raw_server(lambda: [f"HTTP/1.1 407 {SAID}\r\nContent-Length: 0\r\n\r\n".encode()])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HTTPS_PROXY", url.removesuffix("/v1"))
-        error = failure("https://models.example/v1", EmbeddingServiceError, max_retries=0)
+        error = failure("https://models.example/v1", errors.EmbeddingServiceError, max_retries=0)
     thread.join(20)
     assert "7194" not in "".join(traceback.format_exception(error)) + caplog.text
 

@@ -15,14 +15,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine, format_injection
 from mnemic.model import LinkType
 from tests.support.doors import opened
-from tests.support.hyde import (
-    AxisEmbedder,
-    ListedModel,
-    PlainModel,
-    axis,
-    contents,
-    memory_of,
-)
+from tests.support.hyde import AxisEmbedder, ListedModel, PlainModel, axis, contents, memory_of
 from tests.support.hyde_twin import LineModel, TableEmbedder
 from tests.support.hyde_worlds import AXES, WINDOW, in_world, run
 from tests.support.model_server import model_server

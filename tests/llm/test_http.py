@@ -5,13 +5,7 @@ import pickle
 
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
-    LanguageModelError,
-    LanguageModelResultError,
-    LanguageModelServiceError,
-    LanguageModelTimeoutError,
-)
+from mnemic import errors
 from mnemic.llm import HttpLanguageModel
 from tests.support.model_server import KEY, NOT_UTF8
 
@@ -66,25 +60,25 @@ def test_options_are_sent_where_they_are_given(server):
 )
 def test_a_response_that_is_no_json_of_the_protocol_is_refused(server, fault):
     server.faults(**fault)
-    with pytest.raises(LanguageModelResultError, match="decode response"):
+    with pytest.raises(errors.LanguageModelResultError, match="decode response"):
         complete(server)
 
 
 @pytest.mark.requirement("R369")
 def test_failures_are_language_model_errors(server):
     server.faults(status=400, body="wrong model")
-    with pytest.raises(LanguageModelServiceError, match=r"400.*wrong model") as raised:
+    with pytest.raises(errors.LanguageModelServiceError, match=r"400.*wrong model") as raised:
         complete(server)
-    assert isinstance(raised.value, LanguageModelError)
+    assert isinstance(raised.value, errors.LanguageModelError)
     assert (raised.value.status, raised.value.body) == (400, "wrong model")
     server.faults(hang=True)
-    with pytest.raises(LanguageModelTimeoutError, match=r"0\.2 s"):
+    with pytest.raises(errors.LanguageModelTimeoutError, match=r"0\.2 s"):
         complete(server, timeout=0.2)
 
 
 def test_errors_keep_their_fields_in_pickles(server):
     server.faults(rate_limit=500, body="slow down")
-    with pytest.raises(LanguageModelServiceError) as raised:
+    with pytest.raises(errors.LanguageModelServiceError) as raised:
         complete(server)
     copied = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - made here
     assert (type(copied), str(copied)) == (type(raised.value), str(raised.value))
@@ -100,7 +94,7 @@ def test_any_text_comes_to_the_service_unchanged(server):
 @pytest.mark.parametrize("prompt", [None, 5, b"x", "\ud800", ["x"]])
 def test_a_prompt_that_is_no_text_is_refused(server, prompt):
     for wrong in ((prompt, None), ("x", prompt if prompt is not None else 5)):
-        with pytest.raises(InvalidArgumentError):
+        with pytest.raises(errors.InvalidArgumentError):
             complete(server, *wrong)
     assert server.requests() == []
 

@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mnemic import Memory, MemoryEntry
-from mnemic.policy import (
-    CircuitBreaker,
-    RetrievalConfig,
-    RetrievalPolicy,
-    RetrievalRequest,
-)
+from mnemic.policy import CircuitBreaker, RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from tests.policy.test_breaker import Timer
 from tests.support.clock import SECOND, Clock
 from tests.support.tiers import examples

@@ -11,15 +11,7 @@ from mnemic.context.packing import deduplicate
 from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import Provenance
 from tests.context.test_prompt_block import OF_THREE_KINDS
-from tests.support.policy_twin import (
-    block,
-    broken,
-    copied,
-    deduplicated,
-    ids,
-    interleaved,
-    made,
-)
+from tests.support.policy_twin import block, broken, copied, deduplicated, ids, interleaved, made
 from tests.support.tiers import examples
 
 PROFILE = examples(200)

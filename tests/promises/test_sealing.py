@@ -9,18 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic import AsyncMemory, Memory, MemoryEntry, errors
 from mnemic.compat import AsyncLongTermMemory, DocumentedLicenses, LicenseTier
 from mnemic.crypto import Encryption, MasterKey
-from mnemic.errors import (
-    DetectorError,
-    DuplicateEntryError,
-    EntryNotFoundError,
-    InvalidArgumentError,
-    KeyUnavailableError,
-    SealBrokenError,
-    WrongKeyError,
-)
 from mnemic.model import MemoryEntryUpdate, MemoryStatus
 from mnemic.observability.events import (
     MemoryRetrievedEvent,
@@ -125,11 +116,11 @@ def test_a_detector_that_fails_stores_nothing(path):
         raise RuntimeError(text)
 
     with sealing(path, detect=fails) as memory:
-        with pytest.raises(DetectorError) as raised:
+        with pytest.raises(errors.DetectorError) as raised:
             memory.add(SECRET)
         assert "zqsecret" not in told(raised.value)
         assert memory.count() == 0
-        with pytest.raises(DetectorError):
+        with pytest.raises(errors.DetectorError):
             memory.add_many([SECRET, "other"])
         assert memory.count() == 0
 
@@ -159,7 +150,7 @@ def test_every_door_seals(path):
 def test_wrong_options_are_refused(path):
     for wrong in (KEY, MasterKey(KEY), "key", True, {"key": KEY}):
         with pytest.raises(
-            InvalidArgumentError, match="encryption must be an Encryption"
+            errors.InvalidArgumentError, match="encryption must be an Encryption"
         ) as raised:
             opened(path, encryption=wrong)
         assert not shows(told(raised.value))
@@ -222,7 +213,7 @@ def test_metadata_given_later_seal_a_memory_for_good(memory, path, value):
     assert is_sealed(path, 1)
     assert left_in(path.parent, ["zqsecret"]) == {}
     assert memory.add(SECRET, idempotency_key="k").id == uid(1)
-    with pytest.raises(DuplicateEntryError):
+    with pytest.raises(errors.DuplicateEntryError):
         memory.add("another content", idempotency_key="k")
     memory.update(uid(1), replace_metadata={}, content="harmless")
     assert memory.get(uid(1)).is_encrypted
@@ -276,7 +267,7 @@ def test_a_sensitive_duplicate_of_a_plain_memory_is_no_plain_memory(memory, path
 def test_a_wrong_key_is_told_at_opening(path, read_only):
     with sealing(path) as memory:
         memory.add(SECRET, sensitive=True, id=uid(1))
-    with pytest.raises(WrongKeyError) as raised:
+    with pytest.raises(errors.WrongKeyError) as raised:
         sealing(path, OTHER_KEY, read_only=read_only)
     error = raised.value
     assert error.agent_id == AGENT
@@ -311,7 +302,7 @@ def test_without_a_key_sealed_memories_are_not_found_and_are_counted(path):
             lambda: memory.update(uid(1), importance=1.0),
             lambda: memory.similar(uid(1)),
         ):
-            with pytest.raises(EntryNotFoundError):
+            with pytest.raises(errors.EntryNotFoundError):
                 call()
         stats = memory.stats(all_users=True)
         assert (stats.active_entries, stats.sealed_entries, stats.unreadable_entries) == (1, 2, 2)
@@ -360,7 +351,7 @@ def test_without_a_key_nothing_sensitive_is_stored_where_there_was_one(path):
             )[0],
             lambda: memory.add(SECRET, sensitive=True, on_duplicate="merge"),
         ):
-            with pytest.raises(KeyUnavailableError) as raised:
+            with pytest.raises(errors.KeyUnavailableError) as raised:
                 call()
             assert "zqsecret" not in told(raised.value)
         assert memory.count() == 0
@@ -390,7 +381,7 @@ def test_agents_under_different_keys_share_a_file(path):
             assert memory.verify().ok
             assert memory.stats().unreadable_entries == 0
     for agent, key in (("a", OTHER_KEY), ("b", KEY)):
-        with pytest.raises(WrongKeyError):
+        with pytest.raises(errors.WrongKeyError):
             sealing(path, key, agent_id=agent)
 
 
@@ -417,7 +408,7 @@ def test_a_key_provider_is_asked_for_the_key_by_its_name(path):
         assert memory.get(uid(1)).content == SECRET
     assert "2025" in provider.asked
     provider.fails = True
-    with pytest.raises(KeyUnavailableError) as raised:
+    with pytest.raises(errors.KeyUnavailableError) as raised:
         opened(path, encryption=Encryption(provider))
     assert not shows(told(raised.value))
     with opened(path) as memory:
@@ -440,7 +431,7 @@ def test_a_memory_that_was_tampered_with_costs_itself_alone(path, caplog, right_
     if right_sums:
         make_sums_right(path)
     with sealing(path) as memory:
-        with pytest.raises(SealBrokenError) as raised:
+        with pytest.raises(errors.SealBrokenError) as raised:
             memory.get(uid(1))
         assert raised.value.entry_id == uid(1)
         assert "zqsecret" not in told(raised.value)
@@ -456,7 +447,7 @@ def test_a_memory_that_was_tampered_with_costs_itself_alone(path, caplog, right_
         assert f"{SECRET} 1" not in target.getvalue()
         memory.add_many([{"content": SECRET, "sensitive": True}, "plain"])
         assert memory.stats().unreadable_entries == 1
-        with pytest.raises(SealBrokenError) as raised:
+        with pytest.raises(errors.SealBrokenError) as raised:
             memory.verify()
         assert raised.value.entry_id == uid(1)
         assert raised.value.report.memories == 6
@@ -478,7 +469,7 @@ def test_a_memory_with_a_damaged_vector_is_found_by_its_words(path, caplog):
         assert memory.search("zqsecret", search_type="keyword")[0].id == uid(1)
         assert memory.search("zqsecret")[0].id == uid(1)
         assert memory.get(uid(1)).content == SECRET
-        with pytest.raises(SealBrokenError) as raised:
+        with pytest.raises(errors.SealBrokenError) as raised:
             memory.verify()
         assert raised.value.entry_id == uid(1)
     assert any("Failed to decrypt memory entry" in line.getMessage() for line in caplog.records)
@@ -494,7 +485,7 @@ def test_a_sealed_memory_moved_to_another_user_shows_nothing(path):
     with sealing(path) as memory:
         assert [entry.id for entry in memory.list(user_id="mallory")] == [uid(2)]
         assert {hit.id for hit in memory.search("night of mallory", user_id="mallory")} == {uid(2)}
-        with pytest.raises(SealBrokenError):
+        with pytest.raises(errors.SealBrokenError):
             memory.get(uid(1), user_id="mallory")
         assert memory.stats(user_id="mallory").unreadable_entries == 1
 
@@ -553,14 +544,14 @@ def test_plain_text_of_sealed_memories_has_to_be_asked_for_by_name(tmp_path, sea
             lambda: mine.export(io.StringIO(), embeddings=True),
             lambda: files.export(mine, include_sensitive=True),
         ):
-            with pytest.raises(InvalidArgumentError, match="unseal=True") as raised:
+            with pytest.raises(errors.InvalidArgumentError, match="unseal=True") as raised:
                 export()
             assert "zed" not in str(raised.value)
         assert not list(tmp_path.iterdir())
         if sealing != "all":
             assert memory.export(path) == 1  # no sealed one is among them
             path.unlink()
-        with pytest.raises(InvalidArgumentError, match="unseal must be True or False"):
+        with pytest.raises(errors.InvalidArgumentError, match="unseal must be True or False"):
             memory.export(path, unseal="yes")
         assert memory.export(path, all_users=True, unseal=True) == 2
         assert "zed@example.org" in path.read_text()
@@ -583,7 +574,7 @@ def test_an_export_is_imported_sealed_under_the_other_memorys_key(path, tmp_path
         assert memory.verify().ok
     target.seek(0)
     with opened(tmp_path / "plain.db") as memory:
-        with pytest.raises(KeyUnavailableError):
+        with pytest.raises(errors.KeyUnavailableError):
             memory.import_(target)
         assert memory.count() == 0
 
@@ -751,7 +742,7 @@ def test_without_a_key_a_sealed_memory_is_no_end_of_a_link(path, way):
                 "link from": lambda: memory.link(uid(1), uid(2), "refines"),
                 "supersede": lambda: memory.add("newer", supersedes=uid(1)),
             }
-            with pytest.raises(EntryNotFoundError):
+            with pytest.raises(errors.EntryNotFoundError):
                 calls[way]()
     with sealing(path) as memory:
         assert memory.get(uid(1)).status is MemoryStatus.ACTIVE
@@ -770,7 +761,7 @@ def test_a_detector_that_fails_in_an_update_changes_nothing(path, many):
         before = memory.add("harmless", id=uid(1))
         memory.add("other", id=uid(2))
         change = {"content": SECRET, "add_tags": ["zqsecret"]}
-        with pytest.raises(DetectorError) as raised:
+        with pytest.raises(errors.DetectorError) as raised:
             memory.update_many([uid(2), uid(1)], **change) if many else memory.update(
                 uid(1), **change
             )

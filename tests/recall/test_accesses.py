@@ -9,16 +9,8 @@ from uuid import uuid4
 import apsw
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
-    StoreBusyError,
-    StoreError,
-    StoreFullError,
-)
-from mnemic.model import (
-    MemoryRetrieverOptions,
-    Scope,
-)
+from mnemic.errors import InvalidArgumentError, StoreBusyError, StoreError, StoreFullError
+from mnemic.model import MemoryRetrieverOptions, Scope
 from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, HOUR, NOON, Clock, clock_of
 from tests.support.entries import uid

@@ -6,12 +6,8 @@ from datetime import timedelta
 import pytest
 
 from mnemic import CheckedEntry
-from mnemic.errors import (
-    InvalidArgumentError,
-)
-from mnemic.model import (
-    MemoryEntryUpdate,
-)
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import MemoryEntryUpdate
 from tests.support.clock import DAY, NOON
 from tests.support.earlier_links import links_between_users
 from tests.support.embedders import WordEmbedder

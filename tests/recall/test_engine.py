@@ -4,12 +4,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import MemoryRetriever
-from mnemic.errors import (
-    EmbedderRequiredError,
-)
-from mnemic.model import (
-    MemoryRetrieverOptions,
-)
+from mnemic.errors import EmbedderRequiredError
+from mnemic.model import MemoryRetrieverOptions
 from tests.support.clock import DAY, NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.recall import (

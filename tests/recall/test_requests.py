@@ -6,16 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic.errors import (
-    EntryNotFoundError,
-    InvalidArgumentError,
-)
-from mnemic.model import (
-    MemoryKind,
-    MemoryRetrieverOptions,
-    MemoryType,
-    RecallOptions,
-)
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError
+from mnemic.model import MemoryKind, MemoryRetrieverOptions, MemoryType, RecallOptions
 from tests.support.clock import DAY, NOON, clock_of
 from tests.support.recall import (
     MODES,

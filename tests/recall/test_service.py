@@ -11,18 +11,9 @@ import pytest
 
 from mnemic import AsyncMemory
 from mnemic.contradictions import Judgement
-from mnemic.errors import (
-    InvalidArgumentError,
-    LicenseRestrictionError,
-    MnemicError,
-)
+from mnemic.errors import InvalidArgumentError, LicenseRestrictionError, MnemicError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
-from mnemic.model import (
-    MemoryRetrieverOptions,
-    RecallOptions,
-    Salience,
-    SalienceOptions,
-)
+from mnemic.model import MemoryRetrieverOptions, RecallOptions, Salience, SalienceOptions
 from mnemic.model.recall import AllRecallFields, RecallFields, RecallTypeFields
 from mnemic.recall import AsyncMemoryRetriever, MemoryRetriever
 from tests.support.clock import DAY, NOON

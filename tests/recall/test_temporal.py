@@ -4,14 +4,8 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
-    InvalidEntryError,
-)
-from mnemic.model import (
-    MemoryEntryUpdate,
-    MemoryStatus,
-)
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.model import MemoryEntryUpdate, MemoryStatus
 from tests.support.clock import DAY, HOUR, MICROSECOND, NOON
 from tests.support.recall import (
     MODES,

@@ -4,10 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic.errors import (
-    EntryNotFoundError,
-    InvalidArgumentError,
-)
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from tests.support.clock import HOUR, NOON, clock_of
 from tests.support.recall import asked, mine, opened, recalling, texts
 

@@ -8,16 +8,8 @@ import pytest
 
 import mnemic
 import mnemic_files
-from mnemic import AsyncMemory, Memory, MemoryFilter, StringVectorMap, VectorMap
+from mnemic import AsyncMemory, Memory, MemoryFilter, StringVectorMap, VectorMap, errors
 from mnemic.compat import AsyncRetrievalService
-from mnemic.errors import (
-    EmbeddingError,
-    FilterError,
-    InvalidArgumentError,
-    InvalidEntryError,
-    MnemicError,
-    StoreError,
-)
 from mnemic.hyde import HydeConfig
 from mnemic.policy import RetrievalConfig, RetrievalPolicy
 from mnemic.reporting.tracebacks import CALLERS
@@ -32,7 +24,7 @@ def memory():
         yield opened
 
 
-def raised_by(call, kind=MnemicError):
+def raised_by(call, kind=errors.MnemicError):
     with pytest.raises(kind) as caught:
         call()
     return caught.value
@@ -91,8 +83,8 @@ def test_the_last_line_shown_is_of_the_verb(memory):
 
 def test_the_error_that_one_came_of_is_kept_without_its_frames(memory):
     error = raised_by(lambda: memory.add_many([{"content": "x", "importance": 7}]))
-    assert isinstance(error, InvalidEntryError)
-    assert isinstance(error.__cause__, InvalidEntryError)
+    assert isinstance(error, errors.InvalidEntryError)
+    assert isinstance(error.__cause__, errors.InvalidEntryError)
     assert error.__cause__.__traceback__ is None
     assert "direct cause" in "".join(traceback.format_exception(error))
 
@@ -104,7 +96,7 @@ def test_an_error_out_of_a_function_of_the_callers_keeps_its_frames():
     embed.model = "wrong inside"
     options = {"embedder": None, "id_factory": lambda _: MemoryFilter(min_importance=7)}
     with Memory(":memory:", **options) as memory:
-        error = raised_by(lambda: memory.add("x"), InvalidArgumentError)
+        error = raised_by(lambda: memory.add("x"), errors.InvalidArgumentError)
     frames = traceback.extract_tb(error.__traceback__)
     assert frames[-1].name == "__call__"
     own = [frame.name for frame in frames if frame.filename == __file__]
@@ -115,10 +107,10 @@ def test_what_is_no_error_of_the_callers_keeps_its_frames(tmp_path, monkeypatch)
     with Memory(tmp_path / "a.db", embedder=None) as memory:
 
         def fail(*_, **__):
-            raise StoreError("the store broke")
+            raise errors.StoreError("the store broke")
 
         monkeypatch.setattr(memory.repository.finder, "find", fail)
-        error = raised_by(lambda: memory.search("x"), StoreError)
+        error = raised_by(lambda: memory.search("x"), errors.StoreError)
     assert len(frames_of_mnemic(error)) > 2
     assert traceback.extract_tb(error.__traceback__)[-1].name == "fail"
 
@@ -126,7 +118,7 @@ def test_what_is_no_error_of_the_callers_keeps_its_frames(tmp_path, monkeypatch)
 @pytest.mark.parametrize(("value", "is_whole"), [("1", True), ("0", False), ("", False)])
 def test_a_variable_keeps_whole_tracebacks(memory, monkeypatch, value, is_whole):
     monkeypatch.setenv("MNEMIC_DEBUG", value)
-    error = raised_by(lambda: memory.search("x", filters={"a": 1}), FilterError)
+    error = raised_by(lambda: memory.search("x", filters={"a": 1}), errors.FilterError)
     assert (len(frames_of_mnemic(error)) > 3) is is_whole
 
 
@@ -135,7 +127,7 @@ def test_an_embedder_that_fails_shows_as_little():
         raise ConnectionError("no route to host")
 
     with Memory(":memory:", embedder=embed, embedding_model="broken") as memory:
-        error = raised_by(lambda: memory.add("x"), EmbeddingError)
+        error = raised_by(lambda: memory.add("x"), errors.EmbeddingError)
     assert len(frames_of_mnemic(error)) <= 2
 
 

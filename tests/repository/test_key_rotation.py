@@ -11,16 +11,8 @@ from functools import partial
 
 import pytest
 
-from mnemic import MemoryEntry
+from mnemic import MemoryEntry, errors
 from mnemic.crypto import Encryption, MasterKey
-from mnemic.errors import (
-    InvalidArgumentError,
-    KeyUnavailableError,
-    MnemicError,
-    ReadOnlyError,
-    SealBrokenError,
-    WrongKeyError,
-)
 from mnemic.repository import maintenance
 from mnemic.store.futures import succeeded
 from mnemic.store.operations import Reseal
@@ -79,7 +71,7 @@ def test_all_that_is_sealed_opens_with_the_new_key_alone_then(path):
     for number, field in enumerate(before_bytes, start=1):
         now = opened_field(path, number, AGENT)
         assert now[1:9] == MasterKey(OTHER_KEY).key_id != field[1:9]
-    with pytest.raises(WrongKeyError):
+    with pytest.raises(errors.WrongKeyError):
         sealing(path)
     with sealing(path, OTHER_KEY) as memory:
         assert contents(memory) == before
@@ -127,7 +119,7 @@ def test_a_rotation_that_is_stopped_goes_on_with_both_keys(path, monkeypatch, st
         memory.add(f"{SECRET} meanwhile", sensitive=True, id=uid(50))
         assert memory.verify().ok
     for key in (KEY, OTHER_KEY):
-        with pytest.raises(WrongKeyError):
+        with pytest.raises(errors.WrongKeyError):
             sealing(path, key)
     with sealing(path, OTHER_KEY, previous=[KEY]) as memory:
         assert len(contents(memory)) == 8
@@ -157,9 +149,9 @@ def test_another_opening_with_the_old_key_alone_is_told_so_and_seals_nothing_und
     with sealing(path) as memory, sealing(path) as other:
         assert other.get(uid(4)).content == f"{SECRET} 4"
         memory.rotate_key(OTHER_KEY)
-        with pytest.raises((WrongKeyError, KeyUnavailableError)):
+        with pytest.raises((errors.WrongKeyError, errors.KeyUnavailableError)):
             other.add(f"{SECRET} late", sensitive=True)
-        with pytest.raises((WrongKeyError, KeyUnavailableError)):
+        with pytest.raises((errors.WrongKeyError, errors.KeyUnavailableError)):
             other.get(uid(4))
         assert memory.verify().ok
         assert len(contents(memory)) == 7
@@ -176,7 +168,7 @@ def test_writers_in_threads_lose_nothing_to_a_rotation(path, monkeypatch):
                 try:
                     door.add(f"{SECRET} {number}", sensitive=True, id=uid(number))
                     stored.append(number)
-                except MnemicError as error:
+                except errors.MnemicError as error:
                     failures.append(error)
 
         threads = [
@@ -297,7 +289,7 @@ def test_a_rotation_ends_though_a_memory_never_counts_as_sealed_anew(path, monke
         store = memory.repository._store
         answers = itertools.cycle([succeeded((1, 1)), succeeded((0, 0))])
         replace_operation(monkeypatch, store, Reseal, lambda *_: next(answers))
-        with pytest.raises(SealBrokenError):
+        with pytest.raises(errors.SealBrokenError):
             memory.rotate_key(OTHER_KEY)
         assert len(contents(memory)) == 7
         assert len(key_ids(path)) == 2
@@ -311,12 +303,12 @@ def test_a_broken_memory_keeps_the_former_key_and_is_named_by_a_verification(pat
     put_field(path, bytes(field), 4, AGENT)
     make_sums_right(path)
     with sealing(path) as memory:
-        with pytest.raises(SealBrokenError) as raised:
+        with pytest.raises(errors.SealBrokenError) as raised:
             memory.rotate_key(OTHER_KEY)
         assert "zqsecret" not in told(raised.value)
         assert len(contents(memory)) == 6
         assert len(key_ids(path)) == 2
-        with pytest.raises(SealBrokenError):
+        with pytest.raises(errors.SealBrokenError):
             memory.verify()
         memory.delete(uid(4), permanent=True)
         memory.rotate_key(OTHER_KEY)
@@ -328,13 +320,13 @@ def test_a_broken_memory_keeps_the_former_key_and_is_named_by_a_verification(pat
 
 def test_a_rotation_needs_a_key_and_a_file_to_write(path):
     filled(path)
-    with opened(path) as memory, pytest.raises(InvalidArgumentError):
+    with opened(path) as memory, pytest.raises(errors.InvalidArgumentError):
         memory.rotate_key(OTHER_KEY)
-    with sealing(path, read_only=True) as memory, pytest.raises(ReadOnlyError):
+    with sealing(path, read_only=True) as memory, pytest.raises(errors.ReadOnlyError):
         memory.rotate_key(OTHER_KEY)
     with sealing(path) as memory:
         for wrong in (b"short", "text", None, 7):
-            with pytest.raises(InvalidArgumentError) as raised:
+            with pytest.raises(errors.InvalidArgumentError) as raised:
                 memory.rotate_key(wrong)
             assert not shows(told(raised.value))
         assert len(contents(memory)) == 7
@@ -420,7 +412,7 @@ def test_another_opening_without_the_new_key_stores_nothing(path):
             lambda: other.add("the zqnight", sensitive=True, id=uid(60)),
             lambda: other.update(uid(100), metadata={"sensitive": True}),
         ):
-            with pytest.raises(WrongKeyError):
+            with pytest.raises(errors.WrongKeyError):
                 refused()
         assert contents(memory) == before
 
@@ -434,7 +426,7 @@ def test_keys_that_openings_make_at_once_are_one(path):
             barrier.wait()
             try:
                 door.add(f"{SECRET} {number}", sensitive=True, id=uid(number))
-            except MnemicError as error:
+            except errors.MnemicError as error:
                 failures.append(error)
 
         run_together(*(partial(write, d, n) for n, d in enumerate(doors, 1)))

@@ -12,17 +12,7 @@ import zlib
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry, as_embedder
-from mnemic.errors import (
-    EmbedderRequiredError,
-    EmbeddingError,
-    EmbeddingModelMismatchError,
-    InvalidArgumentError,
-    MnemicError,
-    ReadOnlyError,
-    StoreClosedError,
-    StoreFullError,
-)
+from mnemic import AsyncMemory, Memory, MemoryEntry, as_embedder, errors
 from mnemic.repository import missing_vectors, reembedding
 from mnemic.store.operations import AddShadowVectors, CountToEmbed, RowsToEmbed, SwitchModel
 from tests.support.entries import contents
@@ -297,11 +287,11 @@ def test_an_error_of_the_store_ends_it_and_the_old_vectors_stay(places, monkeypa
     store = memory.repository._store
 
     def full(*_):
-        raise StoreFullError("the disk is full")
+        raise errors.StoreFullError("the disk is full")
 
     with monkeypatch.context() as patched:
         replace_operation(patched, store, AddShadowVectors, full)
-        with pytest.raises(StoreFullError):
+        with pytest.raises(errors.StoreFullError):
             memory.reembed(Turned())
     assert similarity(memory, "tea number7") == ("tea number7", 1.0)
     assert memory.reembed(Turned()).embedded == 10
@@ -356,14 +346,17 @@ def test_changing_back_embeds_nothing_until_the_old_vectors_are_dropped(places):
 
 @pytest.mark.parametrize("model", ["", "a\x1f", "\x1fother", 7, b"other"])
 def test_the_name_of_a_model_whose_vectors_are_dropped_is_checked(path, model):
-    with Memory(path, embedder=Embedder()) as memory, pytest.raises(MnemicError, match="model"):
+    with (
+        Memory(path, embedder=Embedder()) as memory,
+        pytest.raises(errors.MnemicError, match="model"),
+    ):
         memory.drop_vectors(model)
 
 
 def test_a_memory_that_is_only_read_drops_no_vectors(path):
     with filled(Memory(path, embedder=Embedder())) as memory:
         memory.reembed(Turned())
-    with Memory(path, embedder=None, read_only=True) as memory, pytest.raises(ReadOnlyError):
+    with Memory(path, embedder=None, read_only=True) as memory, pytest.raises(errors.ReadOnlyError):
         memory.drop_vectors()
     with Memory(path, embedder=Turned()) as memory:
         assert asyncio.run(memory.aio.drop_vectors()) == 10
@@ -411,7 +404,7 @@ def test_an_embedder_that_is_away_raises_and_what_was_embedded_is_kept(path, mon
         return found
 
     monkeypatch.setattr(Refusing, "embed", once)
-    with pytest.raises(EmbeddingError) as raised:
+    with pytest.raises(errors.EmbeddingError) as raised:
         memory.reembed(embedder)
     assert "secret" not in str(raised.value)
     assert similarity(memory, "tea number7") == ("tea number7", 1.0)
@@ -433,12 +426,14 @@ def test_opened_to_be_embedded_again_a_memory_searches_by_keywords_until_it_is(p
     found = memory.search("tea number7", limit=1)
     assert found.degraded
     assert contents(found) == ["tea number7"]
-    with pytest.raises(EmbeddingError, match=r"by keywords until .* memory\.reembed\(\) waits"):
+    with pytest.raises(
+        errors.EmbeddingError, match=r"by keywords until .* memory\.reembed\(\) waits"
+    ):
         memory.search("tea number7", search_type="semantic")
     memory.add("coffee at noon")
     assert contents(memory.search("coffee", limit=1)) == ["coffee at noon"]
     assert similarity(first, "tea number7") == ("tea number7", 1.0)
-    with pytest.raises(InvalidArgumentError, match="by 'turned' already"):
+    with pytest.raises(errors.InvalidArgumentError, match="by 'turned' already"):
         memory.reembed(Embedder())
     numbers = []
     report = in_thread(lambda: memory.reembed(progress=lambda *done: numbers.append(done)))
@@ -491,7 +486,7 @@ def test_another_opening_with_the_old_embedder_is_told_what_to_do(places):
         lambda: other.add("coffee"),
         lambda: places.opened(url=url, embedder=Embedder()),
     ):
-        with pytest.raises(EmbeddingModelMismatchError, match=r"'turned'.*'words'.*reembed"):
+        with pytest.raises(errors.EmbeddingModelMismatchError, match=r"'turned'.*'words'.*reembed"):
             call()
     assert contents(bare.search("number7", limit=1)) == ["tea number7"]
     assert other.reembed(Turned()).embedded == 0
@@ -567,7 +562,7 @@ def test_vectors_of_a_program_are_replaced_by_those_of_the_content(path):
 def test_a_memory_without_an_embedder_gets_one(path):
     with Memory(path, embedder=None) as memory:
         filled(memory)
-        with pytest.raises(EmbedderRequiredError, match="give reembed an embedder"):
+        with pytest.raises(errors.EmbedderRequiredError, match="give reembed an embedder"):
             memory.reembed()
         report = memory.reembed(Turned())
         assert (report.previous, report.embedded) == (None, 10)
@@ -594,7 +589,7 @@ def test_a_function_names_its_model_and_its_dimension_is_learned(path):
 def test_another_length_under_the_same_name_is_refused(path):
     with Memory(path, embedder=Embedder()) as memory:
         filled(memory)
-        with pytest.raises(EmbeddingModelMismatchError, match="another name: as_embedder"):
+        with pytest.raises(errors.EmbeddingModelMismatchError, match="another name: as_embedder"):
             memory.reembed(Embedder(dimensions=32))
         assert memory.reembed(as_embedder(Embedder(dimensions=32), model="fewer")).is_complete
 
@@ -603,11 +598,11 @@ def test_a_memory_that_is_only_read_is_not_embedded_again(path):
     filled(Memory(path, embedder=Embedder())).close()
     with (
         Memory(path, embedder=Embedder(), read_only=True) as memory,
-        pytest.raises(ReadOnlyError),
+        pytest.raises(errors.ReadOnlyError),
     ):
         memory.reembed(Turned())
     for options in ({"read_only": True, "embedder": Turned()}, {"embedder": None}):
-        with pytest.raises(InvalidArgumentError, match="reembed=True"):
+        with pytest.raises(errors.InvalidArgumentError, match="reembed=True"):
             Memory(path, reembed=True, **options)
 
 
@@ -619,7 +614,7 @@ def test_closing_ends_it_and_the_next_opening_goes_on(path):
     closing = in_thread(memory.close)
     held.let_go.set()
     closing()
-    with pytest.raises(StoreClosedError):
+    with pytest.raises(errors.StoreClosedError):
         report()
     with Memory(path, embedder=Turned(), reembed=True) as again:
         report = again.reembed()
@@ -695,11 +690,11 @@ def test_an_error_of_the_switch_leaves_the_old_vectors_in_use(path, monkeypatch)
     store = memory.repository._store
 
     def failing(*_, **__):
-        raise MnemicError("no switch today")
+        raise errors.MnemicError("no switch today")
 
     with monkeypatch.context() as patched:
         replace_operation(patched, store, SwitchModel, failing)
-        with pytest.raises(MnemicError, match="today"):
+        with pytest.raises(errors.MnemicError, match="today"):
             memory.reembed(Turned())
     memory.add("coffee at noon")
     for text in ("tea number7", "coffee at noon"):

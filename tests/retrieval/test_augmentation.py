@@ -6,13 +6,9 @@ import pytest
 
 from mnemic import MemoryFilter
 from mnemic.compat import ContextItem, ContextItemType, ContextWindow
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryQuery
-from mnemic.observability.events import (
-    ContextAugmentedEvent,
-)
+from mnemic.observability.events import ContextAugmentedEvent
 from tests.support.retrieval import QUERY, record, serve, served, store_near
 
 

@@ -8,21 +8,10 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import AsyncRetrievalService
-from mnemic.errors import (
-    EmbeddingError,
-)
-from mnemic.observability.events import (
-    MemoryRetrievalCompletedEvent,
-)
+from mnemic.errors import EmbeddingError
+from mnemic.observability.events import MemoryRetrievalCompletedEvent
 from tests.support.clock import Clock
-from tests.support.retrieval import (
-    QUERY,
-    Gated,
-    found,
-    served,
-    store_near,
-    until,
-)
+from tests.support.retrieval import QUERY, Gated, found, served, store_near, until
 
 
 async def ask_at_once(memory, service):

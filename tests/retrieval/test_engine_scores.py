@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic import Memory
 from mnemic.compat import AsyncRetrievalService
-from mnemic.errors import (
-    EmbedderRequiredError,
-)
+from mnemic.errors import EmbedderRequiredError
 from mnemic.model import MemoryQuery, Recency, RecencyCurve
 from mnemic.model.ranking import SEARCH_TYPES
 from tests.support.clock import DAY, NOON, Clock

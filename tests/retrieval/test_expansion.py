@@ -8,23 +8,13 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import AsyncRetrievalService
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import ExpandedQuery, MemoryQuery
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
 from mnemic.retrieval.expansion import terms_of
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import Clock
-from tests.support.retrieval import (
-    QUERY,
-    Adding,
-    FixedEmbedder,
-    serve,
-    served,
-    store_near,
-    words,
-)
+from tests.support.retrieval import QUERY, Adding, FixedEmbedder, serve, served, store_near, words
 
 
 class Scripted:

@@ -9,10 +9,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import AsyncLongTermMemory, AsyncRetrievalService, ContextWindow
-from mnemic.errors import (
-    EntryNotFoundError,
-    InvalidArgumentError,
-)
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import MemoryQuery
 from mnemic.observability.events import (
     ContextAugmentedEvent,
@@ -21,13 +18,7 @@ from mnemic.observability.events import (
 )
 from tests.support.clock import DAY, NOON, Clock, clock_of
 from tests.support.embedders import WordEmbedder
-from tests.support.retrieval import (
-    QUERY,
-    record,
-    serve,
-    served,
-    store_near,
-)
+from tests.support.retrieval import QUERY, record, serve, served, store_near
 
 # Similar memories
 

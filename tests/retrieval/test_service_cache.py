@@ -8,10 +8,7 @@ import pytest
 
 from mnemic import AsyncMemory, MemoryFilter, MemorySortOrder
 from mnemic.compat import AsyncRetrievalService, LicenseTier
-from mnemic.errors import (
-    InvalidArgumentError,
-    LicenseRestrictionError,
-)
+from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import MemoryQuery, Recency
 from tests.support.clock import Clock

@@ -2,9 +2,7 @@
 
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from mnemic.retrieval import engine
 from mnemic.retrieval.engine import WINDOW_SIZE
 from tests.support.retrieval import EVERYTHING, serve, served, three_near

@@ -4,9 +4,7 @@ import pickle
 
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
-)
+from mnemic.errors import InvalidArgumentError
 from mnemic.retrieval import LanguageModelSuggester
 from tests.retrieval.test_expansion import Giving, Scripted
 from tests.support.retrieval import serve, served, words

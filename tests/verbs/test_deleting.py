@@ -8,15 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from mnemic import Memory, MemoryEntry, MemoryFilter
-from mnemic.errors import (
-    AmbiguousIdError,
-    EmbeddingError,
-    FilterError,
-    InvalidArgumentError,
-    LicenseRestrictionError,
-    ReadOnlyError,
-)
+from mnemic import Memory, MemoryEntry, MemoryFilter, errors
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import MemoryQuery
 from mnemic.observability.events import MemoryForgottenEvent, MemoryUpdatedEvent
@@ -105,7 +97,7 @@ def test_one_content_for_many_is_embedded_once():
 def test_nothing_is_changed_where_the_embedder_fails():
     with opened(embedder=FailingEmbedder(fails_on="bad")) as memory:
         fill(memory, ["alice"])
-        with pytest.raises(EmbeddingError):
+        with pytest.raises(errors.EmbeddingError):
             memory.update_many(filters=TEA, content="bad", add_tags=["x"], user_id="alice")
         assert numbers(memory, filters={"tags": {"contains": "x"}}) == []
 
@@ -151,37 +143,37 @@ def test_all_users_must_be_named(memory):
             lambda view: view.update_many(filters=TEA, importance=1, all_users=True),
             lambda view: view.purge(all_users=True),
         ):
-            with pytest.raises(InvalidArgumentError, match="is not widened to all users"):
+            with pytest.raises(errors.InvalidArgumentError, match="is not widened to all users"):
                 call(view)
 
 
 def test_what_a_call_names_is_checked(memory):
     seq = memory.repository._store.position("default")
     for call in (memory.delete_many, memory.update_many):
-        with pytest.raises(InvalidArgumentError, match="ids and filters are both None"):
+        with pytest.raises(errors.InvalidArgumentError, match="ids and filters are both None"):
             call()
-        with pytest.raises(FilterError, match=r"metadata\.topic\.what"):
+        with pytest.raises(errors.FilterError, match=r"metadata\.topic\.what"):
             call(filters={"metadata.topic": {"what": 1}})
-        with pytest.raises(FilterError, match="limit=5 and offset=0 names a part"):
+        with pytest.raises(errors.FilterError, match="limit=5 and offset=0 names a part"):
             call(filters=MemoryFilter(filters=TEA, limit=5))
-        with pytest.raises(InvalidArgumentError, match="must be a UUID"):
+        with pytest.raises(errors.InvalidArgumentError, match="must be a UUID"):
             call([1])
-        with pytest.raises(InvalidArgumentError):
+        with pytest.raises(errors.InvalidArgumentError):
             call("not ids")
-        with pytest.raises(AmbiguousIdError, match="several users"):
+        with pytest.raises(errors.AmbiguousIdError, match="several users"):
             call(
                 [uid(1)],
                 all_users=True,
                 **({"importance": 1} if call == memory.update_many else {}),
             )
-    with pytest.raises(FilterError):
+    with pytest.raises(errors.FilterError):
         memory.delete_all(filters=MemoryFilter(offset=1))
-    with pytest.raises(InvalidArgumentError, match="delete_all"):
+    with pytest.raises(errors.InvalidArgumentError, match="delete_all"):
         memory.delete_many()
     for empty in ({}, MemoryFilter(), {"AND": [{}]}):
-        with pytest.raises(InvalidArgumentError, match=r"no test; .* delete_all"):
+        with pytest.raises(errors.InvalidArgumentError, match=r"no test; .* delete_all"):
             memory.delete_many(filters=empty)
-    with pytest.raises(InvalidArgumentError, match="permanent"):
+    with pytest.raises(errors.InvalidArgumentError, match="permanent"):
         memory.delete_many(filters=TEA, permanent="yes")
     assert memory.delete_many([]) == memory.update_many([], importance=1) == 0
     assert memory.repository._store.position("default") == seq
@@ -320,7 +312,7 @@ def test_purging_by_age_and_expiry(options, gone):
     "options", [{"older_than": 5}, {"older_than": timedelta(-1)}, {"expired": "yes"}]
 )
 def test_purge_checks_its_arguments(memory, options):
-    with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+    with pytest.raises(errors.InvalidArgumentError, match=next(iter(options))):
         memory.purge(**options)
 
 
@@ -409,7 +401,7 @@ def test_licenses_and_read_only_files_refuse(tmp_path):
     licensed = Memory(path, embedder=None, license=DocumentedLicenses(LicenseTier.CORE))
     with licensed, Memory(path, embedder=None, read_only=True) as read_only:
         for call in calls:
-            with pytest.raises(LicenseRestrictionError):
+            with pytest.raises(errors.LicenseRestrictionError):
                 call(licensed)
-            with pytest.raises(ReadOnlyError):
+            with pytest.raises(errors.ReadOnlyError):
                 call(read_only)

@@ -5,13 +5,7 @@ from functools import partial
 
 import pytest
 
-from mnemic import Memory
-from mnemic.errors import (
-    EmbeddingError,
-    InvalidEntryError,
-    ReadOnlyError,
-    StorageQuotaExceededError,
-)
+from mnemic import Memory, errors
 from mnemic.events import MemoryForgottenEvent
 from tests.support.embedders import WordEmbedder
 from tests.support.failing_embedders import FailingEmbedder
@@ -175,10 +169,10 @@ def test_a_document_is_stored_whole_or_not_at_all(kind, tmp_path):
         memory = places.opened(embedder=embedder, quota=2_000)
         first = memory.add_document(TEXT, name=NAME)
         embedder.is_down = True
-        with pytest.raises(EmbeddingError):
+        with pytest.raises(errors.EmbeddingError):
             memory.add_document("Something else.", name=NAME)
         embedder.is_down = False
-        with pytest.raises(StorageQuotaExceededError):
+        with pytest.raises(errors.StorageQuotaExceededError):
             memory.add_document(f"# New\n\n{'word ' * 400}\n\n{TEXT}", name=NAME)
         assert parts_of(memory) == list(first)
         memory.add_document(f"# New\n\n{'word ' * 380}", name=NAME)  # in the space of the old one
@@ -235,16 +229,16 @@ def test_what_cannot_be_a_document_is_refused():
     with Memory(":memory:", embedder=None) as memory:
         memory.add_document(TEXT, name=NAME)
         for text in ("", " \n\t\n", None, b"bytes", "nul \0", "\ud800"):
-            with pytest.raises(InvalidEntryError):
+            with pytest.raises(errors.InvalidEntryError):
                 memory.add_document(text, name=NAME)
         for name in ("", None, 5, "a\nb"):
-            with pytest.raises(InvalidEntryError):
+            with pytest.raises(errors.InvalidEntryError):
                 memory.add_document("text", name=name)
-            with pytest.raises(InvalidEntryError):
+            with pytest.raises(errors.InvalidEntryError):
                 memory.delete_document(name)
-        with pytest.raises(InvalidEntryError, match="rename it"):
+        with pytest.raises(errors.InvalidEntryError, match="rename it"):
             memory.add_document("text", name=NAME, metadata={"document": "mine"})
-        with pytest.raises(InvalidEntryError):
+        with pytest.raises(errors.InvalidEntryError):
             memory.add_document("text", name=NAME, importance=2)
         assert memory.count() == 3
 
@@ -267,7 +261,7 @@ def test_a_memory_that_is_only_read_takes_no_document(tmp_path):
     with Memory(path, embedder=None) as memory:
         memory.add_document(TEXT, name=NAME)
     with Memory(path, embedder=None, read_only=True) as memory:
-        with pytest.raises(ReadOnlyError):
+        with pytest.raises(errors.ReadOnlyError):
             memory.add_document("Other.", name=NAME)
         assert memory.count() == 3
 

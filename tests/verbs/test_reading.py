@@ -4,14 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import Memory
-from mnemic.errors import (
-    AmbiguousIdError,
-    EntryNotFoundError,
-    FilterError,
-    InvalidArgumentError,
-    InvalidEntryError,
-)
+from mnemic import Memory, errors
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import contents
 
@@ -39,7 +32,7 @@ def test_get_many_returns_the_memories_in_the_order_of_the_ids_without_unknown_o
     assert contents(everybody) == ["three", "one"]
     assert verb("get_many", THREE_MEMORIES, []) == []
     for wrong in ("text", [None], ["x"], 5):
-        with pytest.raises((InvalidArgumentError, InvalidEntryError)):
+        with pytest.raises((errors.InvalidArgumentError, errors.InvalidEntryError)):
             verb("get_many", THREE_MEMORIES, wrong)
 
 
@@ -55,7 +48,7 @@ def test_many_ids_are_read_and_each_counts_one_access():
 
 def test_all_users_are_read_by_id_in_pages_and_as_numbers():
     assert verb("get", THREE_MEMORIES, THREE, all_users=True).content == "three"
-    with pytest.raises(EntryNotFoundError):
+    with pytest.raises(errors.EntryNotFoundError):
         verb("get", THREE_MEMORIES, THREE)
     page = verb("list", THREE_MEMORIES, all_users=True, limit=2)
     assert contents(page) == ["one", "three"]
@@ -69,7 +62,7 @@ def test_an_id_of_several_users_is_ambiguous_for_all_users():
     alike = {"id": ONE, "created_at": NOON}
     twice = [{"content": user, "user_id": user, **alike} for user in ("alice", "bob")]
     for name, wanted in (("get", ONE), ("get_many", [ONE])):
-        with pytest.raises(AmbiguousIdError):
+        with pytest.raises(errors.AmbiguousIdError):
             verb(name, twice, wanted, all_users=True)
     assert contents(verb("get_many", twice, [ONE], user_id="bob")) == ["bob"]
     assert contents(verb("list", twice, all_users=True)) == ["alice", "bob"]
@@ -77,7 +70,7 @@ def test_an_id_of_several_users_is_ambiguous_for_all_users():
 
 @pytest.mark.parametrize("options", [{"offset": -1}, {"offset": 1.0}, {"offset": True}])
 def test_an_offset_of_a_list_is_a_whole_number(options):
-    with Memory(":memory:", embedder=None) as memory, pytest.raises(InvalidEntryError):
+    with Memory(":memory:", embedder=None) as memory, pytest.raises(errors.InvalidEntryError):
         memory.list(**options)
 
 
@@ -91,7 +84,7 @@ def test_a_view_of_one_user_is_not_widened():
             lambda: alice.count(all_users=True),
             lambda: alice.distinct("tags", all_users=True),
         ):
-            with pytest.raises(InvalidArgumentError, match="does not go with a view"):
+            with pytest.raises(errors.InvalidArgumentError, match="does not go with a view"):
                 call()
-        with pytest.raises(FilterError):
+        with pytest.raises(errors.FilterError):
             alice.count(filters={"user_id": "bob"})
