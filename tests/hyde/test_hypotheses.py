@@ -17,7 +17,7 @@ from mnemic.hyde import (
 )
 from mnemic.hyde.hypotheses import MAX_HYPOTHESIS_CHARACTERS
 from mnemic.threads.sync_bridge import run_sync
-from tests.support.hyde_twin import LineModel, PlainLineModel, lines_of
+from tests.support.hyde_twin import LineModel, PlainLineModel
 
 WINDOW = ["user: How do we indent?", "assistant: With tabs."]
 
@@ -135,22 +135,6 @@ def test_a_failure_is_an_error_that_quotes_nothing(kind):
 
 
 TALK = ["user: which port?", "assistant: for what?", "user: the server"]
-
-
-@pytest.mark.requirement("R368", "C125", "T020")
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["", "- ", "* ", "• ", "1. ", "2.", "30. ", "4) ", "  ", "\t- "]),
-            st.sampled_from(["alpha", "beta two", "3.14 is it", "-x", "x", "a.fact", "語", ""]),
-        ),
-        max_size=12,
-    ),
-    st.integers(0, 10),
-)
-def test_parsing_agrees_with_its_twin(parts, count):
-    text = "\n".join(marker + words for marker, words in parts)
-    assert parse_hypotheses(text, count) == lines_of(text, count)
 
 
 @pytest.mark.requirement("R366")

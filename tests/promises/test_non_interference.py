@@ -172,7 +172,8 @@ class Interface:
             given["idempotency_key"] = random.choice(["k", "l"])
         if random.random() < 0.2:
             given["check"] = "contradictions"
-        stored = await self.memory.add(said_by(random, user), user_id=user, **given)
+        text = random.choice([said_by(random, user), "the same words"])
+        stored = await self.memory.add(text, user_id=user, **given)
         self.known.setdefault(user, list(IDS)).append(stored.id)
         return stored
 
@@ -273,7 +274,10 @@ class Interface:
         return await self.memory.restore(self.some_id(random, user), user_id=user)
 
     async def delete_all(self, random, user):
-        return int(await self.memory.delete_all(user_id=user)) if random.random() < 0.2 else None
+        if random.random() >= 0.2:
+            return None
+        permanent = random.random() < 0.5
+        return int(await self.memory.delete_all(user_id=user, permanent=permanent))
 
     async def delete_many(self, random, user):
         ids = [self.some_id(random, user) for _ in range(3)]
@@ -293,6 +297,10 @@ class Interface:
     async def link(self, random, user):
         ends = self.some_id(random, user), self.some_id(random, user)
         return await self.memory.link(*ends, user_id=user)
+
+    async def unlink(self, random, user):
+        ends = self.some_id(random, user), self.some_id(random, user)
+        return await self.memory.unlink(*ends, user_id=user)
 
     async def links(self, random, user):
         return await self.memory.links(self.some_id(random, user), user_id=user)
@@ -348,6 +356,10 @@ class Interface:
         )
         return found, found.share
 
+    async def search_by_accesses(self, random, user):
+        text, ranking = text_of(random, user, 2), {"access": 1}
+        return await self.memory.search(text, user_id=user, ranking=ranking, explain=True)
+
     async def similar(self, random, user):
         return await self.memory.similar(self.some_id(random, user), user_id=user, explain=True)
 
@@ -359,6 +371,9 @@ class Interface:
             else await self.memory.list(user_id=user, limit=50, cursor=page.cursor)
         )
         return list(page), page.cursor, list(more)
+
+    async def listed_with_deleted(self, _random, user):
+        return await self.memory.list(user_id=user, include_deleted=True)
 
     async def newest_and_weightiest(self, _random, user):
         return await self.memory.recent(user_id=user), await self.memory.important(user_id=user)

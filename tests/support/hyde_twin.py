@@ -7,7 +7,6 @@ walked. Order and limits are those of the documents with their rulings.
 import asyncio
 import itertools
 import math
-import re
 import threading
 import zlib
 from dataclasses import dataclass, field
@@ -146,22 +145,6 @@ class TableEmbedder:
 
 
 # Hypotheses
-
-
-def lines_of(text, count):
-    """Return the hypotheses of an answer, by the ruling on its markers."""
-    found = []
-    for line in text.splitlines():
-        words = line.strip()
-        if re.fullmatch(r"[-*•](?=\s)\s*|\d+[.)]\s*", line.lstrip()):
-            words = ""
-        match = re.match(r"(?:[-*•]\s+|\d+[.)](?:\s+|(?=\D)))(.*)", words, re.DOTALL)
-        words = match[1].strip() if match else words
-        if len(words) > 1 and words[0] == words[-1] == '"':
-            words = words[1:-1].strip()
-        if words and words not in found:
-            found.append(words)
-    return found[:count]
 
 
 # Ranking
