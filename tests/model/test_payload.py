@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mnemic.model.payload import DroppedMemory, PayloadMemory, Provenance
+from mnemic.model.payload import DroppedMemory, PayloadMemory
 from tests.support.clock import NOON
 
 
@@ -12,54 +12,6 @@ def test_a_repr_has_neither_content_nor_speaker():
     for shown in (repr(memory), str(memory.__rich_repr__())):
         assert not any(word in shown for word in ("likes", "Anna", "user"))
     assert "id='m'" in repr(memory)
-
-
-@pytest.mark.requirement("R299", "R300", "R301")
-def test_the_plain_form_has_every_field():
-    provenance = Provenance(
-        collection="user:alice",
-        search_type="hybrid",
-        original_length=9,
-        was_redacted=True,
-        was_clipped=True,
-        duplicate_ids=("n",),
-        position=0,
-    )
-    memory = PayloadMemory(
-        id="m",
-        content="likes tea",
-        timestamp=NOON,
-        score=0.5,
-        session_id="s",
-        message_id="7",
-        type="message",
-        role="user",
-        speaker="Anna",
-        confidence=0.9,
-        provenance=provenance,
-    )
-    assert memory.to_dict() == {
-        "id": "m",
-        "content": "likes tea",
-        "timestamp": NOON.isoformat().replace("+00:00", "Z"),
-        "score": 0.5,
-        "session_id": "s",
-        "message_id": "7",
-        "type": "message",
-        "role": "user",
-        "speaker": "Anna",
-        "confidence": 0.9,
-        "provenance": {
-            "collection": "user:alice",
-            "search_type": "hybrid",
-            "original_length": 9,
-            "was_redacted": True,
-            "was_clipped": True,
-            "duplicate_ids": ["n"],
-            "position": 0,
-        },
-    }
-    assert msgspec.json.decode(memory.to_json(), type=PayloadMemory) == memory
 
 
 def test_records_are_values_and_cannot_be_changed():
