@@ -6,12 +6,10 @@ from uuid import UUID
 import pytest
 
 import mnemic.errors
-from mnemic import MemoryEntry
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, StoreFileError
-from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate
-from tests.support.clock import DAY, NOON, SECOND, Clock
+from tests.support.clock import DAY, NOON, SECOND
 from tests.support.embedders import WordEmbedder
 from tests.support.long_term import RETENTION, entry, numbers_found, run, with_memory_and_clock
 
@@ -185,19 +183,3 @@ def test_a_backup_is_a_whole_private_copy_and_overwrites_nothing(tmp_path):
 
 
 # The front door
-
-
-def test_the_front_door_takes_keys_and_expiry_in_dicts_too():
-    clock = Clock()
-    with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
-        first = memory.add(
-            MemoryEntry("tea", expires_at="2026-05-02T12:00:00"), idempotency_key="k"
-        )
-        assert memory.add("tea", idempotency_key="k") == first
-        again = memory.add_many(["Tea!", {"content": "ferry"}], on_duplicate="skip")
-        assert [one.id == first.id for one in again] == [True, False]
-        new = memory.add_many([{"content": "boat", "supersedes": again[1].id}])
-        assert memory.count() == 2
-        assert [link.type.name for link in memory.links(new[0].id)] == ["SUPERSEDES"]
-        clock.now += DAY
-        assert [hit.content for hit in memory.search("tea boat")] == ["boat"]

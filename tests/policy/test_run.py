@@ -1,7 +1,6 @@
 import pytest
 
 from mnemic import Memory
-from mnemic._core import estimate_tokens
 from mnemic.policy import INTERLEAVED, Redaction, RetrievalConfig, RetrievalPolicy
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -163,21 +162,6 @@ def told(score, words="", **fields):
 
 
 # The whole run
-
-
-@pytest.mark.requirement("T088", "R302", "R298", "R290")
-def test_twenty_raw_results_give_eight_memories_within_the_budget(ask):
-    entries = [told(0.9 - number / 100, "tea. " * 200) for number in range(20)]
-    entries += [(entries[0][0].upper().replace("SCORE", "score"), {})] * 2
-
-    payload = ask(entries, asked())
-    assert len(payload.memories) == payload.metadata.included_results == 8
-    assert "deduplication" in payload.metadata.applied_filters
-    assert payload.metadata.total_tokens <= 1500
-    assert payload.metadata.total_tokens == estimate_tokens(payload.prompt)
-    assert payload.metadata.total_results == 16
-    assert payload.metadata.query_time >= 0
-    assert payload.metadata.config.top_k == 8
 
 
 @pytest.mark.requirement("C048", "R301", "R327")

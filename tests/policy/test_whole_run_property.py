@@ -89,7 +89,7 @@ def filled(found):
 
 
 @pytest.mark.requirement(
-    *("C033", "C045", "C055", "C056", "C057", "R290", "R296", "R297", "R303", "R304")
+    *("C033", "C045", "C055", "C056", "C057", "R290", "R296", "R297", "R303", "R304", "T088")
 )
 @PROFILE
 @given(

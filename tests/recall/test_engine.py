@@ -11,7 +11,6 @@ from tests.support.embedders import WordEmbedder
 from tests.support.recall import (
     MODES,
     OWN_ORDERS,
-    UNTRACKED,
     NamedSimilarities,
     mine,
     recalling,
@@ -31,21 +30,6 @@ def test_a_memory_without_a_vector_is_recalled_by_its_salience():
         reasons = [hit.match_reason for hit in retriever.recall("red sofa", user_id=None)]
     assert all(reason.startswith("Salience: ") for reason in reasons)
     assert len(reasons) == 1
-
-
-@pytest.mark.requirement("C059")
-@pytest.mark.parametrize("mode", OWN_ORDERS)
-@recalling(options=UNTRACKED)
-async def test_the_query_changes_nothing_where_a_mode_has_its_own_order(memory, retriever, mode):
-    await memory.store_batch(
-        [
-            mine("far ~0.0", last_accessed_at=NOON, access_count=9, importance=1.0),
-            mine("same", created_at=NOON - 30 * DAY, importance=0.0),
-        ]
-    )
-    for query in ("", " ", "same", "anything ~0.3"):
-        found = await retriever.recall(query, user_id="u", mode=mode)
-        assert texts(found) == ["far ~0.0", "same"]
 
 
 # Relevant recall

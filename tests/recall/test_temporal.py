@@ -9,7 +9,6 @@ from mnemic.model import MemoryEntryUpdate, MemoryStatus
 from tests.support.clock import DAY, HOUR, MICROSECOND, NOON
 from tests.support.recall import (
     MODES,
-    by_every_method,
     mine,
     opened,
     recalling,
@@ -74,21 +73,6 @@ async def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order(memor
 
 
 # Archiving
-
-
-@pytest.mark.requirement("C064", "C160")
-@recalling()
-async def test_archiving_leaves_a_memory_out_until_it_is_active_again(memory, retriever):
-    one, two = mine("one"), mine("two")
-    await memory.store_batch([one, two])
-    for status, expected in (("archived", ["two"]), ("active", ["one", "two"])) * 2:
-        assert await memory.update(one.id, MemoryEntryUpdate(status=status), user_id="u")
-        for found in (await by_every_method(retriever)).values():
-            assert sorted(texts(found)) == expected
-        hits = await memory.search_semantic("q", min_similarity=0, user_id="u")
-        assert sorted(hit.entry.content for hit in hits) == expected
-        for found in (await by_every_method(retriever, include_archived=True)).values():
-            assert sorted(texts(found)) == ["one", "two"]
 
 
 def test_another_memory_on_the_file_sees_what_was_archived(path):

@@ -29,24 +29,6 @@ async def test_directions_depths_and_types_there_are_not_are_refused(
 
 
 @pytest.mark.requirement("C071")
-@pytest.mark.parametrize("options", [{}, {"include_archived": True}])
-@recalling()
-async def test_what_expired_is_neither_found_nor_walked_through(memory, retriever, options):
-    one, brief, behind = mine("one"), mine("brief", expires_at=NOON + HOUR), mine("behind")
-    await memory.store_batch([one, brief, behind])
-    await memory.link(one.id, brief.id, user_id="u")
-    await memory.link(brief.id, behind.id, "refines", user_id="u")
-    assert texts(await retriever.recall_linked(one.id, user_id="u", **options)) == ["brief"]
-    named = {"user_id": "u", "depth": 2, **options}
-    assert [each.match_reason for each in await retriever.recall_linked(one.id, **named)] == [
-        "Linked via Related",
-        "Linked via Related, Refines",
-    ]
-    clock_of(memory).now += HOUR
-    assert not await retriever.recall_linked(one.id, **named)
-
-
-@pytest.mark.requirement("C071")
 @recalling()
 async def test_a_start_that_the_user_has_not_is_not_found(memory, retriever):
     brief, gone = mine("brief", expires_at=NOON + HOUR), mine("gone")

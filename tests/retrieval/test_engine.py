@@ -4,7 +4,7 @@ import pytest
 
 from mnemic import MemoryFilter, MemorySortOrder
 from mnemic.model import MemoryQuery
-from tests.support.clock import DAY, NOON, clock_of
+from tests.support.clock import DAY, NOON
 from tests.support.retrieval import FixedEmbedder, found, record, served, store_near
 
 
@@ -80,16 +80,3 @@ async def test_the_limit_is_that_of_the_query_and_the_offset_comes_after_ranking
         wanted = MemoryFilter(limit=1, offset=offset)
         part = await service.retrieve(MemoryQuery(query="query", filters=wanted, limit=2))
         assert (found(part), part.total_matches) == (expected, 5)
-
-
-@served()
-async def test_forgotten_memories_are_found_if_asked_for_until_they_are_purged(memory, service):
-    (gone, wiped) = await store_near(memory, 0.9, 0.7)
-    await memory.delete(gone.id)
-    await memory.delete(wiped.id, permanent=True)
-    asked = MemoryQuery(query="query", filters=MemoryFilter(include_forgotten=True))
-    for _ in range(2):
-        assert found(await service.retrieve(asked)) == ["near 0.9"]
-    clock_of(memory).now += 91 * DAY
-    await memory.purge()
-    assert found(await service.retrieve(asked)) == []
