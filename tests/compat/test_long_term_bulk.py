@@ -4,16 +4,9 @@ import asyncio
 
 import pytest
 
-from mnemic import Memory, MemoryEntryUpdate
+from mnemic import MemoryEntryUpdate
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import FilterError, InvalidArgumentError
-from tests.support.embedders import WordEmbedder
-
-
-@pytest.fixture(params=[None, WordEmbedder()], ids=["without", "embedder"])
-def memory(request):
-    with Memory(":memory:", embedder=request.param) as opened:
-        yield opened
 
 
 def test_the_documented_door_changes_and_deletes_many():

@@ -1,22 +1,9 @@
 """What an embedder is: texts that are checked, batches, and no base class."""
 
-import json
-
 import numpy as np
-import pytest
 
 from mnemic.embed import Embedder, EmbeddingBatch
 from mnemic.embed.base import checked_texts
-from tests.support.paths import FIXTURES
-
-FIXTURE = FIXTURES / "minilm_reference.json"
-REPEATS = 20  # as models/minilm/write_fixture.py repeats the last text
-
-
-@pytest.fixture(scope="module")
-def texts():
-    written = json.loads(FIXTURE.read_text(encoding="utf-8"))
-    return [*written, written[-1] * REPEATS]
 
 
 def test_checked_texts_returns_a_list():

@@ -94,11 +94,6 @@ def places(request, tmp_path):
         yield empty
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.db"
-
-
 def filled(memory, number=10):
     memory.add_many([f"tea number{at}" for at in range(number)])
     return memory

@@ -30,11 +30,6 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.db"
-
-
 class Gate:
     """Holds openings up, and notes the threads that they run in."""
 
