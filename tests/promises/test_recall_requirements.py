@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 import pytest
 
-import mnemic
 from mnemic import licensing
 from mnemic.model import (
     LinkType,
@@ -43,30 +42,13 @@ async def test_what_do_i_know_about_it_and_what_happened_last_week_are_both_answ
     assert texts(important) == ["trip ~0.1", "tea ~0.9", "plan ~0.1"]
 
 
-@pytest.mark.requirement("R223", "R240", "R241", "R242", "R243", "R244")
-def test_there_are_five_modes():
-    assert [mode.value for mode in RecallMode] == [
-        *("relevant", "recent", "important", "temporal", "frequent"),
-    ]
-
-
-@pytest.mark.requirement("R224", "R225")
-def test_retriever_and_what_it_is_asked_are_public():
-    for name in ("RecallOptions", "RecallMode", "MemoryRetrieverOptions"):
-        assert name in mnemic.model.__all__
-    assert mnemic.compat.AsyncMemoryRetriever is AsyncMemoryRetriever
-    methods = ("recall", "recall_temporal", "recall_by_type", "recall_linked")
-    for name in (*methods, "find_contradictions"):
-        assert inspect.iscoroutinefunction(getattr(AsyncMemoryRetriever, name))
-
-
 @pytest.mark.requirement("R226", "R227")
 def test_the_feature_has_its_key_and_its_tier():
     assert licensing.RETRIEVER == "Agents.Memory.Retriever"
     assert licensing.required_tier("Agents.Memory.Retriever") is licensing.LicenseTier.WRITER_PRO
 
 
-@pytest.mark.requirement("R228", "R229", "R230", "R231", "R232")
+@pytest.mark.requirement("R224", "R225", "R228", "R229", "R230", "R231", "R232")
 def test_methods_take_the_documented_arguments_in_their_order():
     expected = {
         "recall": ["query", "options"],

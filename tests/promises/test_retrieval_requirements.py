@@ -16,7 +16,7 @@ from mnemic.compat import (
 )
 from mnemic.errors import LicenseRestrictionError
 from mnemic.licensing import SEMANTIC_RETRIEVAL
-from mnemic.model import MemoryQuery, RelevanceScores, RetrievalStats
+from mnemic.model import MemoryQuery
 from mnemic.observability.events import MemoryRetrievalCompletedEvent, QueryExpandedEvent
 from mnemic.retrieval import AsyncRetrievalService
 from mnemic.store.sqlite.store import SqliteStore
@@ -163,29 +163,6 @@ async def test_an_answer_tells_all_that_the_document_names(memory, service):
     assert parts.context_boost == pytest.approx(0.5, abs=1e-6)
     weighted = 0.6 * 0.8 + 0.2 * 0.8 + 0.15 * 0.4 + 0.05 * 2 / 3 + 0.1 * 0.5
     assert first.relevance_score == pytest.approx(weighted / 1.1, abs=1e-6)
-
-
-@pytest.mark.requirement("R169")
-def test_scores_are_nothing_unless_given():
-    assert RelevanceScores() == RelevanceScores(
-        similarity=None, recency=None, importance=None, access_frequency=None, context_boost=None
-    )
-
-
-@pytest.mark.requirement("R171", "R172", "R173", "R174", "R175", "R176")
-@served()
-async def test_statistics_begin_with_nothing(service):
-    stats = await service.get_stats()
-    assert stats == RetrievalStats()
-    assert stats == RetrievalStats(
-        total_retrievals=0,
-        cache_hit_rate=0.0,
-        average_retrieval_time_ms=0.0,
-        p95_retrieval_time_ms=0.0,
-        average_results_per_query=0.0,
-        expansion_usage_rate=0.0,
-        context_augmentations=0,
-    )
 
 
 @pytest.mark.requirement("R171", "R172", "R173", "R174", "R175", "R176")

@@ -116,7 +116,8 @@ def agrees(result, expected, limit):
     days=st.sampled_from(AGES),
 )
 @pytest.mark.requirement(
-    *("C059", "C069", "C070", "R241", "R250", "R251", "R252", "R253", "R254", "R255"),
+    *("C059", "C069", "C070", "R223", "R240", "R241", "R242", "R243", "R244"),
+    *("R250", "R251", "R252", "R253", "R254", "R255"),
     *("R256", "R257", "R268", "R269", "R270", "R271", "R275", "R276", "R277"),
 )
 def test_every_mode_agrees_with_the_twin(*, seed, count, whose, filters, limit, days):
