@@ -158,7 +158,9 @@ class ExportedLink(NamedTuple):
     user_id: str | None = None
 
 
-class ExportFooter(NamedTuple):
+class ExportFooter(
+    msgspec.Struct, frozen=True, tag="end", tag_field="kind", forbid_unknown_fields=True
+):
     """The last line: counts of the lines before it.
 
     Attributes:
@@ -244,11 +246,6 @@ class _LinkLine(
     user_id: str | None = None
 
 
-class _EndLine(msgspec.Struct, tag="end", tag_field="kind", forbid_unknown_fields=True):
-    memories: int
-    links: int
-
-
 # A record to its line
 
 
@@ -315,7 +312,7 @@ def link_line(exported: ExportedLink) -> bytes:
 
 def footer_line(footer: ExportFooter) -> bytes:
     """Return the last line."""
-    return _line(_EndLine(footer.memories, footer.links))
+    return _line(footer)
 
 
 def _line(fields: dict[str, object] | msgspec.Struct) -> bytes:
@@ -326,7 +323,7 @@ def _line(fields: dict[str, object] | msgspec.Struct) -> bytes:
 
 _to_preamble = msgspec.json.Decoder(_Preamble).decode
 _to_header = msgspec.json.Decoder(_HeaderLine).decode
-_Line: Any = _MemoryLine | _LinkLine | _EndLine
+_Line: Any = _MemoryLine | _LinkLine | ExportFooter
 _to_line: Callable[[bytes], msgspec.Struct] = msgspec.json.Decoder(_Line).decode
 
 
@@ -383,8 +380,8 @@ def parse_record(number: int, line: bytes) -> ExportedMemory | ExportedLink | Ex
 
 
 def _of_line(number: int, read: msgspec.Struct) -> ExportedMemory | ExportedLink | ExportFooter:
-    if isinstance(read, _EndLine):
-        return ExportFooter(read.memories, read.links)
+    if isinstance(read, ExportFooter):
+        return read
     try:
         if not isinstance(read, _LinkLine):
             return _memory(read)
