@@ -3,7 +3,6 @@
 Neither library is imported here: a code is a number of SQLite or a text of PostgreSQL.
 """
 
-from types import TracebackType
 from typing import Final, NamedTuple, TypeAlias
 
 from mnemic.errors import (
@@ -187,12 +186,7 @@ class ReadingStored:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, MnemicError) or not isinstance(error, UNREADABLE):
             return
         problem = unreadable(self._what, error, self._advice)

@@ -18,19 +18,13 @@ from mnemic.reporting.habits import NotPickled
 ReentrantLock = threading.RLock
 
 if TYPE_CHECKING:
-    from types import TracebackType
 
     class _ReentrantLock:
         def _is_owned(self) -> bool: ...
         def acquire(self, blocking: bool, timeout: float) -> bool: ...  # noqa: FBT001 # pyright: ignore[reportUnusedParameter] - as below
         def release(self) -> None: ...
         def __enter__(self) -> bool: ...
-        def __exit__(
-            self,
-            kind: type[BaseException] | None,
-            error: BaseException | None,
-            trace: TracebackType | None,
-        ) -> None: ...
+        def __exit__(self, *exception: object) -> None: ...
 else:
     _ReentrantLock = type(ReentrantLock())
 

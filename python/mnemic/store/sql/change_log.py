@@ -73,10 +73,9 @@ def position(on: SqlSession, agent_id: str) -> LogPosition:
 
 
 def position_and_revision(
-    on: SqlSession, codec: RowCodec, wanted: PositionAndRevision
+    on: SqlSession, _codec: RowCodec, wanted: PositionAndRevision
 ) -> tuple[LogPosition, int]:
     """Return an agent's position and the revision of a scope's user."""
-    del codec
     scope = wanted.scope
     if scope.all_users:
         stands = position(on, scope.agent_id)
@@ -87,9 +86,8 @@ def position_and_revision(
     return LogPosition(seq, accesses), revision
 
 
-def changed_rows(on: SqlSession, codec: RowCodec, wanted: ChangedRows) -> list[int] | None:
+def changed_rows(on: SqlSession, _codec: RowCodec, wanted: ChangedRows) -> list[int] | None:
     """Return the rows changed after a change number, or None if the log has dropped some."""
-    del codec
     agent_id, since = wanted.agent_id, wanted.seq
     last, pruned, _ = _agent(on, agent_id)
     if not pruned <= since <= last:
@@ -107,9 +105,8 @@ def reaches_back(on: SqlSession, agent_id: str, since: int | None) -> bool:
     return not on.fetch(sql, (agent_id, since))
 
 
-def agent_facts(on: SqlSession, codec: RowCodec, wanted: AgentFacts) -> StoredAgent:
+def agent_facts(on: SqlSession, _codec: RowCodec, wanted: AgentFacts) -> StoredAgent:
     """Return what is stored of an agent."""
-    del codec
     agent_id = wanted.agent_id
     found = on.fetch(f"SELECT time_zone FROM {AGENTS} WHERE agent_id = ?", (agent_id,))
     if not found:
@@ -333,9 +330,8 @@ _COUNT: Final = (
 )
 
 
-def accesses_since(on: SqlSession, codec: RowCodec, wanted: AccessesSince) -> AccessedRows:
+def accesses_since(on: SqlSession, _codec: RowCodec, wanted: AccessesSince) -> AccessedRows:
     """Return the accesses written after a number of access writes, also of deleted entries."""
-    del codec
     agent_id, accesses = wanted.agent_id, wanted.accesses
     now = position(on, agent_id)
     since = accesses if accesses <= now.accesses else 0

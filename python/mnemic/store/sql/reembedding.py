@@ -47,9 +47,8 @@ def count_to_embed(on: SqlSession, codec: RowCodec, wanted: CountToEmbed) -> Ree
     return ReembeddingProgress(*on.fetch(counts, (*bound, *values))[0])
 
 
-def rows_to_embed(on: SqlSession, codec: RowCodec, wanted: RowsToEmbed) -> list[int]:
+def rows_to_embed(on: SqlSession, _codec: RowCodec, wanted: RowsToEmbed) -> list[int]:
     """Return rows that lack the shadow vectors of a model, ascending."""
-    del codec
     where, values = _wanting(on, wanted.agent_id, wanted.after)
     lacks, bound = on.dialect.lacks_shadow_vectors(wanted.model)
     sql = f"SELECT e.row {where} AND {lacks} ORDER BY e.row LIMIT ?"
@@ -81,9 +80,8 @@ def add_shadow_vectors(on: SqlSession, codec: RowCodec, wanted: AddShadowVectors
     return len(found)
 
 
-def drop_shadow_vectors(on: SqlSession, codec: RowCodec, wanted: DropShadowVectors) -> int:
+def drop_shadow_vectors(on: SqlSession, _codec: RowCodec, wanted: DropShadowVectors) -> int:
     """Delete the shadow vectors of a model, or of all; return of how many entries."""
-    del codec
     dropped: set[tuple[int, str]] = set()
     for where, values in on.dialect.shadow_vectors(wanted.agent_id, wanted.model):
         dropped.update(on.fetch(f"DELETE {where} RETURNING entry_row, model", values))

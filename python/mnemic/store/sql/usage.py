@@ -38,15 +38,13 @@ _STATE: Final = (
 """The one state that an entry is in, in SQL; the value to bind is the time now."""
 
 
-def stored_amount(on: SqlSession, codec: RowCodec, wanted: StoredAmount) -> int:
+def stored_amount(on: SqlSession, _codec: RowCodec, wanted: StoredAmount) -> int:
     """Return the bytes of the contents of an agent or a user, or the number of entries."""
-    del codec
     return (used_bytes if wanted.unit == "bytes" else number_of)(on, wanted.scope)
 
 
-def users(on: SqlSession, codec: RowCodec, wanted: Users) -> list[UserUsage]:
+def users(on: SqlSession, _codec: RowCodec, wanted: Users) -> list[UserUsage]:
     """Return the users who have entries, and what these take."""
-    del codec
     where, values = beginning_with(wanted.prefix or "", "user_key")
     entries = on.dialect.entries_of_wall
     # A user's row stays when the last entry goes.

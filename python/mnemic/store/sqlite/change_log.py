@@ -291,23 +291,20 @@ def _stacked(vectors: list[Columns], dim: int) -> Float32Array:
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dim)
 
 
-def nonce_of_change(on: SqlSession, codec: RowCodec, wanted: NonceOfChange) -> int | None:
+def nonce_of_change(on: SqlSession, _codec: RowCodec, wanted: NonceOfChange) -> int | None:
     """Return the nonce of a change; None if the log has no such change."""
-    del codec
     found = on.fetch(_NONCE, (wanted.agent_id, wanted.seq))
     return integers(found[0])[0] if found else None
 
 
-def has_removed_since(on: SqlSession, codec: RowCodec, wanted: HasRemovedSince) -> bool:
+def has_removed_since(on: SqlSession, _codec: RowCodec, wanted: HasRemovedSince) -> bool:
     """Return whether content may have been deleted or overwritten after a change."""
-    del codec
     agent_id, seq = wanted.agent_id, wanted.seq
     return not reaches_back(on, agent_id, seq) or bool(on.value(_REMOVES_CONTENT, (agent_id, seq)))
 
 
-def sealed_rows(on: SqlSession, codec: RowCodec, wanted: SealedRows) -> list[int]:
+def sealed_rows(on: SqlSession, _codec: RowCodec, wanted: SealedRows) -> list[int]:
     """Return the rows of an agent's sealed entries, in any state."""
-    del codec
     return integers([row for (row,) in on.fetch(_SEALED, (wanted.agent_id,))])
 
 

@@ -5,7 +5,6 @@ import sys
 import threading
 from collections.abc import Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -361,12 +360,7 @@ class _Reading:
             raise self._connections.typed(error) from error
         return lease[0]
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self._lease is not None:
             self._connections.release_reader(self._lease)
         if isinstance(error, apsw.Error):

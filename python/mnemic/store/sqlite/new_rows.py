@@ -123,13 +123,12 @@ def sums_of(session: SqlSession, agent_id: str, overwrites: Sequence[Overwrite])
 
 
 def overwrite_vectors(
-    session: SqlSession, agent_id: str, model: Model | None, overwrites: Sequence[Overwrite]
+    session: SqlSession, _agent_id: str, model: Model | None, overwrites: Sequence[Overwrite]
 ) -> None:
     """Write the vectors of entries over those of the rows whose places they take.
 
     They are written in their places: a deletion and an insertion write twice as many pages.
     """
-    del agent_id
     on = cast("GuardedConnection", session)
     hidden = [(overwrite.old.row,) for overwrite in overwrites if overwrite.entry.hides_content]
     if hidden:
@@ -152,10 +151,9 @@ def overwrite_vectors(
 
 
 def insert_vectors(
-    session: SqlSession, agent_id: str, model: Model, rows: Sequence[NewVectors]
+    session: SqlSession, _agent_id: str, model: Model, rows: Sequence[NewVectors]
 ) -> None:
     """Insert the vectors of rows that have none of the model."""
-    del agent_id
     write_vectors(cast("GuardedConnection", session), _values(model[0], rows))
 
 

@@ -253,10 +253,9 @@ def opened_vectors(
 
 
 def write_sealed(
-    session: SqlSession, agent_id: str, rows: Sequence[int], vectors: Sequence[Columns]
+    session: SqlSession, _agent_id: str, rows: Sequence[int], vectors: Sequence[Columns]
 ) -> None:
     """Write sealed vectors over those of their rows; shadow vectors, which are rebuilt, go."""
-    del agent_id
     on = cast("GuardedConnection", session)
     on.run_all(_UPDATE_VECTOR, vectors)
     on.summed_rows.write_vectors(rows)
@@ -329,15 +328,13 @@ def _read(blobs: Sequence[bytes]) -> Float32Array:
     return vector_of(b"".join(blobs)).reshape(len(blobs), -1)
 
 
-def delete_vectors(on: SqlSession, agent_id: str, row: Columns) -> None:
+def delete_vectors(on: SqlSession, _agent_id: str, row: Columns) -> None:
     """Delete the vectors of a row by its agent's own model."""
-    del agent_id
     on.run(_DELETE_OWN, (row[0],))
 
 
-def delete_shadow_vectors(on: SqlSession, agent_id: str, row: Columns) -> None:
+def delete_shadow_vectors(on: SqlSession, _agent_id: str, row: Columns) -> None:
     """Delete the vectors of a row by other models."""
-    del agent_id
     on.run(DELETE_SHADOW_VECTORS, (row[0],))
 
 
