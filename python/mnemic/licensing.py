@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol, cast
 
 from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
 from mnemic.records import NumberedEnum, Record
-from mnemic.reporting.description import quoted
+from mnemic.reporting.description import must_be, quoted
 
 
 class LicenseTier(NumberedEnum, noun="tier"):
@@ -135,7 +135,7 @@ class DocumentedLicenses(Record, frozen=True):
     def __post_init__(self) -> None:
         """Check the tier."""
         if not isinstance(self.tier, LicenseTier):
-            raise InvalidArgumentError(f"tier must be a LicenseTier, got {quoted(self.tier)}")
+            raise must_be("tier", "a LicenseTier", self.tier, show=quoted)
 
     @property
     def storage_limit(self) -> int | None:

@@ -15,10 +15,9 @@ from mnemic.contradictions.quantity import EXACT
 from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair, Signal, have_equal_amounts
 from mnemic.contradictions.vocabulary import stem
-from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import items
 from mnemic.records import Redacted
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -44,7 +43,7 @@ def check_texts(statement: object, others: object) -> None:
         *(("others", each) for each in items("others", others)),
     ):
         if not isinstance(given, str):
-            raise InvalidArgumentError(f"{field} must be a text, got {described(given)}")
+            raise must_be(field, "a text", given)
 
 
 class ContradictionJudge(Protocol):

@@ -8,7 +8,7 @@ from mnemic._core import Redactor, redaction_names
 from mnemic.crypto.keys import KeyProvider, MasterKey, checked_key, provided_key, require_library
 from mnemic.errors import DetectorError, InvalidArgumentError, RedactionBudgetError
 from mnemic.model import validation
-from mnemic.reporting.description import described, failure
+from mnemic.reporting.description import described, failure, must_be
 from mnemic.reporting.habits import NotPickled
 from mnemic.reporting.near_names import names_arguments
 
@@ -204,4 +204,4 @@ def _checked_previous(key: object) -> MasterKey:
 def _listed(previous: object) -> Sequence[object]:
     if isinstance(previous, list | tuple):
         return previous
-    raise InvalidArgumentError(f"previous must be a list of keys, got {described(previous)}")
+    raise must_be("previous", "a list of keys", previous)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from mnemic.crypto.envelope import KEY_ID_BYTES, joined
 from mnemic.errors import InvalidArgumentError, KeyUnavailableError, MissingExtraError, MnemicError
-from mnemic.reporting.description import described, failure
+from mnemic.reporting.description import described, failure, must_be
 from mnemic.reporting.habits import NotPickled
 from mnemic.reporting.near_names import checks_arguments
 
@@ -195,7 +195,5 @@ def _called(provider: KeyProvider, name: str | None) -> object:
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _MAX_NAME:
-        raise InvalidArgumentError(
-            f"name must be a printable text of 1 to {_MAX_NAME} characters, got {described(name)}"
-        )
+        raise must_be("name", f"a printable text of 1 to {_MAX_NAME} characters", name)
     return name

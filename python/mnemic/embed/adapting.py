@@ -11,7 +11,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.model.validation import name as checked_name
 from mnemic.records.secrets import without_passwords
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import described, must_be, quoted
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.near_names import checks_arguments
 
@@ -206,7 +206,7 @@ def as_embedder(
     documents, queries = _functions(given)
     for field, prefix in (("query_prefix", query_prefix), ("document_prefix", document_prefix)):
         if not isinstance(prefix, str):
-            raise InvalidArgumentError(f"{field} must be a str, got {described(prefix)}")
+            raise must_be(field, "a str", prefix)
     is_apart = queries is not None or query_prefix != document_prefix
     return AdaptedEmbedder(
         given,
@@ -320,9 +320,7 @@ def _own_whole(given: object, *names: str) -> int | None:
 def _whole(field: str, value: object) -> int | None:
     if value is None or _is_count(value):
         return value
-    raise InvalidArgumentError(
-        f"{field} must be an int of at least 1 or None, got {described(value)}"
-    )
+    raise must_be(field, "an int of at least 1 or None", value)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -334,16 +332,14 @@ def _floor(given: object, named: float | None) -> float | None:
     if found is None:
         return None
     if isinstance(found, bool) or not isinstance(found, int | float) or not -1 <= found <= 1:
-        raise InvalidArgumentError(
-            f"similarity_floor must be a cosine, from -1 to 1, or None, got {described(found)}"
-        )
+        raise must_be("similarity_floor", "a cosine, from -1 to 1, or None", found)
     return found
 
 
 def _joins(given: object, named: object, documents: EmbeddingFunction) -> bool:
     found: object = getattr(given, "join_calls", True) if named is None else named
     if not isinstance(found, bool):
-        raise InvalidArgumentError(f"join_calls must be True or False, got {described(found)}")
+        raise must_be("join_calls", "True or False", found)
     return found and documents.takes_many is not False
 
 

@@ -20,7 +20,7 @@ from mnemic.errors import (
     MissingExtraError,
 )
 from mnemic.model import validation
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.habits import NotPickled
 
 if TYPE_CHECKING:
@@ -132,13 +132,11 @@ def _variable(names: tuple[str, ...]) -> str | None:
 
 def _checked_url(given: object) -> str:
     if not isinstance(given, str):
-        raise InvalidArgumentError(f"base_url must be a str, got {described(given)}")
+        raise must_be("base_url", "a str", given)
     url = given.strip().rstrip("/")
     parts = _split(url)
     if parts is None:
-        raise InvalidArgumentError(
-            f"base_url must be an address such as http://localhost:11434/v1, got {described(given)}"
-        )
+        raise must_be("base_url", "an address such as http://localhost:11434/v1", given)
     ending = next((each for each in _ENDINGS if parts.path.endswith(each)), None)
     if ending is not None:
         raise InvalidArgumentError(
@@ -224,10 +222,7 @@ class Limits(NamedTuple):
     def checked(cls, timeout: object, max_retries: object, max_connections: object) -> Limits:
         """Return valid limits."""
         if not validation.is_number(timeout) or not 0 < timeout <= MAX_SECONDS:  # neither is NaN
-            raise InvalidArgumentError(
-                f"timeout must be seconds, above 0 and at most {MAX_SECONDS:g}, got "
-                f"{described(timeout)}"
-            )
+            raise must_be("timeout", f"seconds, above 0 and at most {MAX_SECONDS:g}", timeout)
         retries = validation.whole("max_retries", max_retries)
         if retries > MAX_RETRIES:
             raise InvalidArgumentError(f"max_retries must be at most {MAX_RETRIES}, got {retries}")
@@ -246,7 +241,7 @@ def extra_body(given: object, fixed: set[str]) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        raise InvalidArgumentError(f"extra_body must be a dict of JSON, got {described(given)}")
+        raise must_be("extra_body", "a dict of JSON", given)
     if taken := sorted(fixed & set(given)):
         raise InvalidArgumentError(f"extra_body must not have {', '.join(taken)}")
     try:

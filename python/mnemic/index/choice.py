@@ -12,7 +12,7 @@ from mnemic.index.base import (
     InitialVectors,
     SourceChoice,
 )
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -79,15 +79,12 @@ def checked_options(options: FaissOptions) -> FaissOptions:
         InvalidArgumentError: If the kind is unknown, or a number too small or too large.
     """
     if options.kind not in KINDS:
-        raise InvalidArgumentError(
-            f"FaissOptions.kind must be one of {', '.join(KINDS)}, got {described(options.kind)}"
-        )
+        raise must_be("FaissOptions.kind", f"one of {', '.join(KINDS)}", options.kind)
     for name, (least, most) in _BOUNDS.items():
         value = getattr(options, name)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise InvalidArgumentError(
-                f"FaissOptions.{name} must be a whole number from {least:,} to {most:,}, got "
-                f"{described(value)}"
+            raise must_be(
+                f"FaissOptions.{name}", f"a whole number from {least:,} to {most:,}", value
             )
     return options
 
@@ -249,9 +246,7 @@ def checked_index(index: object) -> IndexChoice:
         faiss_library()
         return checked_options(index)
     if not isinstance(index, str) or index not in _NAMES:
-        raise InvalidArgumentError(
-            f"index must be one of {', '.join(_NAMES)}, or FaissOptions, got {described(index)}"
-        )
+        raise must_be("index", f"one of {', '.join(_NAMES)}, or FaissOptions", index)
     if index == "faiss":
         faiss_library()
     return cast("IndexChoice", index)

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from mnemic.errors import InvalidArgumentError, LanguageModelResultError
 from mnemic.records.secrets import without_passwords
-from mnemic.reporting.description import described
+from mnemic.reporting.description import described, must_be
 from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.sync_bridge import awaited, is_awaited, run_blocking
 
@@ -153,17 +153,14 @@ def _function(given: object) -> Callable[..., object]:
     complete: object = getattr(given, "complete", None)
     found = complete if callable(complete) else given
     if not callable(found):
-        raise InvalidArgumentError(
-            "llm must be an object with a method 'complete', or a function of a prompt, got "
-            f"{described(given)}"
-        )
+        raise must_be("llm", "an object with a method 'complete', or a function of a prompt", given)
     return found
 
 
 def _model_of(given: object, named: object) -> str:
     if named is not None:
         if not isinstance(named, str) or not named.strip():
-            raise InvalidArgumentError(f"model must be a name, got {described(named)}")
+            raise must_be("model", "a name", named)
         return named
     found = [getattr(given, name, None) for name in _MODEL_NAMES]
     names = [name for name in found if isinstance(name, str) and name.strip()]

@@ -12,7 +12,7 @@ from mnemic.errors import (
 from mnemic.http import CHAT, ErrorTypes, Request, Service, connection, extra_body, model_name
 from mnemic.http.responses import decoded_text
 from mnemic.model.validation import is_number, lone_surrogate, whole
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import names_arguments
 
 MAX_TEMPERATURE = 2.0
@@ -128,15 +128,13 @@ def _body(model: str, temperature: object, max_tokens: object, extra: object) ->
 
 def _checked_temperature(given: object) -> float:
     if not is_number(given) or not 0 <= given <= MAX_TEMPERATURE:
-        raise InvalidArgumentError(
-            f"temperature must be from 0 to {MAX_TEMPERATURE:g}, got {described(given)}"
-        )
+        raise must_be("temperature", f"from 0 to {MAX_TEMPERATURE:g}", given)
     return float(given)
 
 
 def _checked_text(field: str, given: object) -> str:
     if not isinstance(given, str):
-        raise InvalidArgumentError(f"{field} must be a str, got {described(given)}")
+        raise must_be(field, "a str", given)
     if lone_surrogate(given) is not None:
         raise InvalidArgumentError(f"{field} holds half of a surrogate pair")
     return given

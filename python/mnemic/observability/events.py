@@ -10,7 +10,7 @@ import msgspec
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryType
 from mnemic.records import Record
-from mnemic.reporting.description import failure, quoted
+from mnemic.reporting.description import failure, must_be, quoted
 from mnemic.reporting.logs import logger
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import awaited
@@ -330,7 +330,7 @@ class Events:
             known = ", ".join(sorted(each.__name__ for each in kinds))
             raise InvalidArgumentError(f"kind must be one of {known}, got {_name_of(kind)}")
         if not callable(listener):
-            raise InvalidArgumentError(f"listener must be a function, got {quoted(listener)}")
+            raise must_be("listener", "a function", listener, show=quoted)
         with self._lock:
             self._listeners[kind] = (*self._listeners.get(kind, ()), listener)
 

@@ -246,8 +246,7 @@ class RecallEngine(Service):
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first; None and [] are all types."""
         started, limit = self.begin(), options.time_limit
-        if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-            raise must_be("depth", f"an int from 1 to {MAX_DEPTH}", depth, show=quoted)
+        validation.limit("depth", depth, MAX_DEPTH)
         validation.word("direction", direction, _DIRECTIONS)
         named = () if types is None else validation.items("types", types)
         kinds = {LinkType.parse(kind) for kind in named} or None

@@ -8,7 +8,7 @@ import msgspec
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.records import Record
-from mnemic.reporting.description import described, must_be, quoted
+from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import checks_arguments, nearest
 
 Options = TypeVar("Options", bound=msgspec.Struct)
@@ -98,10 +98,7 @@ def fields_of(kind: type[msgspec.Struct], given: object, path: str = "") -> dict
         InvalidArgumentError: If it is no mapping, or a field is unknown or given twice.
     """
     if not isinstance(given, Mapping):
-        raise InvalidArgumentError(
-            f"{path or kind.__name__} must be a mapping with fields of {kind.__name__}, got "
-            f"{described(given)}"
-        )
+        raise must_be(path or kind.__name__, f"a mapping with fields of {kind.__name__}", given)
     known = field_names(kind)
     found: dict[str, Any] = {}
     for alias, value in given.items():

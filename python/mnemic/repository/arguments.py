@@ -15,7 +15,7 @@ from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.model.validation import items, optional_uuid
 from mnemic.protocols import Clock, IdFactory, UserLimit
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import must_be, quoted
 
 RETENTION = timedelta(days=90)
 """Time for which a deleted memory can be restored, unless a memory is opened with another one."""
@@ -229,9 +229,7 @@ def checked_language(language: object) -> str | None:
         return None
     is_short = isinstance(language, str) and len(language) <= _LONGEST_LANGUAGE
     if not isinstance(language, str) or not is_short or not language.isascii():
-        raise InvalidArgumentError(
-            f'language must be a code such as "de", "auto" or None, got {described(language)}'
-        )
+        raise must_be("language", 'a code such as "de", "auto" or None', language)
     tokens("", language)
     return language
 

@@ -23,7 +23,7 @@ from mnemic.model.filter import All, has_tests, parse_filter, references
 from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import flag
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.repository.accesses import show_accesses
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimited
 from mnemic.repository.parts import Part, Shared
@@ -68,7 +68,7 @@ class Lister(Part):
         """Return the memories of a scope that match a filter, in its order."""
         self._limits.require_storing()
         if not isinstance(filters, MemoryFilter | Mapping):
-            raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(filters)}")
+            raise must_be("filter", "a MemoryFilter or a dict", filters, error=FilterError)
         page = filters if isinstance(filters, MemoryFilter) else MemoryFilter(filters=filters)
         now, expression = self._now(), parse_filter(page)
         wanted = ListRequest(

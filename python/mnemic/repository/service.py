@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol, cast
 
-from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING, Need
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.marks import Marks
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import Telemetry
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.repository.found import Find, SearchOutcome
 from mnemic.repository.repository import Repository
 
@@ -128,8 +127,7 @@ def checked_memory(memory: object) -> Searchable:
     """Return a valid memory for a service."""
     of = getattr(memory, "repository", None), getattr(memory, "scope", None)
     if not (isinstance(of[0], Repository) and isinstance(of[1], Scope)):
-        raise InvalidArgumentError(
-            "memory must be a Memory, an AsyncMemory, an AsyncLongTermMemory or a view of one, got "
-            f"{described(memory)}"
+        raise must_be(
+            "memory", "a Memory, an AsyncMemory, an AsyncLongTermMemory or a view of one", memory
         )
     return cast("Searchable", memory)

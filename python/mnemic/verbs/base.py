@@ -32,7 +32,7 @@ from mnemic.model.search import Search
 from mnemic.model.time_zones import naive_times_in
 from mnemic.model.validation import flag, is_number
 from mnemic.records.secrets import without_passwords
-from mnemic.reporting.description import described, must_be, quoted
+from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.habits import MEMORY, AnswersHabits, NotPickled, missing
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import Twin
@@ -230,9 +230,8 @@ class ScopedBase(Twin, MemoryHabits):
                 )
             return ranking
         if not (ranking is None or isinstance(ranking, Weights | Mapping)):
-            raise InvalidArgumentError(
-                "ranking must be a mnemic.Ranking, mnemic.Weights or a dict of weights, got "
-                f"{described(ranking)}"
+            raise must_be(
+                "ranking", "a mnemic.Ranking, mnemic.Weights or a dict of weights", ranking
             )
         if search_type == "hybrid" and not has_text:
             search_type = "semantic"
