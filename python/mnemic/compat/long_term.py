@@ -31,7 +31,7 @@ from mnemic.model.search import Search
 from mnemic.model.time_zones import naive_times_in
 from mnemic.model.update import Expiry
 from mnemic.protocols import Target
-from mnemic.reporting.description import must_be, quoted
+from mnemic.reporting.description import quoted
 from mnemic.reporting.near_names import names_arguments
 from mnemic.reporting.progress import Progress
 from mnemic.repository import Options, criteria, required_uuid, required_uuids
@@ -100,8 +100,7 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             EmbeddingError: If the embedder fails; nothing is changed then.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        if not isinstance(update, MemoryEntryUpdate):
-            raise must_be("update", "a MemoryEntryUpdate", update)
+        update = validation.of_kind("update", MemoryEntryUpdate, "a MemoryEntryUpdate", update)
         with naive_times_in(self.time_zone):
             wanted = criteria(
                 entry_ids, filters, otherwise="filters={} is every memory of the user"

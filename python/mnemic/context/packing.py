@@ -18,7 +18,6 @@ from mnemic.context.redaction import Redaction, redact_batch
 from mnemic.errors import CountMismatchError, RedactionBudgetError
 from mnemic.model import validation
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
-from mnemic.reporting.description import must_be
 
 
 def deduplicate(
@@ -92,8 +91,7 @@ def clip(text: str, max_sentences: int = 2) -> str:
     Raises:
         InvalidArgumentError: If `max_sentences` is less than 1, or `text` holds a lone surrogate.
     """
-    if not isinstance(text, str):
-        raise must_be("text", "a str", text)
+    validation.of_kind("text", str, "a str", text)
     return clip_sentences(text, validation.whole("max_sentences", max_sentences, minimum=1))
 
 
@@ -115,8 +113,7 @@ def pack(memories: Sequence[PayloadMemory], plan: PackingPlan) -> PackedBlock:
         InvalidArgumentError: If the counter's result is not an int, or is negative; if a text holds
             a lone surrogate.
     """
-    if not isinstance(plan, PackingPlan):
-        raise must_be("plan", "a PackingPlan", plan)
+    validation.of_kind("plan", PackingPlan, "a PackingPlan", plan)
     packing = _Packing(payload_memories(memories), plan)
     packing.threshold()
     packing.redact_and_deduplicate()

@@ -122,8 +122,7 @@ def given_item(
 
 def check_snapshot(snapshot: object, agent_id: str) -> None:
     """Raise if it is no snapshot, another agent's, or has too many items."""
-    if not isinstance(snapshot, ContextSnapshot):
-        raise must_be("snapshot", "a ContextSnapshot", snapshot)
+    snapshot = validation.of_kind("snapshot", ContextSnapshot, "a ContextSnapshot", snapshot)
     if snapshot.agent_id != agent_id:
         raise InvalidArgumentError(
             f"snapshot is of agent {snapshot.agent_id!r}, the window of {agent_id!r}"
@@ -412,8 +411,7 @@ class ContextWindow:
             InvalidArgumentError: If the reserve is not smaller than the window.
         """
         options = BuildContextOptions() if options is None else options
-        if not isinstance(options, BuildContextOptions):
-            raise must_be("options", "BuildContextOptions", options)
+        validation.of_kind("options", BuildContextOptions, "BuildContextOptions", options)
         with self._lock:
             items = self._items.store.in_insertion_order()
         return render(items, options, self._items.max_tokens, self._items.maker.tokens_of)

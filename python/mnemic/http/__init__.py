@@ -131,8 +131,7 @@ def _variable(names: tuple[str, ...]) -> str | None:
 
 
 def _checked_url(given: object) -> str:
-    if not isinstance(given, str):
-        raise must_be("base_url", "a str", given)
+    given = validation.of_kind("base_url", str, "a str", given)
     url = given.strip().rstrip("/")
     parts = _split(url)
     if parts is None:

@@ -272,8 +272,7 @@ def _whole(given: object) -> object:
 
 
 def _text(name: str, given: object) -> str:
-    if not isinstance(given, str):
-        raise must_be(name, "a str", given)
+    given = validation.of_kind(name, str, "a str", given)
     checked = given.strip()
     return validation.name(name, checked) if checked else ""
 

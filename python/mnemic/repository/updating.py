@@ -34,7 +34,6 @@ from mnemic.model.update import checked_expiry
 from mnemic.model.validation import items, word
 from mnemic.observability.spans import RECORD_COUNT, embedding, records, traced
 from mnemic.observability.table import NOT_EMBEDDED
-from mnemic.reporting.description import must_be
 from mnemic.repository.adding import NewVectors
 from mnemic.repository.parts import Erasure, Part, Shared
 from mnemic.store import Store
@@ -82,8 +81,7 @@ class Updater(Part):
             VersionConflictError: If a version is given, and the memory has another one.
         """
         self._limits.require_storing()
-        if not isinstance(update, MemoryEntryUpdate):
-            raise must_be("update", "a MemoryEntryUpdate", update)
+        validation.of_kind("update", MemoryEntryUpdate, "a MemoryEntryUpdate", update)
         if if_version is not None:
             validation.whole("if_version", if_version, minimum=1)
         validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)
