@@ -42,12 +42,9 @@ class Deleter(Part):
     async def _deleted(self, scope: Scope, criteria: Criteria, *, permanent: bool) -> MarkedIds:
         """Delete memories, and let the index follow; return the ids of those deleted now."""
         if permanent:
-            deleted = await arrived(self._store.write(Delete(scope, criteria)))
-            ids = MarkedIds(deleted)
-        else:
-            ids = await arrived(self._store.write(SoftDelete(scope, criteria, self._now())))
-        await self._active.refresh()
-        return ids
+            deleted = await self._write(Delete(scope, criteria))
+            return MarkedIds(deleted)
+        return await self._write(SoftDelete(scope, criteria, self._now()))
 
     @traced("delete_memory", lambda deleted, _: {RECORD_COUNT: int(deleted)})
     async def delete_all(
@@ -79,9 +76,7 @@ class Deleter(Part):
         self._limits.require_storing()
         now = self._now()
         oldest = earliest_kept(now, self._retention)
-        wanted = Restore(scope, Criteria([entry_id]), oldest, now)
-        restored = await arrived(self._store.write(wanted))
-        await self._active.refresh()
+        restored = await self._write(Restore(scope, Criteria([entry_id]), oldest, now))
         return bool(restored)
 
     @traced("delete_memory", lambda deleted, _: {RECORD_COUNT: int(deleted)})
@@ -100,8 +95,7 @@ class Deleter(Part):
         kept = self._retention if older_than is None else duration("older_than", older_than)
         until = now if flag("expired", expired) else None
         oldest = earliest_kept(now, kept)
-        ids = await arrived(self._store.write(Purge(scope, oldest, until)))
-        await self._active.refresh()
+        ids = await self._write(Purge(scope, oldest, until))
         await self._telemetry.deleted(PURGED, ids, permanent=True)
         hint = None if ids else await self._user_hints.of("purge", scope)
         return await self._result(len(ids), permanent=True, hint=hint)
@@ -110,8 +104,7 @@ class Deleter(Part):
     async def forget_agent(self) -> DeleteResult:
         """Destroy the agent's keys, and delete all its memories permanently."""
         self._limits.require_storing()
-        ids = await arrived(self._store.write(ForgetAgent(self._everyone.agent_id)))
-        await self._active.refresh()
+        ids = await self._write(ForgetAgent(self._everyone.agent_id))
         await self._telemetry.deleted(EMPTIED, ids, permanent=True, scope=self._everyone)
         return await self._result(len(ids), permanent=True)
 

@@ -24,7 +24,7 @@ from mnemic.repository.limits import Limits
 from mnemic.repository.settings import Settings
 from mnemic.repository.vector_model import CurrentModel
 from mnemic.store import Store
-from mnemic.store.operations import EntryCount
+from mnemic.store.operations import EntryCount, Write
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 Result = TypeVar("Result")
@@ -139,6 +139,12 @@ class Part(NotPickled):
     def store_id(self) -> str:
         """What spans call the memory: its agent."""
         return self._agent_id
+
+    async def _write(self, wanted: Write[Result]) -> Result:
+        """Carry out a write, and let the index follow."""
+        result = await arrived(self._store.write(wanted))
+        await self._active.refresh()
+        return result
 
 
 class Erasure(Generic[Result]):

@@ -290,9 +290,7 @@ class Linker(Part):
         """Write a link between two memories of a scope; return its new state."""
         self._limits.require_storing()
         link = MemoryLink(from_id, to_id, _own_type(kind), strength, self._now())
-        written = await arrived(self._store.write(Link(scope, link, link.created_at)))
-        await self._active.refresh()
-        return written
+        return await self._write(Link(scope, link, link.created_at))
 
     async def link_all(self, scope: Scope, links: Sequence[MemoryLink]) -> int:
         """Write the links between memories of a scope that are missing; return their number.
@@ -303,9 +301,7 @@ class Linker(Part):
         if not links:
             return 0
         new = [StoredLink(link, scope.user_id) for link in links]
-        written = await arrived(self._store.write(AddLinks(scope, new)))
-        await self._active.refresh()
-        return written
+        return await self._write(AddLinks(scope, new))
 
     async def unlink(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str | None
@@ -313,9 +309,7 @@ class Linker(Part):
         """Delete links from one memory of a scope to another; return their number."""
         self._limits.require_storing()
         own_type = None if kind is None else _own_type(kind)
-        deleted = await arrived(self._store.write(Unlink(scope, from_id, to_id, own_type)))
-        await self._active.refresh()
-        return deleted
+        return await self._write(Unlink(scope, from_id, to_id, own_type))
 
     async def links(
         self,
