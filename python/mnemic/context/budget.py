@@ -16,8 +16,8 @@ from mnemic.context.tokens import count_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
-from mnemic.model.ranges import Range, check_choice
 from mnemic.model.timestamps import to_microseconds
+from mnemic.model.validation import Range, check_choice
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record, Redacted
 from mnemic.reporting.description import described

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.link import LinkType
-from mnemic.model.ranges import Range, check_choice
+from mnemic.model.validation import Range, check_choice
 from mnemic.records import NamedFields
 from mnemic.records.options import OptionsRecord, field_names, fields_of, in_camel_case
 from mnemic.records.secrets import RedactedStr

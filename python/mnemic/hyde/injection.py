@@ -14,8 +14,8 @@ from mnemic.hyde.turn_memory import TurnMemory, file_version
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 from mnemic.model.link import LinkType
-from mnemic.model.ranges import check_choice
 from mnemic.model.time_zones import checked_time_zone
+from mnemic.model.validation import check_choice
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import checks_arguments

@@ -9,8 +9,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.ranges import Range
-from mnemic.model.validation import flag, is_number, of_kind
+from mnemic.model.validation import Range, flag, is_number, of_kind
 from mnemic.records import NamedFields, Record
 from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import unknown_name

@@ -1,13 +1,13 @@
-"""Validation of field values. Each function returns the value in its stored form or raises."""
+"""Validation of fields and options: a function returns the value in its stored form or raises."""
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from numbers import Real
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
 
 from mnemic.arrays import Array, Float32Array, np
@@ -15,6 +15,7 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model.time_zones import as_utc
 from mnemic.records import NumberedEnum
 from mnemic.reporting.description import described, must_be, quoted, tensor_advice
+from mnemic.reporting.near_names import suggestion
 
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict (string keys) of these."""
@@ -501,3 +502,76 @@ def check_directions(field: str, checked: Float32Array) -> None:
         raise InvalidEntryError(
             f"{field} holds a vector of zeros, which has no direction; leave it out"
         )
+
+
+def check_choice(path: str, given: object, words: Collection[str]) -> None:
+    """Raise if the value of an option is none of its words; the message has the nearest one."""
+    if not (isinstance(given, str) and given in words):
+        raise InvalidArgumentError(
+            f"{path} must be one of {', '.join(words)}, got {quoted(given)}"
+            f"{suggestion(given, words)}"
+        )
+
+
+class Range(NamedTuple):
+    """The values of a numeric option.
+
+    Attributes:
+        minimum: Smallest accepted value.
+        maximum: Largest accepted value.
+        recommended: Smallest and largest recommended value; None recommends all.
+        is_whole: Whether it is an int.
+        word: A word that is accepted too; None accepts none.
+        may_be_none: Whether None is accepted.
+        unit: Unit of the value, for messages.
+        excludes_minimum: Whether the minimum itself is refused.
+    """
+
+    minimum: float
+    maximum: float
+    recommended: tuple[float, float] | None = None
+    is_whole: bool = False
+    word: str | None = None
+    may_be_none: bool = False
+    unit: str = ""
+    excludes_minimum: bool = False
+
+    def __str__(self) -> str:
+        noun = "a whole number" if self.is_whole else "a number"
+        unit = f" of {self.unit}" if self.unit else ""
+        ends = f" from {self.minimum:g} to {self.maximum:g}"
+        if self.excludes_minimum:
+            ends = f" above {self.minimum:g}, at most {self.maximum:g}"
+        advice = ""
+        if self.recommended is not None:
+            smallest, largest = self.recommended
+            advice = f" (recommended: {smallest:g} to {largest:g})"
+        words = ([] if self.word is None else [repr(self.word)]) + ["None"] * self.may_be_none
+        return " or ".join([f"{noun}{unit}{ends}{advice}", *words])
+
+    def checked(self, path: str, given: object) -> float | str | None:
+        """Return a value of the range.
+
+        Raises:
+            InvalidArgumentError: If it is none.
+        """
+        if given is None and self.may_be_none:
+            return None
+        if isinstance(given, str) and given == self.word:
+            return given
+        is_excluded = self.excludes_minimum and given == self.minimum
+        if is_number(given) and self.minimum <= given <= self.maximum and not is_excluded:
+            if not self.is_whole:
+                return float(given)
+            if isinstance(given, int):
+                return given
+        raise must_be(path, str(self), given, show=quoted)
+
+    def advice(self, path: str, value: object) -> str | None:
+        """Return a sentence about an accepted value outside the recommended range."""
+        if self.recommended is None or not is_number(value):
+            return None
+        smallest, largest = self.recommended
+        if smallest <= value <= largest:
+            return None
+        return f"{path}={value:g} is outside the recommended range from {smallest:g} to {largest:g}"

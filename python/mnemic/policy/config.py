@@ -16,9 +16,8 @@ from mnemic.context.budget import RATIO, InterleavingStrategy, check_ratio
 from mnemic.context.prompt_block import PromptBlock
 from mnemic.context.redaction import Redaction
 from mnemic.model import validation
-from mnemic.model.ranges import Range, check_choice
 from mnemic.model.ranking import SEARCH_TYPES, SearchType
-from mnemic.model.validation import MAX_QUERY_LENGTH
+from mnemic.model.validation import MAX_QUERY_LENGTH, Range, check_choice
 from mnemic.records import NamedFields
 from mnemic.records.options import OptionsRecord, converted, fields_of
 from mnemic.reporting.description import must_be, quoted

@@ -20,8 +20,8 @@ from mnemic.store.row_codec import RowCodec, text_of
 from mnemic.store.rules import check_model
 from mnemic.store.sql.conditions import ENTRIES, HAS_ACTIVE_STATUS, LINKS, in_scope
 from mnemic.store.sql.dialect import RowReader
+from mnemic.store.sql.reads import used_bytes
 from mnemic.store.sql.session import Columns, Condition, SqlSession
-from mnemic.store.sql.usage import used_bytes
 from mnemic.store.values import (
     NO_QUOTAS,
     AccessedRows,

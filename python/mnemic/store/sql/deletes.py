@@ -13,9 +13,9 @@ from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.sql.change_log import log_changes
 from mnemic.store.sql.conditions import ENTRIES, in_scope
 from mnemic.store.sql.lists import Rows, numbers_of, of_rows, selected, set_column
+from mnemic.store.sql.reads import number_of, used_bytes
 from mnemic.store.sql.sealing import delete_keys
 from mnemic.store.sql.session import Columns, SqlSession
-from mnemic.store.sql.usage import number_of, used_bytes
 from mnemic.store.values import MarkedIds
 
 

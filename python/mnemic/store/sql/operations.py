@@ -26,7 +26,6 @@ from mnemic.store.sql import (
     replacing,
     sealing,
     updates,
-    usage,
 )
 from mnemic.store.sql.session import OpenedSql
 from mnemic.store.sql.verification import SqlVerification
@@ -75,12 +74,12 @@ READS: Final[Mapping[type, Reading]] = {
     operations.PositionAndRevision: Reading(change_log.position_and_revision),
     operations.RowsSince: Reading(change_log.rows_since, one_moment=True),
     operations.RowsToEmbed: Reading(reembedding.rows_to_embed),
-    operations.ScopeStatistics: Reading(usage.statistics, one_moment=True),
+    operations.ScopeStatistics: Reading(reads.statistics, one_moment=True),
     operations.SealedUnderOtherKeys: Reading(sealing.sealed_under_other_keys, one_moment=True),
-    operations.StoredAmount: Reading(usage.stored_amount),
+    operations.StoredAmount: Reading(reads.stored_amount),
     operations.StoredEntries: Reading(reads.stored_entries, one_moment=True),
     operations.Successors: Reading(links.successors, one_moment=True),
-    operations.Users: Reading(usage.users),
+    operations.Users: Reading(reads.users),
     operations.VectorsById: Reading(reads.vectors_by_id, one_moment=True),
     operations.VectorsOfRow: Reading(reads.vectors_of_row),
 }
