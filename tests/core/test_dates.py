@@ -241,22 +241,6 @@ def test_a_length_that_is_not_read_whole_in_four_languages_is_no_time(text):
     assert days(text) == []
 
 
-@pytest.mark.parametrize(
-    "text", ["", "What may I march for, in room 2010?", "2.0.1", "$2,023", "recently", "日本"]
-)
-def test_a_question_without_a_date_gives_nothing(text):
-    assert days(text) == []
-
-
-def test_several_dates_come_in_the_order_of_the_text():
-    found = days("yesterday, in 2020, or two days ago?")
-    assert [first for first, _ in found] == [
-        date(2023, 10, 17),
-        date(2020, 1, 1),
-        date(2023, 10, 16),
-    ]
-
-
 @given(
     dates, moments, st.sampled_from(["%d %B %Y", "%B %d, %Y", "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
 )
