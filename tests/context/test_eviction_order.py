@@ -16,7 +16,6 @@ from tests.support.windows import (
     SYSTEM,
     TOOL,
     USER,
-    contents,
     document,
     opened,
     words,
@@ -106,13 +105,16 @@ def selected(*items):
     return [item.id for item in window.compact(target_percent=0)]
 
 
-def test_selective_compaction_begins_with_what_is_said_twice():
+def test_selective_compaction_begins_with_what_is_nearly_said_twice():
+    said = "The ferry to the island leaves from the pier of the old harbour at ten past every hour"
+    other = "The ferry to the mainland leaves from the pier behind the new market at noon"
     order = selected(
-        ContextItem(content="The ferry leaves at ten past every hour", type=USER, id="old"),
+        ContextItem(content=said, type=USER, id="old"),
         ContextItem(content="An unrelated remark", type=TOOL, id="tool", priority=0),
-        ContextItem(content="The ferry leaves  at ten past every hour!", type=USER, id="new"),
+        ContextItem(content=other, type=USER, id="other"),
+        ContextItem(content=f"{said} x!", type=USER, id="new"),
     )
-    assert order == ["old", "tool", "new"]
+    assert order == ["old", "tool", "new", "other"]
 
 
 def test_of_two_that_say_the_same_the_weightier_and_pinned_one_stays():
@@ -161,27 +163,3 @@ def test_the_rest_goes_by_type_then_by_priority_for_each_token():
     assert order == [
         "tool", "heavy", "light", "other", "note", "answer", "question", "instruction",
     ]  # fmt: skip
-
-
-def test_near_duplicates_are_those_a_plain_comparison_of_all_pairs_finds():
-    from mnemic.context.compaction import NEAR_DUPLICATE, _near_duplicates  # noqa: PLC0415
-
-    base = "the quick brown fox jumps over the lazy dog while rain falls on the quiet harbour town"
-    texts = [base[:cut] + tail for cut in range(60, len(base), 2) for tail in ("", " x", " 4")]
-    items = [ContextItem(content=text, type=USER, id=str(at)) for at, text in enumerate(texts)]
-
-    def grams(text):
-        return {text[at : at + 3] for at in range(len(text) - 2)}
-
-    kept, expected = [], []
-    for item in items:
-        mine, digits = grams(item.content), "4" in item.content
-        is_near = any(
-            len(mine & grams(other)) >= NEAR_DUPLICATE * len(mine | grams(other))
-            and digits == ("4" in other)
-            for other in kept
-        )
-        (expected if is_near else kept).append(item.content)
-    assert contents(_near_duplicates(items)) == expected
-    assert len(kept) > 5
-    assert len(expected) > 5
