@@ -13,12 +13,13 @@ import pytest
 from mnemic import Encryption, Memory
 from mnemic.errors import ReadOnlyError, StoreUnavailableError
 from mnemic.store.postgres import connections, session
-from tests.store.postgres.test_positions import OtherProcess, awaited, filled
+from tests.store.postgres.test_positions import OtherProcess, filled
 from tests.support.embedders import WordEmbedder
 from tests.support.keys import KEY
 from tests.support.pgbouncer import MISSING, PROGRAM, PgBouncer
 from tests.support.postgres_server import SERVER
 from tests.support.tiers import amount
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=MISSING)
 
@@ -198,7 +199,7 @@ def test_searches_go_on_while_the_pooler_is_away_and_have_a_mark(pooler, pooled)
     with filled(pooled) as memory:
         hits = memory.search("honey", user_id="ann")
         pooler.kill()
-        awaited(lambda: memory.search("honey", user_id="ann").stale_since is not None)
+        until(lambda: memory.search("honey", user_id="ann").stale_since is not None)
         assert [hit.id for hit in memory.search("honey", user_id="ann")] == [h.id for h in hits]
 
 

@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from functools import partial
 
 import psycopg
@@ -21,6 +20,7 @@ from tests.support.embedders import WordEmbedder
 from tests.support.postgres_server import SERVER
 from tests.support.threads import run_together
 from tests.support.tiers import amount, examples
+from tests.support.waiting import until
 
 LETTERS = random.Random(0)  # noqa: S311 - no secret
 TOO_LONG = "".join(chr(LETTERS.randrange(0x4E00, 0x9FFF)) for _ in range(6_000))
@@ -39,22 +39,6 @@ END $$;
 """
 """A trigger that has writes end with errors of many kinds, here and there."""
 TABLES = ("entries", "embeddings", "links", "changes", "agents", "walls")
-
-
-@pytest.mark.parametrize("before", range(amount(14, 7)))
-def test_writes_go_on_after_one_whose_user_is_too_long(database, before):
-    refused = [{"content": "a", "user_id": "ann"}, {"content": "b", "user_id": TOO_LONG}]
-    with Memory(database, embedder=None) as memory:
-        for at in range(before):
-            memory.add(f"memory {at}")
-        for _ in range(3):
-            with pytest.raises(InvalidEntryError):
-                memory.add_many(refused)
-            memory.add(f"memory {memory.count()}")
-        for at in range(10):
-            memory.add(f"more {at}")
-        assert memory.count() == before + 13
-        assert memory.verify().ok
 
 
 @pytest.mark.parametrize("before", range(amount(14, 7)))
@@ -220,14 +204,6 @@ def other(database):
         yield connection
 
 
-def eventually(condition):
-    """Wait until a condition holds."""
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("code", [SERIALISATION, DEADLOCK])
 def test_a_write_is_begun_anew_after_a_serialisation_failure_or_a_deadlock(database, other, code):
     other.execute(REFUSING.format(times=3, code=code))
@@ -271,12 +247,12 @@ def test_a_write_that_the_server_ends_to_resolve_a_deadlock_succeeds(database, o
         writer = threading.Thread(target=lambda: changed.append(memory.update(one.id, content="b")))
         writer.start()
         with psycopg.connect(database, autocommit=True) as witness:
-            eventually(lambda: witness.execute(WAITING).fetchone() == (1,))
+            until(lambda: witness.execute(WAITING).fetchone() == (1,))
             other.execute("SELECT FROM mnemic.agent_memory_entries FOR UPDATE")
             other.execute("ROLLBACK")
             writer.join(PATIENCE)
             assert changed[0].content == "b"
-            eventually(lambda: witness.execute(DEADLOCKS).fetchone() == (1,))
+            until(lambda: witness.execute(DEADLOCKS).fetchone() == (1,))
         assert (memory.get(one.id).version, memory.count()) == (one.version + 1, 1)
         assert memory.verify().ok
 

@@ -1,8 +1,6 @@
 """Sealed memories in PostgreSQL: its log, connections, rows that are held, searches, policies."""
 
 import logging
-import subprocess
-import sys
 import threading
 
 import msgspec
@@ -35,7 +33,6 @@ from tests.support.embedders import WordEmbedder
 from tests.support.entries import numbered
 from tests.support.keys import KEY, OTHER_KEY
 from tests.support.postgres_server import SERVER
-from tests.support.processes import ENVIRONMENT
 from tests.support.secret_forms import shown
 from tests.support.threads import run_together
 
@@ -94,35 +91,6 @@ def test_a_vector_in_plain_text_beside_a_sealed_memory_is_not_read(two, place):
     for since in (None, 0):
         assert [0.25, 0.25] not in rows_since(two, since).vectors.tolist()
     assert two.read(VectorsOfRow("a", rows[1], "m")).tolist() == [[1, 0]]
-
-
-CHILD = """
-import sys
-from mnemic import Encryption, Memory
-url, key = sys.argv[1:]
-encryption = Encryption(bytes.fromhex(key)) if key else None
-with Memory(url, "a", embedder=None, encryption=encryption) as memory:
-    print(memory.count(), sorted(entry.content for entry in memory.list()))
-    if key:
-        memory.add("written by the child", sensitive=True)
-"""
-
-
-def test_processes_with_the_key_share_sealed_memories(place):
-    with Memory(place.url, "a", embedder=None, encryption=Encryption(KEY)) as memory:
-        memory.add("sealed by the parent", sensitive=True)
-        memory.add("plain")
-        told = [child(place.url, key) for key in ("", KEY.hex())]
-        assert told == ["1 ['plain']", "2 ['plain', 'sealed by the parent']"]
-        found = memory.search("child", search_type="keyword")
-        assert [hit.entry.content for hit in found] == ["written by the child"]
-    assert place.shows("by the parent", "by the child") == []
-
-
-def child(url, key):
-    command = [sys.executable, "-c", CHILD, url, key]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=True, timeout=60)
-    return done.stdout.decode().strip()
 
 
 def test_a_write_reads_keys_in_its_transaction_alone(store, monkeypatch):

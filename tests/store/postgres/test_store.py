@@ -1,17 +1,15 @@
 """What the store in PostgreSQL does alone, its tables' steps, its plans, and its files."""
 
-import asyncio
 import re
 
 import numpy as np
 import psycopg
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import (
     InvalidEntryError,
     SchemaVersionError,
-    StoreFileError,
     StoreUnavailableError,
 )
 from mnemic.model import Scope
@@ -41,13 +39,6 @@ def test_a_server_that_is_not_there_is_named_without_the_password(url):
         Memory(url, embedder=None)
     assert "hunter2" not in f"{raised.value!r} {raised.value}"
     assert raised.value.__cause__ is None
-
-
-@pytest.mark.parametrize("url", ["postgresql://me:hunter2@host/a?nonsense=1", "postgres://[::1"])
-def test_a_url_that_cannot_be_read_is_refused_without_the_password(url):
-    with pytest.raises(StoreFileError, match="postgresql://user@host") as raised:
-        Memory(url, embedder=None)
-    assert "hunter2" not in str(raised.value)
 
 
 def test_reprs_have_no_password(database):
@@ -191,16 +182,6 @@ def test_the_documented_loop_ends(database):
         names = {"memory": memory, "deleted": deleted}
         exec(loop, names)  # noqa: S102 - the page's
         assert names["deleted"].erased is None
-
-
-def test_the_awaited_door_says_the_same(database):
-    async def said():
-        async with AsyncMemory(database, embedder=None) as memory:
-            await memory.add("an apple")
-            deleted = await memory.delete_all(permanent=True)
-            return deleted.erased, await memory.erase_pending()
-
-    assert asyncio.run(said()) == (None, None)
 
 
 def test_after_the_documented_statements_no_table_has_what_was_deleted(server):
