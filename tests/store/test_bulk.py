@@ -2,33 +2,26 @@
 
 import threading
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from mnemic.errors import AmbiguousIdError, EmbeddingModelMismatchError, StorageQuotaExceededError
-from mnemic.licensing import Quota
-from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
+from mnemic.model import MemoryEntryUpdate, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
 from mnemic.store.operations import Delete, SoftDelete, Update
 from mnemic.store.values import Quotas
 from tests.store.contract import (
     AGENT,
-    ALICE,
     EVERYONE,
     added,
     changed,
-    embedded,
     exported,
     matched,
     numbers,
-    seq_of,
-    used_bytes,
 )
 from tests.support import filter_twin
-from tests.support.clock import HOUR, NOON
+from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 from tests.support.filter_strategies import filters, population
 from tests.support.tiers import examples
@@ -73,39 +66,6 @@ def entries(store, scope=EVERYONE):
     return {stored.entry.id.int: stored.entry for stored in exported(store, scope, limit=1000)}
 
 
-@pytest.fixture
-def filled(store):
-    """Return a store of entries of two users and of none, in all states."""
-    red = {"metadata": {"color": "red"}}
-    alice = {"user_id": "alice", **red}
-    made = [
-        embedded(1, **alice, project_id="p"),
-        embedded(2, **alice),
-        numbered(3, **alice, status=MemoryStatus.ARCHIVED),
-        numbered(4, **alice, status=MemoryStatus.SUPERSEDED),
-        numbered(5, **alice, expires_at=NOON),
-        numbered(6, **alice, forgotten_at=NOON - HOUR),
-        numbered(7, user_id="alice", project_id="p"),
-        embedded(8, user_id="bob", **red, project_id="p"),
-        numbered(9, **red),
-    ]
-    added(store, "a", made)
-    return store
-
-
-@pytest.mark.parametrize("criteria", [by(ids=[1]), by(RED, [1]), by(RED, [1, 2])])
-def test_an_id_of_several_users_is_not_guessed(filled, criteria):
-    added(filled, "a", [numbered(1, user_id="bob", forgotten_at=NOON)])
-    before = entries(filled)
-    for write in (forgotten, deleted):
-        with pytest.raises(AmbiguousIdError, match=f"memory with id {uid(1)}; name the user_id"):
-            write(filled, EVERYONE, criteria)
-    with pytest.raises(AmbiguousIdError):
-        updated(filled, EVERYONE, criteria, importance=1.0)
-    assert entries(filled) == before
-    assert 1 in deleted(filled, ALICE, criteria)
-
-
 # Updates
 
 
@@ -116,27 +76,6 @@ def test_many_entries_are_updated_in_the_order_of_their_rows(store):
     even = list(range(2, count, 2))
     assert updated(store, AGENT, by({"metadata.even": True}), importance=0.9) == even
     assert [at for at, entry in entries(store).items() if entry.importance == 0.9] == even
-
-
-def test_an_update_that_fails_changes_none(filled):
-    before, seq = entries(filled), seq_of(filled)
-    quota = Quota(used_bytes(filled, "a") + 5)
-    with pytest.raises(StorageQuotaExceededError):
-        updated(filled, ALICE, by(RED), content="much longer text than before", quota=quota)
-    other = ("other", np.ones((1, 2), np.float32))
-    with pytest.raises(EmbeddingModelMismatchError):
-        updated(filled, ALICE, by(RED), content="something", vectors=other)
-
-    def fails_at_the_second(entry):
-        if entry.id.int == 2:
-            raise ZeroDivisionError
-        return MemoryEntryUpdate(importance=1.0).applied_to(entry, NOON)
-
-    with pytest.raises(ZeroDivisionError):
-        filled.write(Update(ALICE, by(RED), change=fails_at_the_second, now=NOON)).result()
-    assert entries(filled) == before
-    assert seq_of(filled) == seq
-    assert filled.verify().problems == ()
 
 
 # Concurrent writers

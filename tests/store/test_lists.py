@@ -3,11 +3,9 @@
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnemic._core import RECORD_COLUMNS
-from mnemic.errors import DeadlineExceededError, SealBrokenError, StoreCorruptError
+from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model import MemorySortOrder, MemoryStatus
 from mnemic.model.distinct import MAX_VALUES, distinct_query
 from mnemic.model.filter import EVERY_ENTRY, parse_filter
@@ -42,13 +40,6 @@ from tests.support.entries import numbered, uid
 from tests.support.filter_strategies import population
 from tests.support.filter_twin import matches
 
-STATES = [
-    {"forgotten_at": NOON},
-    {"expires_at": NOON},
-    {"status": MemoryStatus.ARCHIVED},
-    {"status": MemoryStatus.SUPERSEDED},
-    {},
-]
 FILTERS = [
     {},
     {"importance": {"gte": 0.3}},
@@ -63,10 +54,6 @@ FIELDS = ["session_id", "message_id", "type", "tags", ("metadata", "a"), ("metad
 def values(store, scope, field, where=None, *, prefix=None, limit=MAX_VALUES, offset=0, now=NOON):
     query = distinct_query(field, prefix, limit, offset)
     return store.read(DistinctValues(scope, parse_filter(where), query, now=now))
-
-
-def shown(found):
-    return [(one.value, one.count) for one in found]
 
 
 @pytest.fixture
@@ -105,45 +92,6 @@ def test_numbers_and_distinct_values_are_those_of_the_matches_of_a_scope(store, 
     assert counted(store, EVERYONE) == len(full)
 
 
-def test_a_page_of_values_is_a_part_of_them_in_their_order(store, full):
-    for field in FIELDS:
-        whole = values(store, EVERYONE, field)
-        for limit, offset in ((1, 0), (2, 1), (MAX_VALUES, 3), (5, 1000)):
-            page = values(store, EVERYONE, field, limit=limit, offset=offset)
-            assert page == whole[offset : offset + limit]
-    assert len(full) > 1
-
-
-def test_only_entries_that_can_be_found_are_counted_unless_the_status_is_tested(store):
-    fields = [{"category": f"{at}", "metadata": {"k": at}, **one} for at, one in enumerate(STATES)]
-    added(store, "a", [numbered(at, **one) for at, one in enumerate(fields)])
-    archived = {"status": {"in": ["archived", "superseded"]}}
-    for where, expected in (({}, [4]), (archived, [2, 3])):
-        assert count_of(store, AGENT, parse_filter(where), now=NOON) == len(expected)
-        by_name = shown(values(store, AGENT, "category", where))
-        assert by_name == [(f"{at}", 1) for at in expected]
-        assert shown(values(store, AGENT, "metadata.k", where)) == [(at, 1) for at in expected]
-    assert counted(store, AGENT) == 1
-
-
-def test_an_entry_counts_until_the_moment_it_expires(store):
-    added(store, "a", [numbered(1, category="a", tags=["b"], expires_at=NOON)])
-    for now, expected in ((NOON - MICROSECOND, 1), (NOON, 0)):
-        assert count_of(store, AGENT, parse_filter({"tags": ["b"]}), now=now) == expected
-        assert len(values(store, AGENT, "category", now=now)) == expected
-        assert len(values(store, AGENT, "tags", now=now)) == expected
-
-
-def test_a_deadline_that_has_passed_raises(store):
-    added(store, "a", [numbered(at, category=f"{at}") for at in range(50)])
-    query = distinct_query("category", None, 10, 0)
-    everything = parse_filter({"content": {"contains": "x"}})
-    with pytest.raises(DeadlineExceededError):
-        count_of(store, AGENT, everything, now=NOON, deadline=0.0)
-    with pytest.raises(DeadlineExceededError):
-        store.read(DistinctValues(AGENT, everything, query, now=NOON), deadline=0.0)
-
-
 EVEN = {"tags": {"contains": "even"}}
 CONTENT = RECORD_COLUMNS.index("content")
 
@@ -156,16 +104,6 @@ def record(row, content=""):
 
 def is_even(records):
     return [row % 2 == 0 for row, *_ in records]
-
-
-@given(count=st.integers(0, 700), offset=st.integers(0, 400), limit=st.integers(0, 400))
-def test_offset_and_limit_apply_to_what_was_selected(count, offset, limit):
-    found = passing(map(record, range(count)), is_even, offset=offset, limit=limit)
-    assert [row for row, *_ in found] == list(range(0, count, 2))[offset : offset + limit]
-
-
-def test_the_largest_offset_selects_nothing():
-    assert passing(map(record, range(9)), is_even, offset=2**63 - 1, limit=1000) == []
 
 
 def test_nothing_is_read_after_the_batch_of_the_last_record_needed():

@@ -272,13 +272,3 @@ def test_puts_at_once_get_no_error_and_leave_one_of_their_contents(stores, way):
     contents = {kept.entry.content.split()[0] for kept in exported(stores[0])}
     assert len(contents) == 1
     assert stores[0].verify().problems == ()
-
-
-def test_links_to_it_stay_and_links_from_it_go(store):
-    added(store, "a", [numbered(1), numbered(2), numbered(3), numbered(4, supersedes=uid(3))])
-    linked(store, 1, 2)
-    linked(store, 2, 1)
-    put(store, numbered(1), numbered(4))
-    assert [(link.from_id.int, link.to_id.int) for link in all_links(store)] == [(2, 1)]
-    assert stored(store, 4).supersedes is None
-    assert stored(store, 3).status is MemoryStatus.SUPERSEDED

@@ -1,7 +1,7 @@
 """Random writes to a store and to dicts beside it: answers and all that is read are alike."""
 
 from functools import partial
-from itertools import permutations
+from itertools import cycle, permutations
 from operator import itemgetter
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,7 +16,16 @@ from msgspec.structs import replace
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError, MnemicError, StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import LinkType, MemoryEntry, MemoryEntryUpdate, MemoryStatus, MemoryType, Scope
+from mnemic.model import (
+    LinkType,
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemorySortOrder,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+)
+from mnemic.model.distinct import distinct_query
 from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.results import PageCursor
@@ -67,17 +76,32 @@ SHADOW_VECTORS = st.sampled_from([
     ("m", np.array([[5, 6]], np.float32)),
     *[("other", np.array(rows, np.float32)) for rows in ([[1, 2, 3]], [[4, 5, 6], [7, 8, 9]])],
 ])  # fmt: skip
-EVICTS = EntryLimits(evicts=True)
-QUOTAS = st.sampled_from([
-    *[Quotas()] * 11,
-    *(Quotas(Quota(30)), Quotas(user=15), Quotas(entry_limits=EntryLimits(6, 3))),
-    *(Quotas(Quota(30), 15, EVICTS), Quotas(entry_limits=EntryLimits(5, 2, evicts=True))),
-])  # fmt: skip
+LIMITS = st.sampled_from([None, 8, 15, 30])
+BUDGETS = st.sampled_from([None, 2, 3, 5])
+EVICTING = st.builds(
+    lambda agent, user, *counts: Quotas(
+        agent and Quota(agent), user, EntryLimits(*counts, evicts=True)
+    ),
+    *(LIMITS, LIMITS, BUDGETS, BUDGETS),
+)
+REFUSING = [Quotas(Quota(30)), Quotas(user=15), Quotas(entry_limits=EntryLimits(6, 3))]
+QUOTAS = st.one_of(*[st.just(Quotas())] * 3, st.sampled_from(REFUSING), EVICTING)
 FILTERS = (
     *({"content": {"contains": "t"}}, {"tags": ["s"]}),
     *({"status": {"ne": "active"}}, {"project_id": "p"}, {"OR": []}),
 )
-LISTED = [EVERYTHING, *map(parse_filter, FILTERS)]
+MORE_FILTERS = (  # those that SQL decides, those that it narrows, and those that the core decides
+    *({"importance": {"lte": 0.5, "gte": 0.3}}, {"NOT": {"status": "archived"}}),
+    *({"OR": [{"status": "superseded"}, {"content": "tea"}]}, {"metadata.x": {"lt": 2}}),
+    *({"role": None, "expires_at": {"exists": False}}, {"created_at": {"lt": NOON}}),
+    *({"NOT": {"content": "tea"}}, {"AND": [{"status": {"exists": True}}, {"version": 1}]}),
+)
+LISTED = [EVERYTHING, *map(parse_filter, FILTERS + MORE_FILTERS)]
+VALUES = [
+    distinct_query(field, None, *page)
+    for page in ((9, 0), (1, 1))
+    for field in ("tags", ("metadata", "x"), "role")
+]
 CRITERIA = st.one_of(
     st.builds(Criteria, SOME_IDS, st.none()),
     st.builds(Criteria, st.none() | SOME_IDS, st.sampled_from([*map(parse_filter, FILTERS)])),
@@ -183,16 +207,20 @@ def touching(agent, numbers, now):
     return call
 
 
-def writes(agent):
-    """Return writes of an agent: records, and calls of what takes rows."""
-    own, scope = st.just(agent), st.sampled_from([*scopes(agent), *scopes(agent)[:2] * 2])
+def some_scope(agent):
+    return st.sampled_from([*scopes(agent), *scopes(agent)[:2] * 2])
+
+
+def growing(agent, numbers, quotas):
+    """Return the writes of an agent that quotas are for."""
+    own, scope = st.just(agent), some_scope(agent)
     new = st.builds(
         new_entry,
-        *(own, NUMBERS, VECTORS, st.sampled_from([None, None, "k", "l"])),
+        *(own, numbers, VECTORS, st.sampled_from([None, None, "k", "l"])),
         content=TEXTS,
         user_id=st.sampled_from(USERS),
         project_id=st.sampled_from([None, "p"]),
-        role=st.sampled_from([None, "user"]),
+        role=st.sampled_from([None, "user", "assistant"]),
         created_at=TIMES,
         expires_at=ENDS,
         forgotten_at=st.sampled_from([None, None, None, NOON]),
@@ -200,8 +228,10 @@ def writes(agent):
         tags=TAGS,
         metadata=METADATA,
         status=STATUSES,
-        supersedes=st.none() | NUMBERS,
+        supersedes=st.none() | numbers,
         sensitive=st.booleans(),
+        access_count=st.sampled_from([0, 0, 1, 2]),
+        last_accessed_at=st.sampled_from([None, NOON, NOON + HOUR]),
     )
     changes = st.builds(
         MemoryEntryUpdate,
@@ -216,12 +246,12 @@ def writes(agent):
         "change": st.builds(changing, changes, TIMES),
         "now": TIMES,
         "embedded": VECTORS,
-        "quotas": QUOTAS,
+        "quotas": quotas,
         "include_archived": st.booleans(),
     }
     add = st.builds(
         ask.Add,
-        *(own, st.lists(new, min_size=1, max_size=3), TIMES, QUOTAS),
+        *(own, st.lists(new, min_size=1, max_size=3), TIMES, quotas),
         st.sampled_from(["raise", "replace", "replace", "skip"]),
         st.sampled_from(["keep", "skip", "merge"]),
         st.booleans(),
@@ -229,10 +259,15 @@ def writes(agent):
         st.none() | st.none() | st.none() | st.builds(Selection, scope, CRITERIA),
     )
     update = st.builds(ask.Update, scope, WANTED, replace_vectors=st.booleans(), **change)
+    return [*[add] * 2, *[update] * 2]
+
+
+def writes(agent):
+    """Return writes of an agent: records, and calls of what takes rows."""
+    own, scope = st.just(agent), some_scope(agent)
     stored_links = st.lists(st.builds(StoredLink, LINKS, st.sampled_from(USERS)), max_size=3)
     return st.one_of(
-        *[add] * 2,
-        *[update] * 2,
+        *growing(agent, NUMBERS, QUOTAS),
         st.builds(ask.SetExpiry, scope, WANTED, ENDS, TIMES),
         *[st.builds(ask.SoftDelete, scope, WANTED, TIMES)] * 2,
         *[st.builds(ask.Restore, scope, WANTED, TIMES, TIMES)] * 3,
@@ -366,7 +401,12 @@ def seen(store, agent, seqs, name=int, *, seals=False):
     rows = [one.row for one in stored]
     owned = [(user, uid(number)) for user in USERS for number in range(1, 5)]
     changed = [store.read(ask.ChangedRows(agent, seq)) for seq in seqs]
-    users = store.read(ask.Users(agent, NOON, 9))
+    users = [
+        user
+        for now in (NOON, NOON + HOUR)
+        for page in ((9, 0), (1, 0), (2, 1))
+        for user in store.read(ask.Users(agent, now, *page))
+    ]
     writings = store.position(agent).accesses
     vectors = store.read(ask.VectorsById(agent, owned, model[0] if model else "m"))
     return {
@@ -374,6 +414,14 @@ def seen(store, agent, seqs, name=int, *, seals=False):
         "position": store.position(agent),
         "users": [user[:2] for user in map(msgspec.structs.astuple, users)] if seals else users,
         "stored": [(name(row), entry.without_embedding(), key) for row, entry, key, *_ in stored],
+        "pages of stored": [
+            [(name(one.row), one.entry.without_embedding(), embedded(one)) for one in page]
+            for after in (0, *rows[:2])
+            for page in (
+                exported(store, everyone, row=after, model="m", limit=3),
+                exported(store, everyone, row=after, model="other", everything=False),
+            )
+        ],
         "vectors": {
             owner: (*found[:2], None if found.vectors is None else found.vectors.tolist())
             for owner, found in vectors.items()
@@ -413,12 +461,20 @@ def seen(store, agent, seqs, name=int, *, seals=False):
         "listed": [
             (
                 store.read(ask.EntryPage(everyone, where, NOON, 2, offset=1)),
+                store.read(ask.EntryPage(everyone, where, NOON, 9, order)),
                 store.read(ask.EntryCount(everyone, NOON, where)),
+                store.read(ask.DistinctValues(everyone, where, values, NOON)),
             )
-            for where in LISTED
+            for where, order, values in zip(LISTED, cycle(MemorySortOrder), cycle(VALUES))
         ],
         "scopes": [seen_by(store, scope, rows, name, seals=seals) for scope in scopes(agent)],
     }
+
+
+def embedded(stored):
+    """Return the vectors of what is stored."""
+    vectors = (stored.entry.embedding, *stored.more)
+    return [None if vector is None else vector.tolist() for vector in vectors]
 
 
 def seen_by(store, scope, rows, name, *, seals):
@@ -489,29 +545,27 @@ FIRST = ask.Add(
 OWNED_WRITES = st.one_of(
     *[st.tuples(st.just("a"), writes("a"))] * 7, st.tuples(st.just("b"), writes("b"))
 )
-EVERY = 3
-"""All is read again after so many writes."""
 
 
-def check(kind, some):
-    """Have a store and dicts carry out writes, and compare what they say."""
+def check(kind, some, every=3):
+    """Have a store and dicts carry out writes; read all after every so many, and compare it."""
     encryption = encryption_of(kind)
     with TemporaryDirectory() as folder:
         places = Places(kind, folder)
         store = open_store(places.url(), encryption=encryption)
         try:
-            compare_writes(store, some, seals=encryption is not None)
+            compare_writes(store, some, every, seals=encryption is not None)
         finally:
             store.close()
             places.drop()
 
 
-def compare_writes(store, some, *, seals):
+def compare_writes(store, some, every, *, seals):
     pair, seqs = Pair(store, seals=seals), {"a": [0], "b": [0]}
     asked = [one for one in some if not (seals and isinstance(one[1], OF_SHADOWS))]
     for at, (agent, write) in enumerate([("a", FIRST), *asked]):
         pair.write(without_bytes(write) if seals else write)
-        if at % EVERY == 0:
+        if at % every == 0:
             pair.compare(agent, seqs[agent][-2:])
             seqs[agent].append(store.position(agent).seq)
     for agent, known in seqs.items():
@@ -521,7 +575,9 @@ def compare_writes(store, some, *, seals):
 
 
 SOME = given(some=st.lists(OWNED_WRITES, min_size=8, max_size=30))
-pytestmark = pytest.mark.requirement("C109", "C135", "C158", "C160", "C161", "C214")
+pytestmark = pytest.mark.requirement(
+    *("C109", "C135", "C158", "C160", "C161", "C201", "C214", "R005")
+)
 
 
 @examples(200, least=60, suppress_health_check=[HealthCheck.too_slow])
@@ -535,3 +591,17 @@ def test_a_file_answers_as_dicts_do(some):
 @SOME
 def test_every_other_store_answers_as_dicts_do(kind, some):
     check(kind, some)
+
+
+EVICTING_WRITES = st.one_of(
+    *growing("a", st.integers(1, 9), EVICTING),
+    st.builds(ask.SoftDelete, some_scope("a"), WANTED, TIMES),
+    *[st.builds(touching, st.just("a"), st.lists(st.integers(1, 9)), TIMES)] * 2,
+)
+
+
+@pytest.mark.parametrize("kind", ["memory", "postgres"])
+@examples(100, least=40, suppress_health_check=[HealthCheck.too_slow])
+@given(some=st.lists(st.tuples(st.just("a"), EVICTING_WRITES), min_size=8, max_size=20))
+def test_what_makes_room_is_what_makes_it_among_dicts(kind, some):
+    check(kind, some, every=99)

@@ -6,13 +6,10 @@ import pytest
 
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import MemoryStatus, UserUsage
-from mnemic.model.filter import EVERY_ENTRY
-from mnemic.store.operations import Delete, SoftDelete, Users
+from mnemic.model import UserUsage
+from mnemic.store.operations import Users
 from tests.store.contract import (
     AGENT,
-    ALICE,
-    BOB,
     added,
     adding,
     counted,
@@ -22,7 +19,7 @@ from tests.store.contract import (
     used_by_user,
     used_bytes,
 )
-from tests.support.clock import HOUR, NOON
+from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 
 
@@ -70,36 +67,6 @@ def test_of_writes_that_share_a_transaction_those_that_fit_are_stored(stores):
     refused = [future.exception(60) for future in futures]
     assert sum(error is None for error in refused) == 6
     assert [used_by_user(mine, "a", user) for user in ("alice", "bob", None)] == [30, 30, 0]
-
-
-# Users
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_users_come_in_order_with_what_is_active_and_what_is_stored(store):
-    assert listed(store) == []
-    added(store, "b", [of_size(1, 9, "carol", agent_id="b")])
-    added(
-        store,
-        "a",
-        [
-            of_size(1, 3, "bob"),
-            of_size(2, 4, "bob", expires_at=NOON + HOUR),
-            of_size(3, 1, "alice", status=MemoryStatus.ARCHIVED),
-            of_size(4, 1, "alice", forgotten_at=NOON),
-            of_size(5, 8, None),
-            of_size(6, 2, "Zoe"),
-        ],
-    )
-    everybody = [(None, 1, 8), ("Zoe", 1, 2), ("alice", 0, 2), ("bob", 2, 7)]
-    assert listed(store) == everybody
-    assert listed(store, now=NOON + HOUR)[-1] == ("bob", 1, 7)
-    assert listed(store, limit=2) == everybody[:2]
-    assert listed(store, limit=2, offset=1) == everybody[1:3]
-    assert listed(store, offset=9) == []
-    store.write(SoftDelete(BOB, EVERY_ENTRY, NOON)).result()
-    store.write(Delete(ALICE)).result()
-    assert listed(store) == [(None, 1, 8), ("Zoe", 1, 2), ("bob", 0, 7)]
 
 
 HARD = [

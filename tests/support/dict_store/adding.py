@@ -2,53 +2,79 @@
 
 from datetime import UTC, datetime
 
+from mnemic.errors import StorageQuotaExceededError
 from mnemic.model import LinkType, MemoryStatus
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.adding import Adding
-from mnemic.store.eviction import Eviction
 from mnemic.store.new_rows import Outcome, StoredRow, WrittenRows, overwrite
 from mnemic.store.row_codec import UsedKey, fingerprint, next_version
 from mnemic.store.rules import id_in_use, superseded_version
+from mnemic.store.values import NO_ENTRY_LIMITS, limit_of
 from tests.support.dict_store.agent import CODEC, size_of
 
 START = datetime.min.replace(tzinfo=UTC)
 
 
-class DictEviction(Eviction):
-    """Chooses among an agent's entries; see `Eviction`."""
+def evicted(agent, write):
+    """Delete what makes room for a write, user after user; return the changes."""
+    of_agent, of_user, limits = write.quotas
+    if limits == NO_ENTRY_LIMITS:
+        return []
+    grown = {}
+    for change in write.changes:
+        size, number = grown.get(change.user_id, (0, 0))
+        grown[change.user_id] = size + change.size, number + (change.kind == "add")
 
-    def __init__(self, agent, write):
-        super().__init__(write)
-        self.agent, self.now = agent, from_microseconds(write.now)
+    def exceeded(scope, added, most):
+        stored = agent.used(scope), len(agent.within(scope)) - added[1]
+        return [
+            0 if limit is None else max(0, min(before + more - limit, more))
+            for before, more, limit in zip(stored, added, most, strict=True)
+        ]
 
-    def used_bytes(self, scope):
-        return self.agent.used(scope)
+    def check(excess):
+        if excess[1] > 0 or (excess[0] > 0 and limits.evicts):
+            raise StorageQuotaExceededError(0, 0, None)
 
-    def remove(self, rows):
-        return self.agent.remove(rows)
+    total = [sum(column) for column in zip(*grown.values(), strict=True)] or [0, 0]
+    short = exceeded(agent.everyone, total, (of_agent and of_agent[0], limits.entries))
+    gone = []
+    for user_id, added in grown.items():
+        most = limit_of(of_user, user_id), limit_of(limits.user_entries, user_id)
+        own, freed = exceeded(agent.user(user_id), added, most), [0, 0]
+        needed = [max(lack, min(pair)) for lack, *pair in zip(own, short, added, strict=True)]
+        for row in candidates(agent, write, user_id) if limits.evicts else ():
+            size = size_of(agent.entries[row])
+            if freed[1] < needed[1] or (freed[0] < needed[0] and size):
+                gone.append(row)
+                freed = [freed[0] + size, freed[1] + 1]
+        check([lack - free for lack, free in zip(own, freed, strict=True)])
+        short = [max(0, lack - free) for lack, free in zip(short, freed, strict=True)]
+    check(short)
+    return agent.remove(gone)
 
-    def number_of(self, scope):
-        return len(self.agent.within(scope))
 
-    def least_importance(self, user_id, rows):  # noqa: ARG002 - a row has one user
-        return min((self.agent.entries[row].importance for row in rows), default=None)
+def candidates(agent, write, user_id):
+    """Return the rows of a user that may go for a write, in their order."""
+    now, changes = from_microseconds(write.now), write.changes
+    grown = [one.row for one in changes if one.kind == "add" or one.size > 0]
+    own = [agent.entries[row] for row in grown if agent.entries[row].user_id == user_id]
+    least = min((entry.importance for entry in own), default=-1)
 
-    def candidates(self, user_id, kept, least, number):
-        def may_go(entry):
-            is_minor = entry.importance < 1 and least is not None and entry.importance <= least
-            return is_minor or not entry.is_present(self.now)
+    def may_go(entry):
+        return not entry.is_present(now) or entry.importance <= min(least, 0.999)
 
-        found = self.agent.within(self.agent.user(user_id), may_go)
-        first = sorted(found.keys() - kept, key=lambda row: self._order(found[row]))
-        return [(row, size_of(found[row])) for row in first[:number]]
-
-    def _order(self, entry):
-        is_present = entry.is_present(self.now)
+    def order(row):
+        entry = found[row]
+        is_present = entry.is_present(now)
         ended_at = START if is_present else entry.forgotten_at or entry.expires_at
         is_other = entry.status is not MemoryStatus.SUPERSEDED
         used_at = entry.last_accessed_at or entry.created_at
         last = entry.importance, entry.access_count, used_at, entry.created_at, entry.id
         return is_present, ended_at, is_other, *last
+
+    found = agent.within(agent.user(user_id), may_go)
+    return sorted(found.keys() - {*write.kept, *(one.row for one in changes)}, key=order)
 
 
 class DictAdding(Adding):
@@ -131,7 +157,7 @@ class DictAdding(Adding):
         return self.on.remove([row for row in self.on.selected(*which) if row not in kept])
 
     def evict(self, write):
-        return DictEviction(self.on, write).changes()
+        return evicted(self.on, write)
 
     def log(self, changes, model):
         wanted = self.rules.wanted

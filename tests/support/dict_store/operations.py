@@ -18,7 +18,7 @@ from mnemic.store.eviction import Write
 from mnemic.store.new_rows import encoded, stored_of
 from mnemic.store.row_codec import check_size, with_changed
 from mnemic.store.rules import EXPIRED, FORGOTTEN, check_one_user, statistics_of
-from tests.support.dict_store.adding import DictAdding, DictEviction
+from tests.support.dict_store.adding import DictAdding, evicted
 from tests.support.dict_store.agent import CODEC, EVERY, is_any, size_of
 from tests.support.filter_twin import ordered
 
@@ -402,12 +402,12 @@ def update(agent, wanted):
         changes.append(agent.change(row, kind, size_of(after) - size_of(before)))
     updated = [agent.entries[row] for row in rows]
     write = Write(agent.name, changes, wanted.quotas, to_microseconds(wanted.now))
-    evicted = DictEviction(agent, write).changes()
-    agent.logged([*changes, *evicted], model, wanted.quotas)
+    gone = evicted(agent, write)
+    agent.logged([*changes, *gone], model, wanted.quotas)
     return values.UpdatedEntries(
         [values.UpdatedEntry(entry.id, entry.type) for entry in updated],
         updated[-1] if updated else None,
-        [UUID(bytes=one.entry_id) for one in evicted],
+        [UUID(bytes=one.entry_id) for one in gone],
     )
 
 
