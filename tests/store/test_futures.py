@@ -10,39 +10,28 @@ from contextlib import contextmanager
 import pytest
 
 from mnemic.errors import DeadlineExceededError, DuplicateEntryError, StoreClosedError
-from mnemic.model import MemoryFilter, Scope
+from mnemic.model import Scope
 from mnemic.store import open_store
 from mnemic.store.operations import (
-    EntriesById,
-    EntriesByRow,
-    EntryPage,
-    Links,
     PositionAndRevision,
     RowsSince,
-    ScopeStatistics,
     SoftDelete,
-    StoredEntries,
     Update,
 )
 from mnemic.threads.sync_bridge import arrived
 from tests.store.conftest import Places
 from tests.store.contract import (
     AGENT,
-    EVERYONE,
-    EVERYTHING,
     added,
     adding,
-    contents_of,
-    count_of,
     counted,
-    entries_by_id,
     erases,
     exported,
     gathered,
-    matching,
     one,
     seq_of,
 )
+from tests.store.test_store import READS
 from tests.support.clock import NOON
 from tests.support.entries import numbered, only, uid
 from tests.support.threads import run_together
@@ -241,17 +230,6 @@ def test_an_event_loop_that_is_blocked_by_a_wait_delays_no_write(store):
     assert asyncio.run(main()).is_new == [True]
 
 
-def test_a_failed_write_in_an_event_loop_raises_its_error_in_the_task_that_awaits(store):
-    async def main():
-        with pytest.raises(DuplicateEntryError):
-            await arrived(adding(store, "a", [numbered(1), numbered(1)]))
-        with pytest.raises(DuplicateEntryError):
-            adding(store, "a", [numbered(1), numbered(1)]).result(PATIENCE)
-
-    asyncio.run(main())
-    assert counted(store, AGENT) == 0
-
-
 def test_the_stores_threads_may_read_and_write(store):
     executor = store.executor
     assert store.executor is executor
@@ -318,37 +296,21 @@ def test_reads_of_eight_threads_during_writes_see_whole_writes(store):
     assert counted(store, AGENT) == writes * many
 
 
-READS = {
-    "get": lambda store, **late: entries_by_id(store, AGENT, [uid(1)], now=NOON, **late),
-    "located": lambda store, **late: store.read(EntriesById(AGENT, [uid(1)], now=NOON), **late),
-    "get_rows": lambda store, **late: store.read(EntriesByRow(AGENT, [1], now=NOON), **late),
-    "matching": lambda store, **late: matching(
-        store, AGENT, EVERYTHING, MemoryFilter(), now=NOON, **late
-    ),
-    "page": lambda store, **late: store.read(
-        EntryPage(AGENT, EVERYTHING, now=NOON, limit=9), **late
-    ),
-    "stored_after": lambda store, **late: store.read(
-        StoredEntries(AGENT, 0, 9, now=NOON, include_deleted=True, model=None), **late
-    ),
-    "links_within": lambda store, **late: store.read(
-        Links(EVERYONE, NOON, include_deleted=True), **late
-    ),
-    "stats": lambda store, **late: store.read(ScopeStatistics(AGENT, now=NOON), **late),
-    "position_and_revision": lambda store, **late: store.read(PositionAndRevision(AGENT), **late),
-    "count": lambda store, **late: count_of(store, AGENT, now=NOON, **late),
-    "contents": lambda store, **late: contents_of(store, "a", [1], **late),
-    "rows_since": lambda store, **late: store.read(RowsSince("a", None, 0), **late).records,
+WITH_DEADLINE = READS | {
+    "position and revision": PositionAndRevision,
+    "changes": lambda scope: RowsSince(scope.agent_id, None, 0),
 }
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("name", WITH_DEADLINE)
 def test_a_read_whose_deadline_has_passed_raises_and_another_one_answers(store, name):
     added(store, "a", [numbered(1)])
+    wanted = WITH_DEADLINE[name](AGENT)
     with pytest.raises(DeadlineExceededError):
-        READS[name](store, deadline=time.monotonic() - 1)
+        store.read(wanted, deadline=time.monotonic() - 1)
     distant = time.monotonic() + 1000
-    assert READS[name](store, deadline=distant) == READS[name](store)
+    one, other = store.read(wanted, deadline=distant), store.read(wanted)
+    assert getattr(one, "records", one) == getattr(other, "records", other)
 
 
 @pytest.mark.parametrize("kind", ["file", "postgres"])
