@@ -5,12 +5,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
 from tests.support.postgres_server import NOBODY, OWNER, answers, free_port, options_of
+from tests.support.waiting import until
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
 MISSING = "PgBouncer is not installed (Debian: apt-get install pgbouncer)"
@@ -80,13 +80,7 @@ class PgBouncer:
         command = [PROGRAM, "--quiet", self._folder / "settings"]
         null = subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **user)
-        self._wait_for(self._own_url)
-
-    def _wait_for(self, url):
-        ends = time.monotonic() + 60
-        while not answers(url):
-            assert time.monotonic() < ends, "PgBouncer does not answer"
-            time.sleep(0.05)
+        until(lambda: answers(self._own_url))
 
     def kill(self):
         """End it at once, as a crash does."""

@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from mnemic.threads.background import Background
 from mnemic.threads.locks import settling
 from tests.support.everything import Everything
 from tests.support.places import SEARCHED, Places
+from tests.support.waiting import until
 
 SECONDS = 20
 OURS_OR_ASYNCIO = re.compile(r"mnemic-|asyncio_|.*\(_do_shutdown\)")
@@ -102,10 +102,7 @@ def test_threads_have_names_of_their_own_and_close_ends_them(kind, tmp_path, mon
         for name, call in (everything.frequent() | everything.rare()).items():
             everything.make(name, call)
         everything.close()
-        ends = time.monotonic() + SECONDS
-        while new_threads(earlier) and time.monotonic() < ends:
-            time.sleep(0.01)
-        assert new_threads(earlier) == set()
+        until(lambda: new_threads(earlier) == set(), SECONDS)
         if TASKS.exists():
             assert threads_of_the_core() == []
     assert [name for name in seen if not OURS_OR_ASYNCIO.match(name)] == []

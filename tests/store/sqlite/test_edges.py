@@ -29,6 +29,7 @@ from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 from tests.support.operations import replace_operation
 from tests.support.rows import batch, record, rows_found
+from tests.support.waiting import until
 
 AGENT = Scope("aide", all_users=True)
 
@@ -241,10 +242,7 @@ def test_a_store_closed_in_the_midst_of_its_own_write_lets_go_of_the_file(tmp_pa
 
     store._submit(None, close).result()
     store.close()
-    deadline = time.monotonic() + 5
-    while (tmp_path / "a.db-wal").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not (tmp_path / "a.db-wal").exists()
+    until(lambda: not (tmp_path / "a.db-wal").exists())
 
 
 @pytest.mark.timeout(20)

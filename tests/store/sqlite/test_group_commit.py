@@ -12,6 +12,7 @@ from mnemic.store.sqlite.file import FileTransactions
 from mnemic.threads.sync_bridge import arrived
 from mnemic.threads.waited_future import WaitedFuture
 from tests.support.interrupts import interrupted_at
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -72,9 +73,7 @@ def test_a_result_is_not_there_before_its_commit(writer, connections):
     future = writer.submit(insert(1))
     future.add_done_callback(lambda _: seen.append(stored(connections)))
     future.result(10)
-    while not seen:
-        time.sleep(0.001)
-    assert seen == [[1]]
+    until(lambda: seen == [[1]])
 
 
 def test_a_commit_that_fails_fails_its_whole_group_and_nothing_is_kept(writer, connections):
@@ -197,10 +196,7 @@ def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections
     monkeypatch.setattr("mnemic.store.group_commit.MAX_DELAY", 0.05)
     writer.submit_delayed(insert(1))
     assert stored(connections) == []
-    deadline = time.monotonic() + 10
-    while not stored(connections) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert stored(connections) == [1]
+    until(lambda: stored(connections) == [1])
 
 
 def test_a_job_nobody_waits_for_is_not_held_off_by_callers_that_write_without_a_pause(
