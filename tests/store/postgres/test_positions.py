@@ -24,6 +24,7 @@ from tests.support.embedders import WordEmbedder
 from tests.support.hyde import PlainModel
 from tests.support.processes import ENVIRONMENT
 from tests.support.tiers import amount, seeds
+from tests.support.waiting import until
 
 WRITER = """
 import sys
@@ -100,13 +101,6 @@ def questions(monkeypatch):
     return put
 
 
-def awaited(condition, seconds=10.0):
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends, "nothing happened in time"
-        time.sleep(0.01)
-
-
 def filled(url, **options):
     memory = Memory(url, embedder=WordEmbedder(), **options)
     for user in ("ann", "bob"):
@@ -122,7 +116,7 @@ def answer(memory, user="ann", query="honey"):
 def settled(memory):
     """Search until the server answers, and has nothing new."""
     store = memory.repository._store
-    awaited(lambda: answer(memory) and store._database.positions._connection)
+    until(lambda: answer(memory) and store._database.positions._connection)
     answer(memory)
 
 
@@ -239,7 +233,7 @@ def test_a_server_that_hangs_is_away_after_some_seconds_and_answers_have_a_mark(
             begun = time.monotonic()
             assert answer(memory)[1] == stale_since
             assert time.monotonic() - begun < 0.4
-        awaited(lambda: answer(memory)[1] is None)
+        until(lambda: answer(memory)[1] is None)
 
 
 def test_a_question_keeps_to_the_deadline_of_its_search(server):
@@ -265,11 +259,11 @@ def test_the_mark_is_no_later_than_the_last_moment_at_which_nothing_was_missing(
             acknowledged = datetime.now(UTC)
             time.sleep(0.5)
         with away(server):
-            awaited(lambda: memory.repository.freshness.stale_since is not None)
+            until(lambda: memory.repository.freshness.stale_since is not None)
             found, stale_since = answer(memory)
             assert "eve likes honey" not in dict(found)
             assert stale_since <= acknowledged
-        awaited(lambda: "eve likes honey" in dict(answer(memory)[0]))
+        until(lambda: "eve likes honey" in dict(answer(memory)[0]))
 
 
 def test_an_answer_has_its_mark_though_a_commit_beside_it_has_no_known_outcome(server, monkeypatch):
@@ -288,7 +282,7 @@ def test_an_answer_has_its_mark_though_a_commit_beside_it_has_no_known_outcome(s
             hits, stale_since = answer(memory)
         assert (hits, fresh[1]) == (fresh[0], None)
         assert stale_since is not None
-        awaited(lambda: answer(memory) == fresh)
+        until(lambda: answer(memory) == fresh)
 
 
 def test_memories_that_a_server_lost_are_found_no_more(server):
@@ -303,7 +297,7 @@ def test_memories_that_a_server_lost_are_found_no_more(server):
             other.execute("UPDATE mnemic.agent_memory_agents SET seq = 2")
         with away(server):
             pass
-        awaited(lambda: answer(memory, "bob")[0] == [])
+        until(lambda: answer(memory, "bob")[0] == [])
         assert answer(memory)[0]
 
 
@@ -325,7 +319,7 @@ def test_memories_of_one_database_share_its_connections(database):
         assert answer(memories[1], query="fig")[0]
         for memory in memories:
             memory.close()
-        awaited(lambda: connections() == before)
+        until(lambda: connections() == before)
 
 
 def test_a_slow_opening_of_one_database_holds_up_no_write_to_another(database, monkeypatch):
@@ -357,7 +351,7 @@ def test_accesses_during_an_outage_are_counted_once_the_server_is_back(server, c
         row = row_of(store, ann, one.id, now=NOON)
         server.stop("immediate")
         store.touch("default", [row], NOON)
-        awaited(lambda: "Accesses were not written" in caplog.text, 30.0)
+        until(lambda: "Accesses were not written" in caplog.text, 30.0)
         store.touch("default", [row], NOON)
         server.start()
         store.write_accesses().result()

@@ -9,6 +9,7 @@ import pytest
 from mnemic import Memory
 from tests.support.machines import two_machines
 from tests.support.postgres_server import Server, free_port
+from tests.support.waiting import until
 from tests.support.workers import Worker, together
 
 
@@ -117,21 +118,13 @@ def test_searches_go_on_without_the_cable_and_after_it_writes_and_news_as_well()
             assert near_worker.call("count") == 1
             near_worker.call("add", "cheese")
             second.run("ip", "link", "set", "cable", "up")
-            eventually(lambda: hits(far_worker, "cheese", **WORD) == ["cheese"])
-            eventually(lambda: type(far_worker.call("add", "dill", idempotency_key="k")) is dict)
-            eventually(lambda: hits(near_worker, "dill", **WORD) == ["dill"])
+            until(lambda: hits(far_worker, "cheese", **WORD) == ["cheese"])
+            until(lambda: type(far_worker.call("add", "dill", idempotency_key="k")) is dict)
+            until(lambda: hits(near_worker, "dill", **WORD) == ["dill"])
 
 
 IMPATIENT = "tcp_user_timeout=1000&keepalives_idle=1&keepalives_interval=1&connect_timeout=2"
 WORD = {"search_type": "keyword"}
-
-
-def eventually(condition):
-    """Wait until a condition holds."""
-    ends = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 ROUNDS = 30

@@ -19,7 +19,6 @@ from mnemic.policy.payload import UNAVAILABLE
 from mnemic.store.postgres.store import PostgresStore
 from tests.store.postgres.test_positions import (
     OtherProcess,
-    awaited,
     away,
     filled,
     questions,
@@ -28,6 +27,7 @@ from tests.store.postgres.test_positions import (
 )
 from tests.support.clock import NOON, Clock
 from tests.support.hyde import PlainModel
+from tests.support.waiting import until
 
 __all__ = ["questions", "reads"]  # fixtures
 
@@ -143,14 +143,14 @@ def test_all_services_answer_while_the_server_is_away_and_say_since_when(server,
     for name, since in marks(stale).items():
         assert since is not None, name
         assert before - timedelta(seconds=10) <= since <= datetime.now(UTC), name
-    awaited(lambda: is_back(services.memory))
+    until(lambda: is_back(services.memory))
     assert services.answers() == fresh
 
 
 def test_marks_are_in_every_form_of_an_answer(server, services):
     memory = services.memory
     with away(server):
-        awaited(lambda: not is_back(memory))
+        until(lambda: not is_back(memory))
         for name, call in services.listings().items():
             found = call()
             assert found.to_dict()["stale_since"] == iso(found.stale_since), name
@@ -160,7 +160,7 @@ def test_marks_are_in_every_form_of_an_answer(server, services):
         assert pickle.loads(pickle.dumps(text)).stale_since == text.stale_since  # noqa: S301 - its own
         metadata = services.policy.run(REQUEST).metadata
         assert metadata.to_dict()["stale_since"] == iso(metadata.stale_since)
-    awaited(lambda: is_back(memory))
+    until(lambda: is_back(memory))
     assert memory.context("honey", user_id="ann").to_dict()["stale_since"] is None
 
 
@@ -179,7 +179,7 @@ def test_after_max_stale_searches_raise_a_typed_error(server, impatient):
             assert time.monotonic() - begun < 1.0, name
         with pytest.raises(StoreUnavailableError, match=r"max_stale is 0\.5 s"):
             impatient.memory.context("honey", user_id="ann")
-    awaited(lambda: impatient.memory.repository._store._database.positions._connection)
+    until(lambda: impatient.memory.repository._store._database.positions._connection)
     assert set(marks(impatient.answers()).values()) == {None}
 
 
@@ -195,7 +195,7 @@ def test_after_max_stale_a_policy_returns_an_earlier_payload_or_none(server, imp
         none = impatient.policy.run(other)
         assert none.metadata.error == UNAVAILABLE
         assert (none.memories, none.metadata.stale_since) == ((), None)
-    awaited(lambda: impatient.memory.repository._store._database.positions._connection)
+    until(lambda: impatient.memory.repository._store._database.positions._connection)
     assert impatient.policy.run(other).metadata.error is None
 
 
@@ -206,7 +206,7 @@ def test_after_max_stale_a_turn_has_no_memories_and_raises_nothing(server, impat
         time.sleep(0.6)
         assert kept.retrieve() == []
         assert impatient.turn().memories == []
-    awaited(lambda: impatient.memory.repository._store._database.positions._connection)
+    until(lambda: impatient.memory.repository._store._database.positions._connection)
     assert impatient.turn().memories
     assert kept.text == ""
 
@@ -214,11 +214,11 @@ def test_after_max_stale_a_turn_has_no_memories_and_raises_nothing(server, impat
 def test_a_stale_retrieval_and_a_stale_payload_are_not_cached(server, services):
     memory, policy = services.memory, services.policy
     with away(server):
-        awaited(lambda: not is_back(memory))
+        until(lambda: not is_back(memory))
         for _ in range(2):
             found, payload = memory.retrieve("jam", user_id="ann"), policy.run(REQUEST)
             assert (found.from_cache, payload.metadata.from_cache) == (False, False)
-    awaited(lambda: is_back(memory))
+    until(lambda: is_back(memory))
     for is_cached in (False, True):
         found, payload = memory.retrieve("jam", user_id="ann"), policy.run(REQUEST)
         assert (found.from_cache, payload.metadata.from_cache) == (is_cached, is_cached)
@@ -232,7 +232,7 @@ def test_what_was_cached_before_is_not_passed_off_as_fresh(server, services):
     assert found.from_cache
     assert payload.metadata.from_cache
     with away(server):
-        awaited(lambda: not is_back(memory))
+        until(lambda: not is_back(memory))
         assert memory.retrieve("jam", user_id="ann").stale_since is not None
         assert policy.run(REQUEST).metadata.stale_since is not None
 
@@ -284,7 +284,7 @@ def test_a_memory_read_as_the_server_goes_is_not_cached_as_it_was_before(databas
             patch.setattr(PostgresStore, "_cached_rows", late)
             found = memory.search("eve", user_id="ann", search_type="keyword")
             assert found.stale_since is not None
-        awaited(lambda: is_back(memory))
+        until(lambda: is_back(memory))
         hits = memory.search("eve", user_id="ann", search_type="keyword")
         assert "eve dislikes honey" in [hit.content for hit in hits]
         assert "eve likes honey" not in [hit.content for hit in hits]
@@ -294,7 +294,7 @@ def test_a_user_without_memories_may_have_some_by_now(server, services):
     request = RetrievalRequest("who likes honey?", user_id="eve", session_id="monday")
     assert services.policy.run(request).metadata.stale_since is None
     with away(server):
-        awaited(lambda: not is_back(services.memory))
+        until(lambda: not is_back(services.memory))
         metadata = services.policy.run(request).metadata
         assert metadata.trigger.reason == "no_memories"
         assert metadata.stale_since is not None
@@ -305,13 +305,13 @@ def test_a_stale_turn_is_kept_until_the_server_is_back(server, services):
     events = []
     memory.events.subscribe(HypothesesRetrievedEvent, events.append)
     with away(server):
-        awaited(lambda: not is_back(memory))
+        until(lambda: not is_back(memory))
         turn = services.turn()
         assert turn.retrieve() == turn.memories
         assert turn.memories
         assert turn.stale_since is not None
         assert model.calls == 1
-    awaited(lambda: is_back(memory))
+    until(lambda: is_back(memory))
     memory.add("ann likes honey cake", user_id="ann")
     assert "ann likes honey cake" in [each.content for each in turn.retrieve()]
     assert (turn.stale_since, model.calls) == (None, 2)
@@ -324,10 +324,10 @@ def test_a_turn_kept_from_before_is_marked_while_the_server_is_away(server, serv
     turn = services.turn()
     known = turn.memories
     with away(server):
-        awaited(lambda: not is_back(services.memory))
+        until(lambda: not is_back(services.memory))
         assert turn.retrieve() == known
         assert turn.stale_since is not None
-    awaited(lambda: is_back(services.memory))
+    until(lambda: is_back(services.memory))
     assert turn.retrieve() == known
     assert (turn.stale_since, services.model.calls) == (None, 1)
 
@@ -341,7 +341,7 @@ def test_expired_memories_leave_a_kept_turn_while_the_server_is_away(server):
         turn = services.turn()
         assert "ann likes honey for now" in turn.text
         with away(server):
-            awaited(lambda: not is_back(memory))
+            until(lambda: not is_back(memory))
             clock.now = soon
             left = [each.content for each in turn.retrieve()]
             assert "ann likes honey" in left
@@ -356,7 +356,7 @@ def test_a_turn_does_not_wait_for_earlier_versions(server, reads):
         known = services.turn().memories
         assert any(each.versions for each in known)
         with away(server):
-            awaited(lambda: not is_back(memory))
+            until(lambda: not is_back(memory))
             reads.clear()
             found = services.turn().memories
             assert reads == []
@@ -370,7 +370,7 @@ def test_memories_without_vectors_are_found_while_the_server_is_away(server, rea
         memory.add("ann likes honey", user_id="ann")
         settled(memory)
         with away(server):
-            awaited(lambda: not is_back(memory))
+            until(lambda: not is_back(memory))
             reads.clear()
             for found in (
                 memory.search("honey", user_id="ann"),
@@ -396,7 +396,7 @@ def test_verbs_that_need_the_server_say_that_it_is_away(server, services):
         lambda: memory.recall("honey", include_archived=True),
     ]
     with away(server):
-        awaited(lambda: not is_back(services.memory))
+        until(lambda: not is_back(services.memory))
         with ThreadPoolExecutor(len(calls)) as threads:
             errors = [done.exception() for done in [threads.submit(call) for call in calls]]
     assert [type(error) for error in errors] == [StoreUnavailableError] * len(calls)
