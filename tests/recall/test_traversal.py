@@ -8,6 +8,8 @@ from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from tests.support.clock import HOUR, NOON, clock_of
 from tests.support.recall import asked, mine, opened, recalling, texts
 
+STATUSES = ["active", "archived", "superseded"]
+
 
 @pytest.mark.requirement("C071")
 @pytest.mark.parametrize(
@@ -65,6 +67,31 @@ async def test_what_superseded_it_leads_from_the_new_to_the_old(memory, retrieve
     found = await retriever.recall_linked(old.id, direction="in", **every)
     assert texts(found) == ["new"]
     assert not await retriever.recall_linked(old.id, **every)
+
+
+@pytest.mark.requirement("C071")
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, ["active"]),
+        ({"min_salience": 0.01}, ["active"]),
+        ({"include_archived": True}, ["active", "archived"]),
+        ({"include_superseded": True}, ["active", "superseded"]),
+        ({"include_archived": True, "include_superseded": True}, STATUSES),
+    ],
+    ids=repr,
+)
+@recalling()
+async def test_only_the_statuses_asked_for_are_found_and_lead_on(memory, retriever, options, found):
+    start, behind = mine("start"), {}
+    await memory.store(start)
+    for status in STATUSES:
+        entry, behind[status] = mine(status, status=status), mine(f"behind {status}")
+        await memory.store_batch([entry, behind[status]])
+        await memory.link(start.id, entry.id, user_id="u")
+        await memory.link(entry.id, behind[status].id, user_id="u")
+    linked = await retriever.recall_linked(start.id, user_id="u", depth=2, **options)
+    assert sorted(texts(linked)) == sorted([*found, *(f"behind {each}" for each in found)])
 
 
 def test_links_that_another_memory_on_the_file_changes_are_followed(path):
