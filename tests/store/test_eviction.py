@@ -33,7 +33,7 @@ from tests.store.contract import (
     seq_of,
     used_bytes,
 )
-from tests.support.clock import DAY, NOON
+from tests.support.clock import DAY, HOUR, NOON
 from tests.support.entries import numbered, only, uid
 from tests.support.threads import run_together
 
@@ -63,6 +63,14 @@ def test_accesses_that_are_not_written_yet_count(store):
     put(store, small(1), small(2))
     store.touch("a", [rows_of(store)[1]], NOON)
     assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [2]
+
+
+def test_of_equal_importance_the_least_used_go_first_then_the_longest_unused(store):
+    uses = [(1, NOON), (0, NOON + 2 * HOUR), (0, NOON + HOUR), (0, None), (2, NOON)]
+    fields = [{"access_count": count, "last_accessed_at": at} for count, at in uses]
+    put(store, *[small(number, **each) for number, each in enumerate(fields, 1)])
+    limits = EntryLimits(user_entries=5, evicts=True)
+    assert put(store, *map(small, range(6, 11)), entry_limits=limits) == [4, 3, 2, 1, 5]
 
 
 # What stays
