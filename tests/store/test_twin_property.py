@@ -99,7 +99,7 @@ MORE_FILTERS = (  # those that SQL decides, those that it narrows, and those tha
 LISTED = [EVERYTHING, *map(parse_filter, FILTERS + MORE_FILTERS)]
 VALUES = [
     distinct_query(field, None, *page)
-    for page in ((9, 0), (1, 1))
+    for page in ((1, 1), (9, 0))
     for field in ("role", "tags", ("metadata", "x"))
 ][:-1]
 CRITERIA = st.one_of(
