@@ -186,3 +186,22 @@ async def test_a_type_is_named_as_either_document_does(memory, retriever, wanted
     assert set(texts(await retriever.recall_by_type(wanted, "u"))) == expected
     found = await retriever.recall("q", user_id="u", type_filter=wanted)
     assert set(texts(found)) == expected
+
+
+@pytest.mark.requirement("C077")
+@recalling()
+async def test_recall_by_type_goes_by_salience_among_the_active(memory, retriever):
+    await memory.store_batch(
+        [
+            mine("low", importance=0.1),
+            mine("high", importance=0.9),
+            mine("archived", status="archived"),
+            mine("used", importance=0.1, access_count=50),
+        ]
+    )
+    found = await retriever.recall_by_type("fact", "u", 2)
+    assert texts(found) == ["high", "used"]
+    assert found.total_matches == 3
+    for working in ("working", "WORKING", None):
+        with pytest.raises(InvalidArgumentError):
+            await retriever.recall_by_type(working, "u")

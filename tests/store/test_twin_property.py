@@ -101,7 +101,7 @@ VALUES = [
     distinct_query(field, None, *page)
     for page in ((1, 1), (9, 0))
     for field in ("role", "tags", ("metadata", "x"))
-][:-1]
+]
 CRITERIA = st.one_of(
     st.builds(Criteria, SOME_IDS, st.none()),
     st.builds(Criteria, st.none() | SOME_IDS, st.sampled_from([*map(parse_filter, FILTERS)])),

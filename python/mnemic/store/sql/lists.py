@@ -117,11 +117,13 @@ def entry_count(on: SqlSession, codec: RowCodec, wanted: EntryCount) -> int:
 def distinct(on: SqlSession, codec: RowCodec, wanted: DistinctValues) -> list[DistinctValue]:
     """Return the distinct values of a field in the entries for which a tree is true.
 
-    The core counts them unless SQL decides exactly.
+    The core counts them unless SQL decides exactly, and the values are a column's.
     """
     query = wanted.query
     expression = query.narrowed(wanted.expression)
     narrow = _narrowed(on.dialect, codec, wanted, expression)
+    is_column = query.declared.kind in {Kind.NAME, Kind.TYPE}
+    narrow = narrow._replace(is_exact=narrow.is_exact and is_column)
     with _at_one_moment(on, codec, narrow):
         if narrow.is_exact and not has_sealed(on, codec, narrow[:2]):
             return _grouped(on, narrow, query)
