@@ -1,4 +1,4 @@
-"""Write `projection.npy`, a map of vectors to where English ones lie as MiniLM's do.
+"""Write `projection.npy`, a matrix that compares texts as MiniLM does, too: (384, 384), float16.
 
     python write_projection.py [--wheel …] [--wordnet …]
 

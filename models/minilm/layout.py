@@ -2,8 +2,9 @@
 
 `rust/embed/src/format.rs` reads it: 8 bytes `MNEMBERT`, version and sizes as 32-bit numbers, zeros
 up to byte 96, the SHA-256 of all other bytes, then the arrays, each from a multiple of 64 bytes on:
-the table of words, the positions, and those of `arrays`. With a projection, the last of them, the
-mean of a text's tokens is multiplied by it at the end. All numbers are little-endian.
+the table of words, the positions, and those of `arrays`. All numbers are little-endian. With a
+projection, the last of them, the mean of a text's tokens is made unit length, multiplied by it, and
+made unit length again.
 
 Each matrix is rounded here to 8 signed bits, one scale an output channel; activations are rounded
 at run time to 8 bits, each token by itself over its own range. Dividing a feature's range between

@@ -180,6 +180,3 @@ def test_a_backup_is_a_whole_private_copy_and_overwrites_nothing(tmp_path):
     run(scenario, tmp_path / "memory.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
     run(check, tmp_path / "copy.db")
-
-
-# The front door

@@ -114,13 +114,23 @@ def test_names_of_other_libraries_are_answered_by_those_that_are_here(memory, ki
 @pytest.mark.parametrize(
     ("kind", "name", "answer"),
     [
+        ("hit", "text", "hit.content"),
+        ("hit", "payload", "hit.metadata"),
         ("hit", "contnt", "did you mean 'content'?"),
+        ("memory", "remember", "memory.add(content)"),
+        ("memory", "upsert", "memory.add_many(memories, on_conflict='replace')"),
+        ("memory", "similarity_search", "memory.search(query, limit=…)"),
+        ("memory", "get_all", "memory.list(), which gives a page of memories"),
+        ("memory", "delete_user", "memory.delete_all(user_id=…)"),
         ("memory", "serach", "did you mean 'search'?"),
         ("memory", "zqnothing", "help(Memory) has all"),
+        ("map", "ntotal", "len(map)"),
         ("map", "serch", "did you mean 'search'?"),
+        ("embedder", "encode", "embedder.embed(texts)"),
+        ("embedder", "dimension", "embedder.dimensions"),
     ],
 )
-def test_a_name_that_is_near_to_one_is_answered_by_it(memory, kind, name, answer):
+def test_some_names_have_these_answers(memory, kind, name, answer):
     for thing in things(kind, memory):
         check_answer(thing, name, answer)
 

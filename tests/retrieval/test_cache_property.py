@@ -192,3 +192,29 @@ def test_kept_answers_are_those_of_a_service_that_keeps_none(seed, track_access)
             if not result.from_cache or not depends_on_time_or_accesses(query):
                 assert encoded(result) == encoded(expected)
     assert hits
+
+
+def outcomes(program):
+    """Return all that alice is told by a program of her steps and those of others."""
+    told = []
+    with world() as played:
+        for step in program:
+            if step.verb == "retrieve":
+                _, result = played.ask(step.user, QUERIES[step.query])
+                outcome = result.from_cache, encoded(result)
+            else:
+                outcome = played.do(step)
+            if step.user == "alice":
+                told.append((step, outcome))
+    return told
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_others_do_changes_neither_a_users_answers_nor_where_they_come_from(seed):
+    choose = random.Random(seed)  # noqa: S311 - repeatable
+    queries = choose.sample(range(len(QUERIES)), 4)
+    hers = [*fill(["alice"]), *steps(choose, ["alice"], queries, 30)]
+    together = list(hers)
+    for step in steps(choose, ["boris", None], queries, 40):
+        together.insert(choose.randint(0, len(together)), step)
+    assert outcomes(together) == outcomes(hers)

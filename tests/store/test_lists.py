@@ -47,6 +47,7 @@ FILTERS = [
     {"created_at": {"lt": NOON}, "metadata": {"a": {"exists": True}}},
     {"OR": [{"tags": {"prefix": "t"}}, {"position": {"gte": 1}}]},
     {"role": "nobody's"},
+    {"OR": []},
 ]
 FIELDS = ["session_id", "message_id", "type", "tags", ("metadata", "a"), ("metadata", "b", "a")]
 

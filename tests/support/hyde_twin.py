@@ -144,9 +144,6 @@ class TableEmbedder:
         return [text for call in self.calls for text in call]
 
 
-# Hypotheses
-
-
 # Ranking
 
 

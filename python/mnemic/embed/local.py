@@ -206,7 +206,8 @@ class E5Embedder(_LocalEmbedder):
 
     The model is multilingual-e5-small (Wang et al. 2024, arXiv 2402.05672), which compares a text
     with a question in another language, too. It is twice as deep as that of `MiniLmEmbedder`, and
-    like it in everything that is not said here. It has no floors: they are learned from the
+    like it in everything that is not said here. Its vectors are centred and projected, and not
+    comparable with those of the published model. It has no floors: they are learned from the
     memories.
 
     Args:
