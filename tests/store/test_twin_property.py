@@ -1,7 +1,7 @@
 """Random writes to a store and to dicts beside it: answers and all that is read are alike."""
 
 from functools import partial
-from itertools import cycle, permutations
+from itertools import permutations
 from operator import itemgetter
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -465,10 +465,23 @@ def seen(store, agent, seqs, name=int, *, seals=False):
                 store.read(ask.EntryCount(everyone, NOON, where)),
                 store.read(ask.DistinctValues(everyone, where, values, NOON)),
             )
-            for where, order, values in zip(LISTED, cycle(MemorySortOrder), cycle(VALUES))
+            for where, order, values in asked_lists(sum(seqs) + len(stored))
         ],
         "scopes": [seen_by(store, scope, rows, name, seals=seals) for scope in scopes(agent)],
     }
+
+
+def asked_lists(number):
+    """Return four filters, each with an order and a field; others of another number."""
+    orders = list(MemorySortOrder)
+    return [
+        (
+            LISTED[(number + 5 * at) % len(LISTED)],
+            orders[(number + at) % len(orders)],
+            VALUES[(number // 3 + at) % len(VALUES)],
+        )
+        for at in range(4)
+    ]
 
 
 def embedded(stored):
@@ -601,7 +614,7 @@ EVICTING_WRITES = st.one_of(
 
 
 @pytest.mark.parametrize("kind", ["memory", "postgres"])
-@examples(100, least=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(60, least=20, suppress_health_check=[HealthCheck.too_slow])
 @given(some=st.lists(st.tuples(st.just("a"), EVICTING_WRITES), min_size=8, max_size=20))
 def test_what_makes_room_is_what_makes_it_among_dicts(kind, some):
     check(kind, some, every=99)
